@@ -224,9 +224,14 @@ func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
-	if !c.FromObjects() {
+	switch {
+	case c.Program != "":
+		program := pipeline.Program{Name: c.Program, Node: c.ProgramNode()}
+		from = program.String()
+		a.Pipeline, err = program.Load(o)
+	case !c.FromObjects():
 		a.Pipeline, err = pipeline.FilesOf(c).Load(o)
-	} else {
+	default:
 		if from = c.Manifests; cluster != nil {
 			from = cluster.api.String()
 		}

@@ -10,12 +10,8 @@ import (
 	"testing"
 )
 
-// decisionRow is a line of the index: number, title, page. mergedRow is that of a decision
-// which is part of another one.
-var (
-	decisionRow = regexp.MustCompile(`(?m)^\| (\d+) \| \[(.+)\]\((.+)\) \|$`)
-	mergedRow   = regexp.MustCompile(`(?m)^\| (\d+) \| is part of \[(\d+)\]\((.+)\) \|$`)
-)
+// decisionRow is a line of the index: number, title, page.
+var decisionRow = regexp.MustCompile(`(?m)^\| (\d+) \| \[(.+)\]\((.+)\) \|$`)
 
 // maxRecord is how many words a record has at most.
 const maxRecord = 400
@@ -54,11 +50,5 @@ func TestDecisionsAreListed(t *testing.T) {
 	}
 	if len(want) == 0 || !slices.Equal(got, want) {
 		t.Errorf("the index is\n%s\nthe pages are\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	for _, m := range mergedRow.FindAllStringSubmatch(string(index), -1) {
-		into, err := os.ReadFile(filepath.Join("decisions", m[3]))
-		if err != nil || !regexp.MustCompile(`(?m)^Merged: .*\b`+m[1]+`\b`).Match(into) {
-			t.Errorf("the index says that %s is part of %s; %s does not say so (%v)", m[1], m[2], m[3], err)
-		}
 	}
 }

@@ -100,13 +100,13 @@ func (n *Names) Ports() iter.Seq2[uint32, string] {
 	}
 }
 
-// OpenPorts are the names of ports that a switch can open, by number: those above 0xfeff
-// are reserved (OpenFlow 1.0, section 5.2.1).
+// OpenPorts are the names of ports that a switch can open, by number. Numbers above 0xfeff
+// are reserved (OpenFlow 1.0, section 5.2.1), except LOCAL, the Node's own network.
 func (n *Names) OpenPorts() map[uint32]string {
 	const last = 0xfeff
 	all := make(map[uint32]string)
 	for no, name := range n.Ports() {
-		if no >= 1 && no <= last {
+		if no >= 1 && no <= last || no == PortLocal {
 			all[no] = name
 		}
 	}

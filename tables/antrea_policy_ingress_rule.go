@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // AntreaPolicyIngressRule holds the ingress rules of Antrea-native policies in
 // all tiers but Baseline. It exists with AntreaPolicy. It also shows DNS
@@ -36,7 +39,7 @@ func (p *Pipeline) dnsReplies() []*flow.Entry {
 	read := p.packetIn(PacketInDNS)
 	read.Pause = true
 	return []*flow.Entry{p.entry(forPolicies, tableAntreaPolicyIngressRule, priorityDNSIntercept,
-		match(exact(flow.ConjID, dnsConjunction)),
+		match(layout.Exact(flow.ConjID, dnsConjunction)),
 		flow.MeterAction{ID: meterDNS}, read, p.goTo(tableIngressMetric))}
 }
 
@@ -46,7 +49,7 @@ func (p *Pipeline) dnsReply(f Family) (all []*flow.Entry) {
 	}
 	for _, proto := range []uint8{protoTCP, protoUDP} {
 		all = append(all, p.entry(forPolicies, tableAntreaPolicyIngressRule, priorityDNSIntercept,
-			match(f.proto(proto), tracked(ctRpl, 0), exact(srcPortField(proto), dnsPort)),
+			match(f.proto(proto), tracked(layout.CtRpl, 0), layout.Exact(srcPortField(proto), dnsPort)),
 			flow.Conjunction{ID: dnsConjunction, Clause: 1, N: 2}))
 	}
 	return all

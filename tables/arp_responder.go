@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // ARPResponder answers for the gateways of other Nodes with the Global Virtual
@@ -21,9 +22,9 @@ const (
 )
 
 func (p *Pipeline) arpReplyFor(gateway netip.Addr) *flow.Entry {
-	mac, addr := macValue(GlobalVirtualMAC), flow.ValueOfAddr(gateway)
+	mac, addr := layout.MACValue(GlobalVirtualMAC), flow.ValueOfAddr(gateway)
 	return p.entry(forPods, tableARPResponder, priorityNormal,
-		match(arp, arpAddr(flow.ArpTPA, gateway), exact(flow.ArpOp, arpRequest)),
+		match(arp, arpAddr(flow.ArpTPA, gateway), layout.Exact(flow.ArpOp, arpRequest)),
 		move(flow.EthSrc, flow.EthDst),
 		flow.SetField{Field: flow.EthSrc, Value: mac, Mask: flow.Ones(48)},
 		flow.SetField{Field: flow.ArpOp, Value: flow.Value{Lo: arpReply}, Mask: flow.Ones(16)},

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // ARPSpoofGuard lets a port speak in ARP only of its own address: the gateway
@@ -23,7 +24,7 @@ func (p *Pipeline) arpSender(port Port, addrs []netip.Addr) (all []*flow.Entry) 
 			continue
 		}
 		all = append(all, p.entry(forPods, tableARPSpoofGuard, priorityNormal,
-			match(arp, inPort(port.No), arpAddr(flow.ArpSPA, a), ethAddr(flow.ArpSHA, port.MAC)),
+			match(arp, inPort(port.No), arpAddr(flow.ArpSPA, a), layout.EthAddr(flow.ArpSHA, port.MAC)),
 			p.goTo(tableARPResponder)))
 	}
 	return all

@@ -26,10 +26,10 @@ func (p *Pipeline) classifyGateway() []*flow.Entry {
 		}
 		return []*flow.Entry{p.entry(forPods, tableClassifier, priorityHigh,
 			match(inPort(gateway), src(ip)),
-			FromGatewayRegMark.set(), FromLocalRegMark.set(), p.goStage(stageValidation))}
+			FromGatewayRegMark.Set(), FromLocalRegMark.Set(), p.goStage(stageValidation))}
 	})
 	return append(all, p.entry(forPods, tableClassifier, priorityNormal, match(inPort(gateway)),
-		FromGatewayRegMark.set(), FromExternalRegMark.set(), p.goStage(stageValidation)))
+		FromGatewayRegMark.Set(), FromExternalRegMark.Set(), p.goStage(stageValidation)))
 }
 
 func (p *Pipeline) classifyTunnel() []*flow.Entry {
@@ -37,19 +37,19 @@ func (p *Pipeline) classifyTunnel() []*flow.Entry {
 		return nil
 	}
 	return one(p.entry(forPods, tableClassifier, priorityNormal, match(inPort(p.c.Tunnel.No)),
-		FromTunnelRegMark.set(), RewriteMACRegMark.set(), p.goStage(stageConntrackState)))
+		FromTunnelRegMark.Set(), RewriteMACRegMark.Set(), p.goStage(stageConntrackState)))
 }
 
 func (p *Pipeline) classifyPod(port Port) *flow.Entry {
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(port.No)),
-		FromPodRegMark.set(), FromLocalRegMark.set(), p.goStage(stageValidation))
+		FromPodRegMark.Set(), FromLocalRegMark.Set(), p.goStage(stageValidation))
 }
 
 // classifyReturn: packets that come back from a TrafficControl's engine have
 // been through the first half of the pipeline already.
 func (p *Pipeline) classifyReturn(port Port) *flow.Entry {
 	return p.entry(forPods, tableClassifier, priorityNormal, match(inPort(port.No)),
-		FromTCReturnRegMark.set(), p.goStage(stageRouting))
+		FromTCReturnRegMark.Set(), p.goStage(stageRouting))
 }
 
 // vlanPresent is the bit of vlan_tci that says that there is a tag.
@@ -61,5 +61,5 @@ func (p *Pipeline) classifyL7Return() *flow.Entry {
 		m.Add(flow.VlanTCI, flow.Value{Lo: vlanPresent}, flow.Value{Lo: vlanPresent})
 	}
 	return p.entry(forPolicies, tableClassifier, priorityNormal, match(inPort(p.c.L7Return.No), tagged),
-		flow.PopVLAN{}, FromTCReturnRegMark.set(), p.goStage(stageRouting))
+		flow.PopVLAN{}, FromTCReturnRegMark.Set(), p.goStage(stageRouting))
 }

@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // ConntrackCommit commits new connections, with where they come from, but for
 // those of Services, which EndpointDNAT has committed so.
@@ -15,6 +18,6 @@ import "github.com/antrail/antrail/flow"
 
 func (p *Pipeline) commitNew(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableConntrackCommit, priorityNormal,
-		match(f.ip(), tracked(ctNew, ctSNAT), NotServiceCTMark.is()),
-		commit(f.zone(), p.next(tableConntrackCommit), keepSource()))}
+		match(f.ip(), tracked(layout.CtNew, ctSNAT), NotServiceCTMark.Is()),
+		layout.Commit(f.zone(), p.next(tableConntrackCommit), keepSource()))}
 }

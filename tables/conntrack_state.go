@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // ConntrackState sorts packets by their connection: an invalid one is dropped,
 // one of a connection that exists needs no Service, a new one looks for one.
@@ -15,9 +18,9 @@ import "github.com/antrail/antrail/flow"
 
 func (p *Pipeline) stateOfConnections(f Family) []*flow.Entry {
 	return []*flow.Entry{
-		p.entry(forPods, tableConntrackState, priorityNormal, match(f.ip(), tracked(ctInv, 0))),
+		p.entry(forPods, tableConntrackState, priorityNormal, match(f.ip(), tracked(layout.CtInv, 0))),
 		p.entry(forPods, tableConntrackState, priorityLow,
-			match(f.ip(), tracked(0, ctNew), NotServiceCTMark.is()), p.goStage(stageEgressSecurity)),
+			match(f.ip(), tracked(0, layout.CtNew), NotServiceCTMark.Is()), p.goStage(stageEgressSecurity)),
 	}
 }
 
@@ -31,8 +34,8 @@ func (p *Pipeline) stateOfServices(f Family) []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableConntrackState, priorityLow,
-		match(f.ip(), tracked(0, ctNew), ServiceCTMark.is()),
-		RewriteMACRegMark.set(), p.goStage(stageEgressSecurity))}
+		match(f.ip(), tracked(0, layout.CtNew), ServiceCTMark.Is()),
+		RewriteMACRegMark.Set(), p.goStage(stageEgressSecurity))}
 }
 
 // stateOfDSR: the Node that spreads a DSR connection never sees the replies,
@@ -42,5 +45,5 @@ func (p *Pipeline) stateOfDSR() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableConntrackState, priorityHigh,
-		match(tracked(ctInv, 0), FromExternalRegMark.is()), p.goStage(stagePreRouting))}
+		match(tracked(layout.CtInv, 0), FromExternalRegMark.Is()), p.goStage(stagePreRouting))}
 }

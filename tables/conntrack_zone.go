@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // ConntrackZone looks every IP packet up in conntrack and translates it as its
 // connection is.
@@ -17,5 +20,5 @@ import "github.com/antrail/antrail/flow"
 
 func (p *Pipeline) track(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableConntrackZone, priorityNormal,
-		match(f.ip()), restore(f.zone(), p.next(tableConntrackZone)))}
+		match(f.ip()), layout.Restore(f.zone(), p.next(tableConntrackZone)))}
 }

@@ -15,7 +15,7 @@ func (p *Pipeline) servicesToGateway() (all []*flow.Entry) {
 	}
 	for _, cidr := range p.oursIn(p.c.ServiceCIDRs) {
 		all = append(all, p.entry(forServices, tableDNAT, priorityNormal, match(dstIn(cidr)),
-			TargetOFPortField.set(uint64(p.c.Gateway.No)), OutputToOFPortRegMark.set(), p.goStage(stageConntrack)))
+			TargetOFPortField.Set(uint64(p.c.Gateway.No)), OutputToOFPortRegMark.Set(), p.goStage(stageConntrack)))
 	}
 	return all
 }

@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // DSRServiceMark marks the connections of Services in direct server return
 // mode whose endpoint is on another Node. They go there untranslated, and the
@@ -25,7 +28,7 @@ func (p *Pipeline) dsrInvalid() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableDSRServiceMark, priorityLow,
-		match(tracked(ctInv, 0), NotDSRServiceRegMark.is()))}
+		match(tracked(layout.CtInv, 0), NotDSRServiceRegMark.Is()))}
 }
 
 func (p *Pipeline) learnDSR(s ServiceAddress) *flow.Entry {
@@ -41,8 +44,8 @@ func (p *Pipeline) learnDSR(s ServiceAddress) *flow.Entry {
 		learn.FinIdleTimeout = dsrFinIdleTimeout
 	}
 	e := p.entry(forServices, tableDSRServiceMark, priorityNormal,
-		match(atService(s), FromExternalRegMark.is(), RemoteEndpointRegMark.is(), NotDSRServiceRegMark.is()),
-		learn, DSRServiceRegMark.set(), p.goNext(tableDSRServiceMark))
+		match(atService(s), FromExternalRegMark.Is(), RemoteEndpointRegMark.Is(), NotDSRServiceRegMark.Is()),
+		learn, DSRServiceRegMark.Set(), p.goNext(tableDSRServiceMark))
 	e.Cookie = learn.Cookie
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // EgressMark decides under which address a packet leaves the cluster. It marks
@@ -45,8 +46,8 @@ func (p *Pipeline) egressHere(port Port, e EgressIP) *flow.Entry {
 func (p *Pipeline) egressElsewhere(port Port, e EgressIP) *flow.Entry {
 	return p.entry(forEgress, tableEgressMark, priorityNormal,
 		match(familyOf(e.Addr).ip(), inPort(port.No)),
-		setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(e.Addr),
-		ToTunnelRegMark.set(), RemoteSNATRegMark.set(), p.goStage(stageSwitching))
+		layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(e.Addr),
+		ToTunnelRegMark.Set(), RemoteSNATRegMark.Set(), p.goStage(stageSwitching))
 }
 
 // egressFromTunnel: a Pod of another Node and an address of this one, which is
@@ -57,7 +58,7 @@ func (p *Pipeline) egressFromTunnel(e EgressIP) *flow.Entry {
 }
 
 func (p *Pipeline) markEgress(e EgressIP) []flow.Action {
-	return append([]flow.Action{EgressMarkField.set(uint64(e.Mark))}, p.toGateway()...)
+	return append([]flow.Action{EgressMarkField.Set(uint64(e.Mark))}, p.toGateway()...)
 }
 
 // egressUnknown drops connections that the tunnel brings for an address that
@@ -67,7 +68,7 @@ func (p *Pipeline) egressUnknown(f Family) []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forEgress, tableEgressMark, priorityLow,
-		match(f.ip(), tracked(ctNew, 0), FromTunnelRegMark.is()))}
+		match(f.ip(), tracked(layout.CtNew, 0), FromTunnelRegMark.Is()))}
 }
 
 func (p *Pipeline) egressDefault() []*flow.Entry {

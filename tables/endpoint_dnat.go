@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // EndpointDNAT commits a Service's connection with the translation to its
@@ -24,10 +25,10 @@ import (
 func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
 	f := familyOf(e.Addr.Addr())
 	chosen := EpSelectedRegMark.Value<<EndpointPortField.N | uint64(e.Addr.Port())
-	ct := commit(f.zone(), p.next(tableEndpointDNAT), ServiceCTMark.set(), keepSource())
+	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), ServiceCTMark.Set(), keepSource())
 	ct.NAT = dnatTo(e.Addr)
 	return p.entry(forServices, tableEndpointDNAT, priorityNormal,
-		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.is(chosen)), ct)
+		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.Is(chosen)), ct)
 }
 
 func endpointIs(a netip.Addr) term {
@@ -41,9 +42,9 @@ func (p *Pipeline) noEndpoint() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{
-		p.entry(forServices, tableEndpointDNAT, priorityNormal, match(SvcNoEpRegMark.is()), p.packetIn(PacketInSvcReject)),
-		p.entry(forServices, tableEndpointDNAT, priorityLow, match(EpSelectedRegMark.is()),
-			EpToSelectRegMark.set(), p.resubmit(tableServiceLB)),
+		p.entry(forServices, tableEndpointDNAT, priorityNormal, match(SvcNoEpRegMark.Is()), p.packetIn(PacketInSvcReject)),
+		p.entry(forServices, tableEndpointDNAT, priorityLow, match(EpSelectedRegMark.Is()),
+			EpToSelectRegMark.Set(), p.resubmit(tableServiceLB)),
 	}
 }
 
@@ -55,5 +56,5 @@ func (p *Pipeline) dsrWithoutDNAT(f Family) []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableEndpointDNAT, priorityHigh,
-		match(f.ip(), DSRServiceRegMark.is()), commit(f.zone(), p.next(tableEndpointDNAT), keepSource()))}
+		match(f.ip(), DSRServiceRegMark.Is()), layout.Commit(f.zone(), p.next(tableEndpointDNAT), keepSource()))}
 }

@@ -1,10 +1,10 @@
 package tables
 
 import (
-	"net"
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // The words in which the table files write entries. A match is a list of
@@ -51,19 +51,9 @@ func (p *Pipeline) entry(c category, t table, priority uint16, m flow.Match, act
 }
 
 // term is one thing that a match asks for.
-type term func(*flow.Match)
+type term = layout.Term
 
-func match(terms ...term) flow.Match {
-	var m flow.Match
-	for _, t := range terms {
-		t(&m)
-	}
-	return m
-}
-
-func exact(id flow.FieldID, v uint64) term {
-	return func(m *flow.Match) { m.AddExact(id, flow.Value{Lo: v}) }
-}
+func match(terms ...term) flow.Match { return layout.Match(terms...) }
 
 // EtherTypes and IP protocols of the tables.
 const (
@@ -86,36 +76,9 @@ const (
 	ndNeighborAdvertisement = 136
 )
 
-func arp(m *flow.Match) { m.AddExact(flow.EthType, flow.Value{Lo: etherTypeARP}) }
+func arp(m *flow.Match) { layout.ARP(m) }
 
-func inPort(no uint32) term { return exact(flow.InPort, uint64(no)) }
-
-func ethAddr(id flow.FieldID, mac [6]byte) term {
-	return func(m *flow.Match) { m.AddExact(id, macValue(mac)) }
-}
-
-func macValue(mac [6]byte) flow.Value { return flow.ValueOfMAC(net.HardwareAddr(mac[:])) }
-
-// is asks for a value in a field.
-func (f Field) is(v uint64) term {
-	return func(m *flow.Match) { m.Add(f.Subfield.Field, flow.Value{Lo: v}.Shl(int(f.Ofs)), f.Mask()) }
-}
-
-// is asks for a mark.
-func (k Mark) is() term { return k.Field.is(k.Value) }
-
-// set writes a value into a field.
-func (f Field) set(v uint64) flow.Action {
-	return flow.SetField{Field: f.Subfield.Field, Value: flow.Value{Lo: v}.Shl(int(f.Ofs)), Mask: f.Mask()}
-}
-
-// set writes a mark.
-func (k Mark) set() flow.Action { return k.Field.set(k.Value) }
-
-// setMAC writes eth_src or eth_dst.
-func setMAC(id flow.FieldID, mac [6]byte) flow.Action {
-	return flow.SetField{Field: id, Value: macValue(mac), Mask: flow.Ones(48)}
-}
+func inPort(no uint32) term { return layout.Exact(flow.InPort, uint64(no)) }
 
 // move copies the whole of a field into another.
 func move(src, dst flow.FieldID) flow.Action {
@@ -127,36 +90,11 @@ func keepSource() flow.Action {
 	return flow.Move{Src: PktSourceField.Subfield, Dst: ConnSourceCTMarkField.Subfield}
 }
 
-// Bits of ct_state (ovs-fields(7)).
-const (
-	ctNew = 1 << iota
-	ctEst
-	ctRel
-	ctRpl
-	ctInv
-	ctTrk
-	ctSNAT
-)
-
-// ctState asks for bits of ct_state that are set and bits that are not.
-func ctState(set, clear uint64) term {
-	return func(m *flow.Match) {
-		m.Add(flow.CTState, flow.Value{Lo: set}, flow.Value{Lo: set | clear})
-	}
-}
+// ctSNAT is a bit of ct_state (ovs-fields(7)).
+const ctSNAT = 1 << 6
 
 // tracked asks for bits of a tracked packet's ct_state.
-func tracked(set, clear uint64) term { return ctState(set|ctTrk, clear) }
-
-// commit is ct(commit,table=…,zone=…,exec(…)).
-func commit(zone uint16, next uint8, exec ...flow.Action) *flow.CT {
-	return &flow.CT{Commit: true, Zone: zone, Table: next, Exec: exec}
-}
-
-// restore is ct(table=…,zone=…,nat): translate as the connection is.
-func restore(zone uint16, next uint8) *flow.CT {
-	return &flow.CT{Zone: zone, Table: next, NAT: &flow.NAT{Type: flow.NATRestore}}
-}
+func tracked(set, clear uint64) term { return layout.CtState(set|layout.CtTrk, clear) }
 
 // snatTo and dnatTo are nat(src=…) and nat(dst=…) of a commit.
 func snatTo(a netip.Addr) *flow.NAT {

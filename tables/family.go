@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // What differs between IPv4 and IPv6: field names, zones and a few addresses.
@@ -67,7 +68,7 @@ func (f Family) endpointField() Field      { return pick(f, EndpointIPField, End
 func (f Family) etherType() uint64 { return pick[uint64](f, etherTypeIPv4, etherTypeIPv6) }
 
 // ip asks for a packet of the family.
-func (f Family) ip() term { return exact(flow.EthType, f.etherType()) }
+func (f Family) ip() term { return layout.Exact(flow.EthType, f.etherType()) }
 
 // proto asks for a packet of the family and an IP protocol.
 func (f Family) proto(proto uint8) term {

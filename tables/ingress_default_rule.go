@@ -15,5 +15,5 @@ import "github.com/antrail/antrail/flow"
 
 func (p *Pipeline) ingressDefaultDrop(pod Pod, actions []flow.Action) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPolicies, tableIngressDefaultRule, priorityNormal,
-		match(TargetOFPortField.is(uint64(pod.Port.No))), actions...)}
+		match(TargetOFPortField.Is(uint64(pod.Port.No))), actions...)}
 }

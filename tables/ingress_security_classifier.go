@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // IngressSecurityClassifier takes the packets out that ingress policies do not
 // concern. They leave by gateway, tunnel or uplink, or are hairpins, or are the
@@ -14,16 +17,16 @@ import "github.com/antrail/antrail/flow"
 
 func (p *Pipeline) ingressProbes(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableIngressSecurityClassifier, priorityHigh,
-		match(f.ip(), tracked(0, ctRpl), HostLocalSourceMark.is()), p.goStage(stageConntrack))}
+		match(f.ip(), tracked(0, layout.CtRpl), HostLocalSourceMark.Is()), p.goStage(stageConntrack))}
 }
 
 func (p *Pipeline) ingressPassing() (all []*flow.Entry) {
 	for _, k := range []Mark{ToTunnelRegMark, ToGatewayRegMark, ToUplinkRegMark} {
 		all = append(all, p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal,
-			match(k.is()), p.goTo(tableIngressMetric)))
+			match(k.Is()), p.goTo(tableIngressMetric)))
 	}
 	return append(all, p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal,
-		match(HairpinCTMark.is()), p.goStage(stageConntrack)))
+		match(HairpinCTMark.Is()), p.goStage(stageConntrack)))
 }
 
 // ingressNodePorts: policies that apply to a Service of type NodePort concern
@@ -33,5 +36,5 @@ func (p *Pipeline) ingressNodePorts() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forPolicies, tableIngressSecurityClassifier, priorityNormal+1,
-		match(ToNodePortAddressRegMark.is()), p.goTo(tableAntreaPolicyIngressRule))}
+		match(ToNodePortAddressRegMark.Is()), p.goTo(tableAntreaPolicyIngressRule))}
 }

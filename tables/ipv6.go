@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // IPv6 does for neighbour discovery (RFC 4861) what the two ARP tables do for
@@ -38,10 +39,10 @@ func (p *Pipeline) ndDrop() (all []*flow.Entry) {
 		return nil
 	}
 	for _, message := range []uint64{ndRouterAdvertisement, ndNeighborSolicitation, ndNeighborAdvertisement} {
-		all = append(all, p.entry(forPods, tableIPv6, priorityHigh, match(FromPodRegMark.is(), icmpv6(message))))
+		all = append(all, p.entry(forPods, tableIPv6, priorityHigh, match(FromPodRegMark.Is(), icmpv6(message))))
 	}
 	for _, t := range []term{srcIn(ipv6LinkLocal), dstIn(ipv6LinkLocal)} {
-		all = append(all, p.entry(forPods, tableIPv6, priorityLow, match(FromPodRegMark.is(), t)))
+		all = append(all, p.entry(forPods, tableIPv6, priorityLow, match(FromPodRegMark.Is(), t)))
 	}
 	return all
 }
@@ -62,12 +63,12 @@ func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
 		}
 		solicits = true
 		for _, mac := range options {
-			normal(nd(ndNeighborAdvertisement), ndTarget(a), ethAddr(flow.NDTLL, mac))
+			normal(nd(ndNeighborAdvertisement), ndTarget(a), layout.EthAddr(flow.NDTLL, mac))
 		}
 	}
 	for _, mac := range options {
 		if solicits {
-			normal(nd(ndNeighborSolicitation), ethAddr(flow.NDSLL, mac))
+			normal(nd(ndNeighborSolicitation), layout.EthAddr(flow.NDSLL, mac))
 		}
 	}
 	return all

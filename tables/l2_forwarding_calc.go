@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // L2ForwardingCalc finds the port of a destination MAC: of the gateway, of the
 // tunnel, which has the Global Virtual MAC, and of each Pod.
@@ -14,8 +17,8 @@ import "github.com/antrail/antrail/flow"
 // Next:   TrafficControl, or the ingress policies without it; also the table-miss.
 
 func (p *Pipeline) switchTo(port Port) *flow.Entry {
-	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(ethAddr(flow.EthDst, port.MAC)),
-		TargetOFPortField.set(uint64(port.No)), OutputToOFPortRegMark.set(), p.goNext(tableL2ForwardingCalc))
+	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(layout.EthAddr(flow.EthDst, port.MAC)),
+		TargetOFPortField.Set(uint64(port.No)), OutputToOFPortRegMark.Set(), p.goNext(tableL2ForwardingCalc))
 }
 
 func (p *Pipeline) switchToTunnel() []*flow.Entry {

@@ -16,7 +16,7 @@ import "github.com/antrail/antrail/flow"
 func (p *Pipeline) decTTL(f Family) []*flow.Entry {
 	next := p.goNext(tableL3DecTTL)
 	return []*flow.Entry{
-		p.entry(forPods, tableL3DecTTL, priorityHigh, match(f.ip(), FromGatewayRegMark.is()), next),
+		p.entry(forPods, tableL3DecTTL, priorityHigh, match(f.ip(), FromGatewayRegMark.Is()), next),
 		p.entry(forPods, tableL3DecTTL, priorityNormal, match(f.ip()), flow.DecTTL{}, next),
 	}
 }

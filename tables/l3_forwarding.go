@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // L3Forwarding routes: to the gateway, to a Pod of this Node, through the
@@ -25,15 +26,15 @@ import (
 func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 	terms := []term{func(m *flow.Match) {
 		f.ip()(m)
-		tracked(ctRpl, 0)(m)
-		FromGatewayCTMark.is()(m)
+		tracked(layout.CtRpl, 0)(m)
+		FromGatewayCTMark.Is()(m)
 	}}
 	if ip := p.gatewayIP(f); ip.IsValid() {
 		terms = append(terms, dst(ip))
 	}
 	for _, t := range terms {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(t),
-			setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL)))
+			layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL)))
 	}
 	return all
 }
@@ -43,7 +44,7 @@ func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(NotRewriteMACRegMark.is(), dstIn(cidr)), p.goStage(stageSwitching)))
+			match(NotRewriteMACRegMark.Is(), dstIn(cidr)), p.goStage(stageSwitching)))
 	}
 	return all
 }
@@ -51,8 +52,8 @@ func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.ours(pod.IPs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(RewriteMACRegMark.is(), dst(a)),
-			setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+			match(RewriteMACRegMark.Is(), dst(a)),
+			layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
 	}
 	return all
 }
@@ -82,8 +83,8 @@ func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
 
 // toPeer routes through the tunnel.
 func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
-	return []flow.Action{setMAC(flow.EthSrc, p.c.Gateway.MAC), setMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
-		ToTunnelRegMark.set(), p.goTo(tableL3DecTTL)}
+	return []flow.Action{layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, GlobalVirtualMAC), setTunDst(far),
+		ToTunnelRegMark.Set(), p.goTo(tableL3DecTTL)}
 }
 
 // routeEgressReply takes answers to Pods that came through the tunnel for their Egress
@@ -91,7 +92,7 @@ func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
 // packets from outside the cluster pass between Nodes. The Node's rules have led them to the switch.
 func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Entry {
 	return p.entry(forEgress, tableL3Forwarding, priorityHigh,
-		match(FromGatewayRegMark.is(), EgressReplyMark.is(), dstIn(cidr)), p.toPeer(far)...)
+		match(FromGatewayRegMark.Is(), EgressReplyMark.Is(), dstIn(cidr)), p.toPeer(far)...)
 }
 
 // routeByGateway routes to Pods of another Node that are reached without a tunnel:
@@ -99,7 +100,7 @@ func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Ent
 // connection from outside does, only by way of SNATMark.
 func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
 	return p.entry(forPods, tableL3Forwarding, priorityNormal, match(dstIn(cidr)),
-		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL))
+		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL))
 }
 
 // NextHop is where packets for an address of another Node's Pods go without a
@@ -118,7 +119,7 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix, direct bool) (terms []term) {
 		terms = append(terms, func(m *flow.Match) {
 			IPv4.ip()(m)
 			m.Add(EndpointIPField.Subfield.Field, flow.ValueOfAddr(cidr.Addr()), prefixMask(cidr))
-			DSRServiceRegMark.is()(m)
+			DSRServiceRegMark.Is()(m)
 		})
 	}
 	return terms
@@ -174,8 +175,8 @@ func (p *Pipeline) routeServiceOut() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableL3Forwarding, priorityLow,
-		match(FromGatewayRegMark.is(), RewriteMACRegMark.is(), ServiceCTMark.is()),
-		setMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.set(), p.goTo(tableL3DecTTL))}
+		match(FromGatewayRegMark.Is(), RewriteMACRegMark.Is(), ServiceCTMark.Is()),
+		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL))}
 }
 
 // routeOut sends what leaves the cluster from Pods, of this Node or through the
@@ -186,11 +187,11 @@ func (p *Pipeline) routeOut(f Family) []*flow.Entry {
 	}
 	return []*flow.Entry{
 		p.entry(forEgress, tableL3Forwarding, priorityLow,
-			match(f.ip(), tracked(0, ctRpl), FromPodRegMark.is(), NotAntreaFlexibleIPAMRegMark.is()),
+			match(f.ip(), tracked(0, layout.CtRpl), FromPodRegMark.Is(), NotAntreaFlexibleIPAMRegMark.Is()),
 			p.goTo(tableEgressMark)),
 		p.entry(forEgress, tableL3Forwarding, priorityLow,
-			match(f.ip(), tracked(0, ctRpl), FromTunnelRegMark.is()),
-			setMAC(flow.EthDst, p.c.Gateway.MAC), p.goTo(tableEgressMark)),
+			match(f.ip(), tracked(0, layout.CtRpl), FromTunnelRegMark.Is()),
+			layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), p.goTo(tableEgressMark)),
 	}
 }
 
@@ -200,5 +201,5 @@ func (p *Pipeline) routeDefault() *flow.Entry {
 
 // toGateway hands a packet to the Node as it is.
 func (p *Pipeline) toGateway() []flow.Action {
-	return []flow.Action{ToGatewayRegMark.set(), p.goStage(stageSwitching)}
+	return []flow.Action{ToGatewayRegMark.Set(), p.goStage(stageSwitching)}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // testNames are a pipeline's names with two of the tables where unions differ.
@@ -49,7 +50,7 @@ func TestMarksOfMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join(MarkNames{names}.Match(c.table, &m), ", "); got != c.want {
+		if got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Match(c.table, &m), ", "); got != c.want {
 			t.Errorf("table %d, %s: %q, want %q", c.table, c.match, got, c.want)
 		}
 	}
@@ -64,7 +65,7 @@ func TestMarksOfActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := MarkNames{names}.Sets(12, actions)
+	got := (layout.MarkNames{Names: names, Program: Program}).Sets(12, actions)
 	want := []string{"RewriteMACRegMark", "EpSelectedRegMark", "TargetOFPortField=db-a", "ServiceCTMark", "ConnSourceCTMarkField"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -92,7 +93,7 @@ func TestMarksOfChanges(t *testing.T) {
 		{12, flow.Reg0 + 1, 0, 1, "TargetOFPortField=1"},
 		{12, flow.Reg0 + 11, 0, 1, ""},
 	} {
-		got := strings.Join(MarkNames{names}.Change(c.table, c.field, flow.Value{Lo: c.before}, flow.Value{Lo: c.after}), ", ")
+		got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Change(c.table, c.field, flow.Value{Lo: c.before}, flow.Value{Lo: c.after}), ", ")
 		if got != c.want {
 			t.Errorf("table %d, field %d from %#x to %#x: %q, want %q", c.table, c.field, c.before, c.after, got, c.want)
 		}
@@ -102,15 +103,15 @@ func TestMarksOfChanges(t *testing.T) {
 // TestMarksOfConnections: where a connection came from, what was done with it, and by which
 // rules it was allowed.
 func TestMarksOfConnections(t *testing.T) {
-	got := MarkNames{testNames()}.Conn(0x33, flow.Value{Lo: 0x300000002})
+	got := (layout.MarkNames{Names: testNames(), Program: Program}).Conn(0x33, flow.Value{Lo: 0x300000002})
 	want := []string{"ConnSourceCTMarkField=FromPodRegMark", "ServiceCTMark", "ConnSNATCTMark", "IngressRuleCTLabel=2", "EgressRuleCTLabel=3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := (MarkNames{testNames()}).Conn(0, flow.Value{}); got != nil {
+	if got := (layout.MarkNames{Names: testNames(), Program: Program}).Conn(0, flow.Value{}); got != nil {
 		t.Errorf("no mark is %q", got)
 	}
-	if got := (MarkNames{flow.NewNames()}).Conn(0x33, flow.Value{}); got != nil {
+	if got := (layout.MarkNames{Names: flow.NewNames(), Program: Program}).Conn(0x33, flow.Value{}); got != nil {
 		t.Errorf("of another pipeline's connection: %q", got)
 	}
 }
@@ -120,11 +121,11 @@ func TestMarksOfConnections(t *testing.T) {
 func TestUnionsAreMeant(t *testing.T) {
 	for _, f := range Fields() {
 		for _, g := range Fields() {
-			if f.Union == "" || f.Union != g.Union || f.Name == g.Name || contains(f.Subfield, g.Subfield) || contains(g.Subfield, f.Subfield) || !overlap(f, g) {
+			if f.Union == "" || f.Union != g.Union || f.Name == g.Name || layout.Contains(f.Subfield, g.Subfield) || layout.Contains(g.Subfield, f.Subfield) || !overlap(f, g) {
 				continue
 			}
 			for _, table := range TableNames() {
-				if meant(f, table) == meant(g, table) {
+				if Program.Marks.Meant(f, table) == Program.Marks.Meant(g, table) {
 					t.Errorf("%s: %s or %s?", table, f.Name, g.Name)
 				}
 			}

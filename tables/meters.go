@@ -39,6 +39,6 @@ func (p *Pipeline) packetInMeter(id uint32) *flow.Meter {
 func (p *Pipeline) loggingGroup(id uint32, next table) *flow.Group {
 	return &flow.Group{ID: id, Type: flow.GroupAll, Buckets: []flow.Bucket{
 		{ID: 0, Actions: []flow.Action{p.resubmit(next)}},
-		{ID: 1, Actions: []flow.Action{OutputToControllerRegMark.set(), p.resubmit(tableOutput)}},
+		{ID: 1, Actions: []flow.Action{OutputToControllerRegMark.Set(), p.resubmit(tableOutput)}},
 	}}
 }

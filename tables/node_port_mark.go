@@ -20,7 +20,7 @@ func (p *Pipeline) nodePortAddresses(f Family) (all []*flow.Entry) {
 	for _, a := range append(p.ours(p.c.NodePortAddresses), f.virtualNodePortIP()) {
 		if familyOf(a) == f && !a.IsLoopback() {
 			all = append(all, p.entry(forServices, tableNodePortMark, priorityNormal,
-				match(dst(a)), ToNodePortAddressRegMark.set()))
+				match(dst(a)), ToNodePortAddressRegMark.Set()))
 		}
 	}
 	return all

@@ -18,7 +18,7 @@ func toPortIn(f Field) flow.Action { return flow.OutputReg{Src: f.Subfield} }
 
 func (p *Pipeline) outputPort() *flow.Entry {
 	return p.entry(forPods, tableOutput, priorityNormal,
-		match(OutputToOFPortRegMark.is()), toPortIn(TargetOFPortField))
+		match(OutputToOFPortRegMark.Is()), toPortIn(TargetOFPortField))
 }
 
 func (p *Pipeline) outputHairpin() []*flow.Entry {
@@ -26,7 +26,7 @@ func (p *Pipeline) outputHairpin() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{
-		p.entry(forServices, tableOutput, priorityHigh, match(HairpinCTMark.is()), flow.OutputInPort{}),
+		p.entry(forServices, tableOutput, priorityHigh, match(HairpinCTMark.Is()), flow.OutputInPort{}),
 	}
 }
 
@@ -38,9 +38,9 @@ func (p *Pipeline) outputControlled() []*flow.Entry {
 	target := toPortIn(TrafficControlTargetOFPortField)
 	return []*flow.Entry{
 		p.entry(forPods, tableOutput, priorityHigh+1,
-			match(OutputToOFPortRegMark.is(), TrafficControlMirrorRegMark.is()), toPortIn(TargetOFPortField), target),
+			match(OutputToOFPortRegMark.Is(), TrafficControlMirrorRegMark.Is()), toPortIn(TargetOFPortField), target),
 		p.entry(forPods, tableOutput, priorityHigh+1,
-			match(OutputToOFPortRegMark.is(), TrafficControlRedirectRegMark.is()), target),
+			match(OutputToOFPortRegMark.Is(), TrafficControlRedirectRegMark.Is()), target),
 	}
 }
 
@@ -51,7 +51,7 @@ const etherTypeVLAN = 0x8100
 // rule by the VLAN tag.
 func (p *Pipeline) outputL7() *flow.Entry {
 	return p.entry(forPolicies, tableOutput, priorityHigh+2,
-		match(OutputToOFPortRegMark.is(), L7NPRedirectCTMark.is()),
+		match(OutputToOFPortRegMark.Is(), L7NPRedirectCTMark.Is()),
 		flow.PushVLAN{EtherType: etherTypeVLAN},
 		flow.Move{Src: L7NPRuleVlanIDCTLabel.Subfield, Dst: flow.FieldByID(flow.VlanVID).Full()},
 		flow.Output{Port: p.c.L7Target.No})
@@ -62,7 +62,7 @@ func (p *Pipeline) outputL7() *flow.Entry {
 func (p *Pipeline) outputToAgent() (all []*flow.Entry) {
 	for op := uint64(1); op <= PacketInLogging|PacketInReject|PacketInStoreDeny; op++ {
 		all = append(all, p.entry(forPolicies, tableOutput, priorityNormal,
-			match(OutputToControllerRegMark.is(), PacketInOperationField.is(op)),
+			match(OutputToControllerRegMark.Is(), PacketInOperationField.Is(op)),
 			flow.MeterAction{ID: meterPolicy}, p.packetIn(PacketInNetworkPolicy, byte(op))))
 	}
 	return all

@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // What a packet-in of this pipeline means, by its userdata, its registers and the names of
 // tables, and how answers get back to who is refused. Nobody else knows: the switch asks
@@ -26,21 +29,21 @@ func ReadVerdict(userdata []byte, k *flow.Key, names *flow.Names) (v Verdict, ok
 	if len(userdata) < 2 || userdata[0] != PacketInNetworkPolicy {
 		return v, false
 	}
-	v.Table = names.Table(uint8(PacketInTableField.read(k)))
+	v.Table = names.Table(uint8(valueIn(PacketInTableField, k)))
 	s, ok := v.side()
 	if !ok {
 		return v, false
 	}
 	v.Log, v.Reject = userdata[1]&PacketInLogging != 0, userdata[1]&PacketInReject != 0
-	v.Action = dispositions[APDispositionField.read(k)]
+	v.Action = dispositions[valueIn(APDispositionField, k)]
 	if !v.Log {
 		v.Action = Reject
 	}
 	switch {
-	case APDenyRegMark.on(k):
-		v.Rule = uint32(APConjIDField.read(k))
+	case isOn(APDenyRegMark, k):
+		v.Rule = uint32(valueIn(APConjIDField, k))
 	case v.Action == Allow || v.Action == Pass:
-		v.Rule = uint32(s.conjID.read(k))
+		v.Rule = uint32(valueIn(s.conjID, k))
 	}
 	return v, true
 }
@@ -65,7 +68,7 @@ var dispositions = [...]Action{Allow, Drop, Reject, Pass}
 // NoEndpoint says whether a packet-in of an entry in a table, which it names, is one for
 // a Service without endpoints.
 func NoEndpoint(userdata []byte, k *flow.Key, table string) bool {
-	return noEndpoint(userdata, table) && SvcNoEpRegMark.on(k)
+	return noEndpoint(userdata, table) && isOn(SvcNoEpRegMark, k)
 }
 
 func noEndpoint(userdata []byte, table string) bool {
@@ -95,16 +98,16 @@ func AnswerOnly(userdata []byte, table string) bool {
 // connection does, and is routed. So does the answer to what an engine of
 // TrafficControl gave back, whose port is not the client's.
 func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions []flow.Action) {
-	generated := GeneratedRejectPacketOutRegMark.set()
-	fromTunnel := FromTunnelRegMark.on(k)
-	direct := fromTunnel || FromPodRegMark.on(k) || FromGatewayRegMark.on(k)
-	if t, ok := replyTable(names); ok && (!direct || ServiceCTMark.on(k)) {
+	generated := GeneratedRejectPacketOutRegMark.Set()
+	fromTunnel := isOn(FromTunnelRegMark, k)
+	direct := fromTunnel || isOn(FromPodRegMark, k) || isOn(FromGatewayRegMark, k)
+	if t, ok := replyTable(names); ok && (!direct || isOn(ServiceCTMark, k)) {
 		return flow.PortController, []flow.Action{generated, resubmit(t)}
 	}
 	if !fromTunnel {
 		return inPort, []flow.Action{generated, flow.OutputInPort{}}
 	}
-	actions = []flow.Action{generated, setMAC(flow.EthDst, GlobalVirtualMAC), copied(flow.EthSrc, flow.EthSrc, k)}
+	actions = []flow.Action{generated, layout.SetMAC(flow.EthDst, GlobalVirtualMAC), copied(flow.EthSrc, flow.EthSrc, k)}
 	if !flow.FieldByID(flow.TunSrc).Get(k).IsZero() {
 		actions = append(actions, copied(flow.TunSrc, flow.TunDst, k))
 	} else {
@@ -123,7 +126,7 @@ func Report(names *flow.Names) (from uint32, actions []flow.Action, ok bool) {
 	if !ok {
 		return 0, nil, false
 	}
-	return flow.PortController, []flow.Action{GeneratedRejectPacketOutRegMark.set(), RewriteMACRegMark.set(), resubmit(t)}, true
+	return flow.PortController, []flow.Action{GeneratedRejectPacketOutRegMark.Set(), RewriteMACRegMark.Set(), resubmit(t)}, true
 }
 
 // replyTable is the first table that a reply is tracked in.
@@ -145,7 +148,8 @@ func copied(src, dst flow.FieldID, k *flow.Key) flow.Action {
 	return flow.SetField{Field: dst, Value: f.Get(k), Mask: flow.Ones(f.Bits)}
 }
 
-func (f Field) read(k *flow.Key) uint64 { return f.Get(k).Lo }
+// valueIn is a field's value in a packet's key.
+func valueIn(f Field, k *flow.Key) uint64 { return f.Get(k).Lo }
 
-// on says whether a packet has the mark.
-func (k Mark) on(key *flow.Key) bool { return k.Field.read(key) == k.Value }
+// isOn says whether a packet has a mark.
+func isOn(m Mark, k *flow.Key) bool { return valueIn(m.Field, k) == m.Value }

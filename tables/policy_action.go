@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // What a rule does with a packet that fulfils its clauses.
 //
@@ -30,36 +33,36 @@ func (p *Pipeline) ruleActions(r Rule) []*flow.Entry {
 }
 
 func (p *Pipeline) conjEntry(r Rule, actions []flow.Action, terms ...term) []*flow.Entry {
-	m := match(append(terms, exact(flow.ConjID, uint64(r.ID)))...)
+	m := match(append(terms, layout.Exact(flow.ConjID, uint64(r.ID)))...)
 	return []*flow.Entry{p.entry(forPolicies, r.table(), r.actionPriority(), m, actions...)}
 }
 
 func (p *Pipeline) allow(r Rule, f Family) []flow.Action {
 	s := sides[r.Direction]
-	exec := []flow.Action{s.label.set(uint64(r.ID))}
+	exec := []flow.Action{s.label.Set(uint64(r.ID))}
 	if r.L7VLAN != 0 {
-		exec = append(exec, L7NPRedirectCTMark.set(), L7NPRuleVlanIDCTLabel.set(uint64(r.L7VLAN)))
+		exec = append(exec, L7NPRedirectCTMark.Set(), L7NPRuleVlanIDCTLabel.Set(uint64(r.L7VLAN)))
 	}
-	actions := []flow.Action{s.conjID.set(uint64(r.ID)), commit(f.zone(), p.id(s.metric), exec...)}
+	actions := []flow.Action{s.conjID.Set(uint64(r.ID)), layout.Commit(f.zone(), p.id(s.metric), exec...)}
 	if !r.Log {
 		return actions
 	}
-	actions = append(actions, DispositionAllowRegMark.set())
+	actions = append(actions, DispositionAllowRegMark.Set())
 	if r.L7VLAN != 0 {
-		actions = append(actions, L7NPRedirectRegMark.set())
+		actions = append(actions, L7NPRedirectRegMark.Set())
 	}
-	return append(actions, OutputToControllerRegMark.set(), PacketInOperationField.set(PacketInLogging),
+	return append(actions, OutputToControllerRegMark.Set(), PacketInOperationField.Set(PacketInLogging),
 		p.decidedIn(r.table()), p.goTo(tableOutput))
 }
 
 // deny marks a packet; one that is to be logged or answered is a packet-in.
 func (p *Pipeline) deny(r Rule, disposition Mark) []flow.Action {
 	s := sides[r.Direction]
-	actions := []flow.Action{APConjIDField.set(uint64(r.ID)), APDenyRegMark.set()}
+	actions := []flow.Action{APConjIDField.Set(uint64(r.ID)), APDenyRegMark.Set()}
 	op := uint64(0)
 	if r.Log {
 		op |= PacketInLogging
-		actions = append(actions, disposition.set())
+		actions = append(actions, disposition.Set())
 	}
 	if r.Action == Reject {
 		op |= PacketInReject
@@ -67,27 +70,27 @@ func (p *Pipeline) deny(r Rule, disposition Mark) []flow.Action {
 	if op == 0 {
 		return append(actions, p.goTo(s.metric))
 	}
-	return append(actions, PacketInOperationField.set(op), p.decidedIn(r.table()),
+	return append(actions, PacketInOperationField.Set(op), p.decidedIn(r.table()),
 		flow.GroupAction{ID: s.metricGroup})
 }
 
 func (p *Pipeline) pass(r Rule) []flow.Action {
 	s := sides[r.Direction]
-	actions := []flow.Action{s.conjID.set(uint64(r.ID))}
+	actions := []flow.Action{s.conjID.Set(uint64(r.ID))}
 	if !r.Log {
 		return append(actions, p.goTo(s.k8s))
 	}
-	return append(actions, DispositionPassRegMark.set(), PacketInOperationField.set(PacketInLogging),
+	return append(actions, DispositionPassRegMark.Set(), PacketInOperationField.Set(PacketInLogging),
 		p.decidedIn(r.table()), flow.GroupAction{ID: s.k8sGroup})
 }
 
 // decidedIn tells the agent which table sent the packet.
-func (p *Pipeline) decidedIn(t table) flow.Action { return PacketInTableField.set(uint64(p.id(t))) }
+func (p *Pipeline) decidedIn(t table) flow.Action { return PacketInTableField.Set(uint64(p.id(t))) }
 
 // logDrop sends a packet to the agent and nowhere else.
 func (p *Pipeline) logDrop(t table) []flow.Action {
 	return []flow.Action{
-		DispositionDropRegMark.set(), PacketInOperationField.set(PacketInLogging),
-		OutputToControllerRegMark.set(), p.decidedIn(t), p.goTo(tableOutput),
+		DispositionDropRegMark.Set(), PacketInOperationField.Set(PacketInLogging),
+		OutputToControllerRegMark.Set(), p.decidedIn(t), p.goTo(tableOutput),
 	}
 }

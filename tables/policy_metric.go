@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // The entries of EgressMetric and IngressMetric: of an allowing rule two for
 // each family, connections (+new) and further packets; of a denying rule one
@@ -15,7 +18,7 @@ func (p *Pipeline) metrics(r Rule) []*flow.Entry {
 	}
 	var all []*flow.Entry
 	for _, f := range p.familiesOf(r) {
-		all = append(all, p.allowedMetric(r, f, ctState(ctNew, 0)), p.allowedMetric(r, f, ctState(0, ctNew)))
+		all = append(all, p.allowedMetric(r, f, layout.CtState(layout.CtNew, 0)), p.allowedMetric(r, f, layout.CtState(0, layout.CtNew)))
 	}
 	return all
 }
@@ -23,10 +26,10 @@ func (p *Pipeline) metrics(r Rule) []*flow.Entry {
 func (p *Pipeline) allowedMetric(r Rule, f Family, state term) *flow.Entry {
 	s := sides[r.Direction]
 	return p.entry(forPolicies, s.metric, priorityNormal,
-		match(f.ip(), state, s.label.is(uint64(r.ID))), p.goNext(s.metric))
+		match(f.ip(), state, s.label.Is(uint64(r.ID))), p.goNext(s.metric))
 }
 
 func (p *Pipeline) deniedMetric(r Rule) *flow.Entry {
 	return p.entry(forPolicies, sides[r.Direction].metric, priorityNormal,
-		match(APDenyRegMark.is(), APConjIDField.is(uint64(r.ID))))
+		match(APDenyRegMark.Is(), APConjIDField.Is(uint64(r.ID))))
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // The entries of policy rules, in the six tables that hold them.
@@ -75,9 +76,9 @@ type policyTable struct {
 }
 
 func (p *Pipeline) established(f Family, t policyTable, priority uint16) (all []*flow.Entry) {
-	for _, state := range []uint64{ctEst, ctRel} {
+	for _, state := range []uint64{layout.CtEst, layout.CtRel} {
 		all = append(all, p.entry(forPolicies, t.table, priority,
-			match(f.ip(), ctState(state, ctNew)), p.goTo(sides[t.direction].metric)))
+			match(f.ip(), layout.CtState(state, layout.CtNew)), p.goTo(sides[t.direction].metric)))
 	}
 	return all
 }
@@ -158,7 +159,7 @@ func (p *Pipeline) anySource(r Rule) []flow.Match {
 	matches := p.anyMatches(r)
 	if protectsService(r) {
 		for i := range matches {
-			ctState(ctNew, 0)(&matches[i])
+			layout.CtState(layout.CtNew, 0)(&matches[i])
 		}
 	}
 	return matches
@@ -184,16 +185,16 @@ func protectsService(r Rule) bool {
 func (a Address) term(c Clause, toService bool) term {
 	switch {
 	case a.Service != nil:
-		return ServiceGroupIDField.is(uint64(a.Service.Group))
+		return ServiceGroupIDField.Is(uint64(a.Service.Group))
 	case a.Group != 0:
-		return ServiceGroupIDField.is(uint64(a.Group))
+		return ServiceGroupIDField.Is(uint64(a.Group))
 	case a.Port != 0:
-		return TargetOFPortField.is(uint64(a.Port))
+		return TargetOFPortField.Is(uint64(a.Port))
 	case c == ClauseTo:
 		return dstIn(a.Prefix.Masked())
 	case toService:
 		return func(m *flow.Match) {
-			ctState(ctNew, 0)(m)
+			layout.CtState(layout.CtNew, 0)(m)
 			ctSrcIn(a.Prefix.Masked())(m)
 		}
 	}

@@ -16,11 +16,11 @@ import (
 // fd00::/96, and their groups have ids from 100.
 
 var (
-	gateway = Port{"antrea-gw0", 2, mac("ba:5e:d1:55:aa:c0")}
+	gateway = Port{Name: "antrea-gw0", No: 2, MAC: mac("ba:5e:d1:55:aa:c0")}
 	tunnel  = Port{Name: "antrea-tun0", No: 1}
-	client  = Port{"client-6-3353ef", 36, mac("5e:b5:e3:a6:90:b7")}
-	web     = Port{"web-7975-274540", 37, mac("fa:b7:53:74:21:a6")}
-	db      = Port{"db-755c6-5080e3", 38, mac("36:48:21:a2:9d:b4")}
+	client  = Port{Name: "client-6-3353ef", No: 36, MAC: mac("5e:b5:e3:a6:90:b7")}
+	web     = Port{Name: "web-7975-274540", No: 37, MAC: mac("fa:b7:53:74:21:a6")}
+	db      = Port{Name: "db-755c6-5080e3", No: 38, MAC: mac("36:48:21:a2:9d:b4")}
 	tap0    = Port{Name: "antrea-tc-tap0", No: 34}
 	tap1    = Port{Name: "antrea-tc-tap1", No: 35}
 	tap2    = Port{Name: "antrea-tc-tap2", No: 39}

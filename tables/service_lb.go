@@ -40,10 +40,10 @@ type lbPath struct {
 func lbPaths(s ServiceAddress) []lbPath {
 	paths := []lbPath{{priorityNormal, func(*flow.Match) {}, s.Group}}
 	if s.ClusterGroup != 0 {
-		paths = append(paths, lbPath{priorityHigh, FromLocalRegMark.is(), s.ClusterGroup})
+		paths = append(paths, lbPath{priorityHigh, FromLocalRegMark.Is(), s.ClusterGroup})
 	}
 	if s.DSR && s.LocalGroup != 0 {
-		paths = append(paths, lbPath{priorityHigh, FromTunnelRegMark.is(), s.LocalGroup})
+		paths = append(paths, lbPath{priorityHigh, FromTunnelRegMark.Is(), s.LocalGroup})
 	}
 	return paths
 }
@@ -52,12 +52,12 @@ func (p *Pipeline) balance(s ServiceAddress) (all []*flow.Entry) {
 	for _, path := range lbPaths(s) {
 		actions := p.lbActions(s, path.group)
 		for _, client := range clients(s) {
-			m := match(atService(s), EpToSelectRegMark.is(), path.from, client)
+			m := match(atService(s), EpToSelectRegMark.Is(), path.from, client)
 			all = append(all, p.entry(forServices, tableServiceLB, path.priority, m, actions...))
 		}
 	}
 	if len(s.SourceRanges) > 0 {
-		all = append(all, p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToSelectRegMark.is())))
+		all = append(all, p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToSelectRegMark.Is())))
 	}
 	return all
 }
@@ -81,12 +81,12 @@ func (p *Pipeline) lbActions(s ServiceAddress, group uint32) []flow.Action {
 	if s.AffinitySeconds > 0 {
 		state = EpToLearnRegMark
 	}
-	actions := []flow.Action{RewriteMACRegMark.set(), state.set()}
+	actions := []flow.Action{RewriteMACRegMark.Set(), state.Set()}
 	if s.External {
-		actions = append(actions, ToExternalAddressRegMark.set())
+		actions = append(actions, ToExternalAddressRegMark.Set())
 	}
 	if hasAntreaPolicy(p) {
-		actions = append(actions, ServiceGroupIDField.set(uint64(group)))
+		actions = append(actions, ServiceGroupIDField.Set(uint64(group)))
 	}
 	return append(actions, flow.GroupAction{ID: group})
 }
@@ -106,7 +106,7 @@ func atService(s ServiceAddress) term {
 		if s.Addr.IsValid() {
 			dst(s.Addr)(m)
 		} else {
-			ToNodePortAddressRegMark.is()(m)
+			ToNodePortAddressRegMark.Is()(m)
 		}
 	}
 }
@@ -122,12 +122,12 @@ func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
 		specs = append(specs, learnMark(ToExternalAddressRegMark))
 	}
 	cookie := p.cookie(forServices, s.Group)
-	e := p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToLearnRegMark.is()),
+	e := p.entry(forServices, tableServiceLB, priorityLow, match(atService(s), EpToLearnRegMark.Is()),
 		&flow.Learn{
 			Table: p.id(tableSessionAffinity), Priority: priorityNormal, HardTimeout: s.AffinitySeconds,
 			DeleteLearned: true, Cookie: cookie, Specs: specs,
 		},
-		EpSelectedRegMark.set(), p.goNext(tableServiceLB))
+		EpSelectedRegMark.Set(), p.goNext(tableServiceLB))
 	e.Cookie = cookie
 	return e
 }
@@ -171,7 +171,7 @@ func (p *Pipeline) endpointGroup(g EndpointGroup) *flow.Group {
 	group := &flow.Group{ID: g.ID, Type: flow.GroupSelect}
 	if len(g.Endpoints) == 0 {
 		group.Buckets = []flow.Bucket{{
-			Weight: bucketWeight, Actions: []flow.Action{SvcNoEpRegMark.set(), p.resubmit(tableEndpointDNAT)},
+			Weight: bucketWeight, Actions: []flow.Action{SvcNoEpRegMark.Set(), p.resubmit(tableEndpointDNAT)},
 		}}
 		return group
 	}
@@ -189,9 +189,9 @@ func (p *Pipeline) endpointGroup(g EndpointGroup) *flow.Group {
 // endpointMarks note an endpoint in the registers.
 func endpointMarks(e Endpoint) (actions []flow.Action) {
 	if !e.Local && !e.Host {
-		actions = append(actions, RemoteEndpointRegMark.set())
+		actions = append(actions, RemoteEndpointRegMark.Set())
 	}
-	return append(actions, setEndpoint(e.Addr.Addr()), EndpointPortField.set(uint64(e.Addr.Port())))
+	return append(actions, setEndpoint(e.Addr.Addr()), EndpointPortField.Set(uint64(e.Addr.Port())))
 }
 
 func setEndpoint(a netip.Addr) flow.Action {

@@ -19,6 +19,6 @@ func (p *Pipeline) noAffinity() []*flow.Entry {
 		return nil
 	}
 	return []*flow.Entry{
-		p.entry(forServices, tableSessionAffinity, priorityMiss, match(), EpToSelectRegMark.set()),
+		p.entry(forServices, tableSessionAffinity, priorityMiss, match(), EpToSelectRegMark.Set()),
 	}
 }

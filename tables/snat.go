@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // SNAT translates the source of the connections that SNATMark has marked, in a
@@ -25,17 +26,17 @@ func (p *Pipeline) snat(f Family) (all []*flow.Entry) {
 		if !source.IsValid() {
 			return
 		}
-		ct := commit(f.snatZone(), next, set(marks...)...)
+		ct := layout.Commit(f.snatZone(), next, set(marks...)...)
 		ct.NAT = snatTo(source)
-		m := match(append(when, f.ip(), tracked(ctNew, 0))...)
+		m := match(append(when, f.ip(), tracked(layout.CtNew, 0))...)
 		all = append(all, p.entry(forServices, tableSNAT, priority, m, ct))
 	}
-	hairpin := HairpinCTMark.is()
-	to(priorityNormal, []term{hairpin, FromGatewayRegMark.is()}, f.virtualServiceIP(), ServiceCTMark, HairpinCTMark)
-	to(priorityNormal, []term{hairpin, FromPodRegMark.is()}, p.gatewayIP(f), ServiceCTMark, HairpinCTMark)
-	to(priorityLow, []term{ConnSNATCTMark.is(), FromGatewayRegMark.is()}, p.gatewayIP(f), ServiceCTMark)
+	hairpin := HairpinCTMark.Is()
+	to(priorityNormal, []term{hairpin, FromGatewayRegMark.Is()}, f.virtualServiceIP(), ServiceCTMark, HairpinCTMark)
+	to(priorityNormal, []term{hairpin, FromPodRegMark.Is()}, p.gatewayIP(f), ServiceCTMark, HairpinCTMark)
+	to(priorityLow, []term{ConnSNATCTMark.Is(), FromGatewayRegMark.Is()}, p.gatewayIP(f), ServiceCTMark)
 	return append(all, p.entry(forServices, tableSNAT, priorityNormal,
-		match(f.ip(), tracked(0, ctNew|ctRpl), ConnSNATCTMark.is()), restore(f.snatZone(), next)))
+		match(f.ip(), tracked(0, layout.CtNew|layout.CtRpl), ConnSNATCTMark.Is()), layout.Restore(f.snatZone(), next)))
 }
 
 // snatAddresses are the addresses that sources are translated to.

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // SNATMark finds the Service connections whose replies would miss this Node
@@ -21,33 +22,33 @@ func (p *Pipeline) markGatewaySNAT(f Family) []*flow.Entry {
 		return nil
 	}
 	all := one(p.entry(forServices, tableSNATMark, priorityNormal,
-		match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToGatewayRegMark.is()),
+		match(f.ip(), tracked(layout.CtNew, 0), FromGatewayRegMark.Is(), ToGatewayRegMark.Is()),
 		p.commitSNAT(f, ConnSNATCTMark, HairpinCTMark)))
 	if !hasTunnel(p) {
 		return all
 	}
 	return append(all,
 		p.entry(forServices, tableSNATMark, priorityNormal,
-			match(f.ip(), tracked(ctNew, 0), FromGatewayRegMark.is(), ToTunnelRegMark.is(),
-				ToExternalAddressRegMark.is(), NotDSRServiceRegMark.is()),
+			match(f.ip(), tracked(layout.CtNew, 0), FromGatewayRegMark.Is(), ToTunnelRegMark.Is(),
+				ToExternalAddressRegMark.Is(), NotDSRServiceRegMark.Is()),
 			p.commitSNAT(f, ConnSNATCTMark)))
 }
 
 // markHairpin: an endpoint of this Node that its Service sends to itself.
 func (p *Pipeline) markHairpin(endpoint netip.Addr) *flow.Entry {
 	return p.entry(forServices, tableSNATMark, priorityLow,
-		match(tracked(ctNew, 0), src(endpoint), dst(endpoint)),
+		match(tracked(layout.CtNew, 0), src(endpoint), dst(endpoint)),
 		p.commitSNAT(familyOf(endpoint), ConnSNATCTMark, HairpinCTMark))
 }
 
 func (p *Pipeline) commitSNAT(f Family, marks ...Mark) flow.Action {
-	return commit(f.zone(), p.next(tableSNATMark), set(marks...)...)
+	return layout.Commit(f.zone(), p.next(tableSNATMark), set(marks...)...)
 }
 
 // set writes several marks.
 func set(marks ...Mark) (actions []flow.Action) {
 	for _, k := range marks {
-		actions = append(actions, k.set())
+		actions = append(actions, k.Set())
 	}
 	return actions
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // SpoofGuard lets a Pod send from its own addresses only. What comes from the
@@ -33,7 +34,7 @@ func (p *Pipeline) guardGateway(f Family) []*flow.Entry {
 func (p *Pipeline) guardPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.sendersOf(pod) {
 		all = append(all, p.entry(forPods, tableSpoofGuard, priorityNormal,
-			match(inPort(pod.Port.No), ethAddr(flow.EthSrc, pod.Port.MAC), src(a)), p.goValid(familyOf(a))))
+			match(inPort(pod.Port.No), layout.EthAddr(flow.EthSrc, pod.Port.MAC), src(a)), p.goValid(familyOf(a))))
 		if familyOf(a) == IPv6 {
 			all = append(all, p.guardDetection(pod.Port, a))
 		}
@@ -45,8 +46,8 @@ func (p *Pipeline) guardPod(pod Pod) (all []*flow.Entry) {
 // section 4.3).
 func (p *Pipeline) guardDetection(port Port, own netip.Addr) *flow.Entry {
 	return p.entry(forPods, tableSpoofGuard, priorityNormal,
-		match(inPort(port.No), ethAddr(flow.EthSrc, port.MAC), src(netip.IPv6Unspecified()),
-			nd(ndNeighborSolicitation), ndTarget(own), ethAddr(flow.NDSLL, noLinkLayerAddress)),
+		match(inPort(port.No), layout.EthAddr(flow.EthSrc, port.MAC), src(netip.IPv6Unspecified()),
+			nd(ndNeighborSolicitation), ndTarget(own), layout.EthAddr(flow.NDSLL, noLinkLayerAddress)),
 		p.goValid(IPv6))
 }
 

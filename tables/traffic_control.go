@@ -25,7 +25,7 @@ func (p *Pipeline) trafficReturned() []*flow.Entry {
 		owner = forPolicies
 	}
 	return []*flow.Entry{p.entry(owner, tableTrafficControl, priorityHigh,
-		match(FromTCReturnRegMark.is(), OutputToOFPortRegMark.is()), p.goStage(stageOutput))}
+		match(FromTCReturnRegMark.Is(), OutputToOFPortRegMark.Is()), p.goStage(stageOutput))}
 }
 
 // controlTraffic treats what comes from a Pod (egress) or goes to it (ingress).
@@ -36,13 +36,13 @@ func (p *Pipeline) controlTraffic(tc TrafficControl, pod uint32) (all []*flow.En
 	}
 	add := func(t term) {
 		all = append(all, p.entry(forPods, tableTrafficControl, priorityNormal, match(t),
-			TrafficControlTargetOFPortField.set(uint64(tc.Target.No)), action.set(), p.goNext(tableTrafficControl)))
+			TrafficControlTargetOFPortField.Set(uint64(tc.Target.No)), action.Set(), p.goNext(tableTrafficControl)))
 	}
 	if tc.Egress {
 		add(inPort(pod))
 	}
 	if tc.Ingress {
-		add(TargetOFPortField.is(uint64(pod)))
+		add(TargetOFPortField.Is(uint64(pod)))
 	}
 	return all
 }

@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // UnSNAT undoes the source translation of a Service's connection for the
 // replies: those that come to an address which SNAT translates to.
@@ -19,7 +22,7 @@ func (p *Pipeline) unSNAT(f Family) (all []*flow.Entry) {
 	}
 	for _, a := range p.snatAddresses(f) {
 		all = append(all, p.entry(forServices, tableUnSNAT, priorityNormal,
-			match(dst(a)), restore(f.snatZone(), p.next(tableUnSNAT))))
+			match(dst(a)), layout.Restore(f.snatZone(), p.next(tableUnSNAT))))
 	}
 	return all
 }

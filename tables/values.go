@@ -1,6 +1,10 @@
 package tables
 
-import "net/netip"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // Features are the features of Antrea that add tables and entries. A table of
 // a feature that is off does not exist, and the gotos of others move on to the
@@ -39,11 +43,7 @@ type Config struct {
 }
 
 // Port is a port of the switch.
-type Port struct {
-	Name string
-	No   uint32
-	MAC  [6]byte
-}
+type Port = layout.Port
 
 // Pod is a Pod of this Node with its port.
 type Pod struct {

@@ -31,7 +31,7 @@ func (p *Answers) answerTrace(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		t, err = p.Trace(&req)
 	}
-	if q.explain && !q.json && p.Objects == nil {
+	if q.explain && !q.json && !p.HasOrigins() {
 		err = pipeline.ErrNoObjects
 	}
 	var walk *trace.Walk
@@ -71,8 +71,8 @@ func (p *Answers) traceAnswer(t *telemetry.Trace, text string) api.TraceAnswer {
 		e := api.TraceEntry{Table: pipeline.TableName(t.Names, st.Table)}
 		if st.Entry != nil {
 			e.Priority, e.Match, e.Actions = st.Entry.Priority, st.Entry.Match.Text(t.Names), flow.ActionsText(st.Entry.Actions, t.Names)
-			if p.Objects != nil {
-				e.Objects = pipeline.OriginTexts(p.Objects.OriginsOf(st.Entry)...)
+			if p.HasOrigins() {
+				e.Objects = p.OriginsOf(st.Entry)
 			}
 		}
 		a.Entries = append(a.Entries, e)

@@ -126,7 +126,7 @@ func (p *Answers) Routes(metrics prometheus.Gatherer) *http.ServeMux {
 
 func (p *Answers) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	q, err := parseQuery(r.URL.Query())
-	if err == nil && q.explain && p.Objects == nil {
+	if err == nil && q.explain && p.Objects == nil && !(r.URL.Path == "/flows" && p.HasOrigins()) {
 		err = pipeline.ErrNoObjects
 	}
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/conntrack"
-	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
 )
 
 // Connections: listed and flushed, by filter.
@@ -115,7 +116,7 @@ func (p *Answers) connections(q query) iter.Seq[conntrack.Conn] {
 // connectionMarks tells connections' marks and labels in words, each but once: of a
 // hundred thousand connections few differ. It is for one question.
 type connectionMarks struct {
-	names tables.MarkNames
+	names layout.MarkNames
 	known map[markAndLabel][]string
 }
 
@@ -125,7 +126,7 @@ type markAndLabel struct {
 }
 
 func (p *Answers) connectionMarks() *connectionMarks {
-	return &connectionMarks{tables.MarkNames{Names: p.Switch.Names()}, map[markAndLabel][]string{}}
+	return &connectionMarks{programs.MarkNames(p.Switch.Names()), map[markAndLabel][]string{}}
 }
 
 func (m *connectionMarks) of(c *conntrack.Conn) []string {

@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // Dumps that are explained: below each line, as comments that add-flows skips, the
@@ -37,7 +38,7 @@ func writeOrigins(w io.Writer, all []api.OriginText) {
 
 // writeMarks writes below an entry what it asks for and sets in registers and marks, by
 // their names.
-func writeMarks(w io.Writer, m tables.MarkNames, e *flow.Entry) {
+func writeMarks(w io.Writer, m layout.MarkNames, e *flow.Entry) {
 	var parts []string
 	if asks := m.Match(e.Table, &e.Match); len(asks) > 0 {
 		parts = append(parts, "asks for "+strings.Join(asks, ", "))
@@ -55,7 +56,7 @@ func (p *Answers) entryOrigins(q query, e *flow.Entry) []api.OriginText {
 	if !q.explain {
 		return nil
 	}
-	return pipeline.OriginTexts(p.Objects.OriginsOf(e)...)
+	return p.OriginsOf(e)
 }
 
 // idOrigins are those of a group or meter, likewise.

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/diagram"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/programs"
 )
 
 // mapLooks is the map of one generation of the pipeline: what was found out about
@@ -64,7 +64,7 @@ func (l *mapLooks) lookAtEntries(sw door.Switch) {
 		for _, g := range sw.Groups() {
 			program.Groups = append(program.Groups, g.Group)
 		}
-		l.sketch = diagram.NewSketch(program, tables.Stage)
+		l.sketch = diagram.NewSketch(program, programs.Stage(program.Names))
 		if l.counters = sw.ClassCounters(l.sketch.Class); l.counters.Generation() == before {
 			return
 		}

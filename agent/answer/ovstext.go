@@ -18,7 +18,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
-	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/programs"
 )
 
 // The answers as text. Where Open vSwitch has a tool for it, the text is that
@@ -100,7 +100,7 @@ func (p *Answers) writeFlows(w io.Writer, q query) error {
 		w.Write(line)
 		if q.explain {
 			writeOrigins(w, p.entryOrigins(q, e.Entry))
-			writeMarks(w, tables.MarkNames{Names: p.Switch.Names()}, e.Entry)
+			writeMarks(w, programs.MarkNames(p.Switch.Names()), e.Entry)
 		}
 	}
 	return nil
@@ -112,7 +112,7 @@ func (p *Answers) flowRecords(q query) ([]api.Flow, error) {
 		return nil, err
 	}
 	records, names := []api.Flow{}, p.Switch.Names()
-	marks := tables.MarkNames{Names: names}
+	marks := programs.MarkNames(names)
 	for _, e := range all {
 		r := api.Flow{
 			Table: p.TableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,

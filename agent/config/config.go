@@ -62,6 +62,9 @@ type Config struct {
 	Groups string `json:"groups,omitempty"`
 	// Meters is a file of meters, beside flows.
 	Meters string `json:"meters,omitempty"`
+	// Program is a program by its name, in place of flows. Its Node is made of gateway, tunnel,
+	// podCIDRs, peers and ports. Not with kubernetes or manifests.
+	Program string `json:"program,omitempty"`
 	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of
 	// flows. The agent watches it.
 	Manifests string `json:"manifests,omitempty"`
@@ -186,8 +189,13 @@ type Port struct {
 	Driver string `json:"driver,omitempty" default:"podDriver"`
 	// Pod is the Pod that has the port, as namespace/name. Only with kubernetes.
 	Pod string `json:"pod,omitempty"`
-	// MAC is the Pod's address. Only with pod.
+	// MAC is the Pod's address. Only with pod or program.
 	MAC MAC `json:"mac,omitzero"` // zero on a port without a Pod (podports/security.go)
+
+	// Address is the Pod's IP address. Only with program.
+	Address netip.Addr `json:"address,omitzero"`
+	// Role is what the port is to a program: pod, uplink or bridge. Only with program.
+	Role string `json:"role,omitempty" default:"pod"`
 
 	// NoReturn: nothing comes back from a tap.
 	NoReturn bool `json:"-"`
@@ -341,7 +349,8 @@ func (a *AuditLog) setDefaults() {
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
-	f.check(c.Flows != "" || c.FromObjects(), "flows, manifests, kubernetes: one of them is missing, for entries or objects to come from")
+	f.check(c.Flows != "" || c.Program != "" || c.FromObjects(), "flows, program, manifests, kubernetes: one of them is missing, for entries or objects to come from")
+	c.checkProgram(&f)
 	f.check(c.Manifests == "" || !c.fromFiles(), "manifests: not together with flows, groups and meters")
 	if c.Kubernetes != nil {
 		c.Kubernetes.check(c, &f)

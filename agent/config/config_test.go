@@ -52,7 +52,7 @@ func TestParseFaults(t *testing.T) {
 		{"polling for a minute", "nodeName:", "afxdp: {busyPoll: 1m}\nnodeName:", "afxdp.busyPoll: 1m0s is not whole"},
 		{"too large a budget", "nodeName:", "afxdp: {busyPoll: 20us, busyPollBudget: 65536}\nnodeName:", "afxdp.busyPollBudget: 65536 is not between 1 and 65535"},
 		{"a budget for nothing", "nodeName:", "afxdp: {busyPollBudget: 64}\nnodeName:", "afxdp.busyPollBudget: 64, without busyPoll"},
-		{"no flows", "flows: node-a.flows", "", "flows, manifests, kubernetes: one of them is missing"},
+		{"no flows", "flows: node-a.flows", "", "flows, program, manifests, kubernetes: one of them is missing"},
 		{"no address for the tunnel", "localAddress: 192.168.77.102", "", "tunnel.localAddress: missing"},
 		{"peer without an address", "address: 192.168.77.103,", "", "peers[0].address: missing"},
 		{"flows and manifests", "flows: node-a.flows", "flows: node-a.flows\nmanifests: objects", "manifests: not together with flows"},

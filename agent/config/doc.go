@@ -5,6 +5,7 @@
 //	faults.go     the list of errors, and checks that several sections share
 //	errorplace.go which key of a file cannot be read
 //	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
+//	program.go    the Node that a configuration describes to a program
 //	facts.go      what only the API tells of a Node, kept in a file
 //	fits.go       whether objects describe the same Node
 //	tunnel.go     the port to the other Nodes, the MTU that it leaves, the encapsulation mode

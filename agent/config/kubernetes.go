@@ -83,6 +83,11 @@ func (f *faults) checkPrefixes(what string, all []netip.Prefix) {
 
 // checkPodPort checks the Pod of a port: with the API, it is told here.
 func (c *Config) checkPodPort(f *faults, who string, p *Port) {
+	if c.Program != "" {
+		f.check(p.Pod == "", "%s.pod: only with kubernetes", who)
+		return
+	}
+	f.check(p.Role == "" && !p.Address.IsValid(), "%s.role and address: only with program", who)
 	if c.Kubernetes == nil {
 		f.check(p.Pod == "" && p.MAC == MAC{}, "%s.pod and mac: only with kubernetes", who)
 		return

@@ -5,6 +5,7 @@
 //	pipeline.go       the switch, its objects and its connections
 //	flowfiles.go      flow entries, groups, meters and ports from files
 //	manifests.go      entries made from the objects of a cluster, in files
+//	program.go        a program by its name, and what its entries are for
 //	installer.go      control installs into the switch
 //	delay.go          how long a change of an object takes to be in force
 //	advice.go         a switch that does not answer

@@ -20,7 +20,8 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -142,7 +143,7 @@ func (l *dropLog) record(p *telemetry.DroppedPacket, when time.Time) api.Dropped
 		r.Entry = l.names.entry(n, &telemetry.Step{Kind: telemetry.StepEntry, Entry: p.Entry})
 	}
 	if p.CT.State != 0 {
-		r.CT = droppedCT(&p.CT, tables.MarkNames{Names: n})
+		r.CT = droppedCT(&p.CT, programs.MarkNames(n))
 	}
 	return r
 }
@@ -197,7 +198,7 @@ func wholeOf(head []byte, n int) []byte {
 	return b
 }
 
-func droppedCT(c *telemetry.DroppedCT, marks tables.MarkNames) *api.DroppedCT {
+func droppedCT(c *telemetry.DroppedCT, marks layout.MarkNames) *api.DroppedCT {
 	k := c.Key()
 	return &api.DroppedCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, LabelValue(c.Label))}
 }

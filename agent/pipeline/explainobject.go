@@ -33,6 +33,9 @@ var dumpTimes = regexp.MustCompile(`\b(duration|n_packets|n_bytes|idle_age|hard_
 
 // Explain answers with an *ObjectEntries or a []Explained.
 func (p *Pipeline) Explain(what string) (any, error) {
+	if p.rows != nil && strings.ContainsAny(what, "=,") {
+		return p.explainRow(dumpTimes.ReplaceAllString(what, ""))
+	}
 	if p.Objects == nil {
 		return nil, ErrNoObjects
 	}

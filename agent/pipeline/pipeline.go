@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/agent/podports"
@@ -20,7 +21,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Pipeline is a switch that runs the entries of flow files or of manifests, and its
+// Pipeline is a switch that runs the entries of flow files, of manifests or of a program, and its
 // connections. An agent has one with the Node's ports. Commands that ask files have one with
 // ports in memory.
 type Pipeline struct {
@@ -45,15 +46,16 @@ type Pipeline struct {
 	// Silent are the other Nodes that do not answer ARP or NDP (silentnodes.go).
 	Silent      atomic.Pointer[[]netip.Addr]
 	links       linkDrops
-	Pods        *podports.Ports // nil without a Node
-	TunnelDrops tunnelDrops     // what nftables drop between gateway and tunnel
+	Pods        *podports.Ports             // nil without a Node
+	TunnelDrops tunnelDrops                 // what nftables drop between gateway and tunnel
+	rows        map[entryKey]api.OriginText // what the entries of a program are for; nil without one
 	// Secured is the security of an offline pipeline's ports, by number.
 	Secured map[uint32]l2.PortSecurity
 	// Made are the ports that the switch makes for objects; floods leave them out.
 	Made map[string]control.Made
 }
 
-// Source is where an offline pipeline comes from: Files or Manifests.
+// Source is where an offline pipeline comes from: Files, Manifests or Program.
 type Source interface {
 	// Load makes a switch without ports that runs the source's entries.
 	Load(o Options) (*Pipeline, error)
@@ -139,4 +141,4 @@ func (p *Pipeline) Close() error {
 
 // ErrNoObjects is the error of a question about objects that a pipeline of flow files does
 // not have.
-var ErrNoObjects = errors.New("the pipeline comes from flow files: there are no objects behind it")
+var ErrNoObjects = errors.New("the pipeline comes from a program or flow files: there are no objects behind it")

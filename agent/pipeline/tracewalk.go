@@ -12,7 +12,8 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -54,7 +55,7 @@ func (m *Walker) Walk(t *telemetry.Trace) (*trace.Walk, error) {
 	}
 	if m.Text {
 		var b bytes.Buffer
-		if err := t.WriteText(&b, tables.MarkNames{Names: t.Names}); err != nil {
+		if err := t.WriteText(&b, programs.MarkNames(t.Names)); err != nil {
 			return nil, err
 		}
 		if by := w.By(); by != "" {
@@ -133,7 +134,7 @@ func (m *Walker) verdict(t *telemetry.Trace) trace.Verdict {
 // step is a step, before which the packet had a key.
 func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) trace.Step {
 	s := trace.Step{Kind: string(st.Kind), Table: TableName(t.Names, st.Table), TableID: st.Table, Depth: st.Depth}
-	marks := tables.MarkNames{Names: t.Names}
+	marks := programs.MarkNames(t.Names)
 	if st.Entry != nil {
 		s.Entry = m.entry(t.Names, st)
 	}
@@ -165,17 +166,17 @@ func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) 
 
 func (m *Walker) entry(n *flow.Names, st *telemetry.Step) *trace.Entry {
 	e := &trace.Entry{Match: st.Entry.Match.Text(n), Priority: st.Entry.Priority, Actions: flow.ActionsText(st.Entry.Actions, n)}
-	e.Marks = tables.MarkNames{Names: n}.Match(st.Entry.Table, &st.Entry.Match)
+	e.Marks = programs.MarkNames(n).Match(st.Entry.Table, &st.Entry.Match)
 	if st.Entry.Cookie != 0 {
 		e.Cookie = fmt.Sprintf("0x%x", st.Entry.Cookie)
 	}
-	if m.Pipeline.Objects == nil || st.Kind != telemetry.StepEntry {
+	if !m.Pipeline.HasOrigins() || st.Kind != telemetry.StepEntry {
 		return e
 	}
 	objects, ok := m.origins[st.Entry]
 	if !ok {
-		for _, o := range m.Pipeline.Objects.OriginsOf(st.Entry) {
-			objects = append(objects, trace.Object{Object: o.Object.String(), Field: o.Field, Rule: o.Rule})
+		for _, o := range m.Pipeline.OriginsOf(st.Entry) {
+			objects = append(objects, trace.Object(o))
 		}
 		m.origins[st.Entry] = objects
 	}
@@ -184,7 +185,7 @@ func (m *Walker) entry(n *flow.Names, st *telemetry.Step) *trace.Entry {
 }
 
 // changes are the fields that a step changed.
-func changes(m tables.MarkNames, before *flow.Key, st *telemetry.Step) (all []trace.Change) {
+func changes(m layout.MarkNames, before *flow.Key, st *telemetry.Step) (all []trace.Change) {
 	for _, id := range st.Changed {
 		f := flow.FieldByID(id)
 		all = append(all, trace.Change{
@@ -202,7 +203,7 @@ func value(id flow.FieldID, k *flow.Key, n *flow.Names) string {
 }
 
 // ctOf is conntrack's answer, with what it changed.
-func ctOf(m tables.MarkNames, before *flow.Key, st *telemetry.Step) *trace.CT {
+func ctOf(m layout.MarkNames, before *flow.Key, st *telemetry.Step) *trace.CT {
 	k := telemetry.MetaKey(&st.Meta)
 	c := &trace.CT{
 		State: value(flow.CTState, &k, nil), Zone: st.Meta.Zone, Mark: st.Meta.Mark, Label: value(flow.CTLabel, &k, nil),

@@ -20,6 +20,7 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/learn"
+	"github.com/antrail/antrail/tables/programs"
 	"github.com/antrail/antrail/trace"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -49,7 +50,7 @@ var flagWords = map[string]wordsOf{
 	"trace show --output": fixed(trace.Forms()...), "trace replay --output": fixed("text", "json"),
 	"bench --output": fixed(report.Formats...), "bench conntrack --output": fixed(report.Formats...), "lab status --output": fixed("table", "json", "yaml"),
 	"lab attack-test --output": fixed("table", "json"), "lab upgrade-test --output": fixed("table", "json"), "get --output": fixed(listing.Forms...),
-	"--namespace": namespaces,
+	"--namespace": namespaces, "--program": fixed(programs.Names()...),
 }
 
 // fileFlags name files and directories. A shell completes them by itself.
@@ -128,7 +129,7 @@ func sourceOf(c *cobra.Command) *source {
 		return ""
 	}
 	s := &source{socket: value("socket"), node: value("node"), lab: value("lab")}
-	s.manifests, s.tunnel = value("manifests"), value("tunnel-port")
+	s.manifests, s.program, s.tunnel = value("manifests"), value("program"), value("tunnel-port")
 	if s.files.Flows = value("flows"); s.files.Flows != "" {
 		s.files.Groups, s.files.Meters, s.files.Ports = value("groups"), value("meters"), value("ports")
 	}

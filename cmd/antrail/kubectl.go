@@ -52,7 +52,7 @@ func isPlugin(program string) bool {
 }
 
 // localOnly are flags that make no sense in the agent's container: files of this machine, and other agents.
-var localOnly = []string{"flows", "manifests", "socket", "lab"}
+var localOnly = []string{"flows", "manifests", "program", "socket", "lab"}
 
 // parsePlugin takes the plugin's flags out of the arguments.
 func parsePlugin(args []string) (*plugin, error) {

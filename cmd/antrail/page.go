@@ -49,7 +49,7 @@ one Node to another on its whole way.`,
 		if agents.given() {
 			return usageError{errors.New("several agents have no page of their own: --serve says where to serve one")}
 		}
-		offline := slices.ContainsFunc([]string{"flows", "manifests", "plots"}, c.Flags().Changed)
+		offline := slices.ContainsFunc([]string{"flows", "manifests", "program", "plots"}, c.Flags().Changed)
 		if offline {
 			return usageError{errors.New("files have no page of their own: --serve says where to serve one")}
 		}

@@ -20,8 +20,8 @@ func replayCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "replay IN.pcap",
 		Short: "Run a capture through a pipeline, without ports or root",
-		Long: `Run the packets of a capture (pcap or pcapng) through the pipeline of flow files or manifests, on ports in
-memory, and write what leaves to another capture. The clock follows the capture. A packet comes in by
+		Long: `Run the packets of a capture (pcap or pcapng) through the pipeline of flow files, manifests or a program, on ports
+in memory, and write what leaves to another capture. The clock follows the capture. A packet comes in by
 --in-port, or by the port whose address in the --ports file or the NodeConfig is its source.`,
 		Example: "  antrail replay in.pcap -w out.pcap " + seedFiles,
 		Args:    exactly("IN.pcap"),
@@ -36,7 +36,7 @@ memory, and write what leaves to another capture. The clock follows the capture.
 			return err
 		}
 		if r.From == nil {
-			return usageError{errors.New("--flows is missing, or --manifests")}
+			return usageError{errors.New("--flows is missing, or --manifests, or --program")}
 		}
 		r.In, r.Tunnels = args[0], []string{from.tunnel}
 		result, err := r.Run()

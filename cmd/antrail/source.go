@@ -19,6 +19,7 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/tables/programs"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
@@ -36,10 +37,11 @@ type source struct {
 	output string
 }
 
-// offline is a pipeline in files: flow files or manifests.
+// offline is a pipeline that runs nowhere: flow files, manifests, or a program on a Node that is made up.
 type offline struct {
 	files     pipeline.Files
 	manifests string
+	program   string
 	tunnel    string
 }
 
@@ -52,6 +54,7 @@ func (s *source) addTo(c *cobra.Command) {
 	c.MarkFlagsMutuallyExclusive("socket", "flows")
 	c.MarkFlagsMutuallyExclusive("node", "flows")
 	c.MarkFlagsMutuallyExclusive("socket", "manifests")
+	c.MarkFlagsMutuallyExclusive("socket", "node", "program")
 }
 
 // addAgentTo is addTo for what files cannot answer.
@@ -84,11 +87,12 @@ func (s *offline) addTo(c *cobra.Command) {
 		c.MarkFlagFilename(name)
 	}
 	f.StringVar(&s.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects (with --node); no agent is asked then")
-	c.MarkFlagsMutuallyExclusive("flows", "manifests")
+	f.StringVar(&s.program, "program", "", "a program by its name, on a Node that is made up: "+strings.Join(programs.Names(), ", ")+"; no agent is asked then")
+	c.MarkFlagsMutuallyExclusive("flows", "manifests", "program")
 	f.StringVar(&s.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --flows or --manifests")
 }
 
-// source is the flow files or manifests that the flags name; nil when they name
+// source is the flow files, manifests or program that the flags name; nil when they name
 // none. What is not in force of manifests is told to w.
 func (s *offline) source(node string, w io.Writer) (pipeline.Source, error) {
 	if s.files.Flows != "" {
@@ -96,6 +100,10 @@ func (s *offline) source(node string, w io.Writer) (pipeline.Source, error) {
 	}
 	if s.files != (pipeline.Files{}) {
 		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
+	}
+	if s.program != "" {
+		_, err := programs.Named(s.program)
+		return pipeline.Program{Name: s.program}, err
 	}
 	if s.manifests == "" {
 		return nil, nil

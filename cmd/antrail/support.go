@@ -66,7 +66,7 @@ func (s *supportFlags) run(c *cobra.Command) error {
 		return err
 	}
 	s.o.Client, s.o.Version, s.o.Now = client, programVersion(), time.Now()
-	if s.from.manifests == "" && s.from.files.Flows == "" {
+	if s.from.manifests == "" && s.from.files.Flows == "" && s.from.program == "" {
 		beside := strings.TrimSuffix(client.Socket(), ".sock")
 		s.o.Log = cmp.Or(s.o.Log, there(beside+".log"))
 		s.o.Config = cmp.Or(s.o.Config, there(beside+".yaml"), there(agentConfig))

@@ -103,7 +103,7 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	c.MarkFlagFilename("record")
 	l.agents.addTo(c, l.from, "; with --live, may be given several times")
 	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
-	for _, other := range []string{"flows", "manifests", "packet", "ct-next", "explain"} {
+	for _, other := range []string{"flows", "manifests", "program", "packet", "ct-next", "explain"} {
 		c.MarkFlagsMutuallyExclusive("live", other)
 	}
 }

@@ -18,6 +18,8 @@ import (
 	"github.com/antrail/antrail/agent/answer"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
 	"github.com/gopacket/gopacket/pcapgo"
 )
 
@@ -119,6 +121,31 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestProgramPages: each program has a page with all its tables and entries, each entry with
+// the statement that it is for.
+func TestProgramPages(t *testing.T) {
+	for _, name := range programs.Names() {
+		page := string(made(t)["programs/"+name+".md"])
+		p, err := programs.Named(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prog, _, err := p.Flow(p.Sample())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, table := range p.Tables {
+			if !strings.Contains(page, "\n## "+table.Name+"\n") {
+				t.Errorf("%s: %s is missing", name, table.Name)
+			}
+		}
+		explained := regexp.MustCompile(`(?m)^   for [WV]-\d\d.*: \S`).FindAllString(page, -1)
+		if len(explained) != len(prog.Entries) {
+			t.Errorf("%s: %d entries are explained of %d", name, len(explained), len(prog.Entries))
+		}
+	}
+}
+
 // TestEntriesAreExplained: every entry of the sample is on its table's page with
 // an object behind it.
 func TestEntriesAreExplained(t *testing.T) {
@@ -191,12 +218,12 @@ func TestCaptures(t *testing.T) {
 // TestBitsHaveNames: a mask over several fields is each of them, and of two names
 // for the same bits the one that the reader uses.
 func TestBitsHaveNames(t *testing.T) {
-	exact := func(field flow.FieldID, value, mask uint64) tables.Bits {
-		return tables.Bits{Field: field, Mask: flow.Value{Lo: mask}, Value: flow.Value{Lo: value}, Known: true}
+	exact := func(field flow.FieldID, value, mask uint64) layout.Bits {
+		return layout.Bits{Field: field, Mask: flow.Value{Lo: mask}, Value: flow.Value{Lo: value}, Known: true}
 	}
 	policies := &tableSource{text: []string{"It reads APConjIDField."}}
 	for _, c := range []struct {
-		bits tables.Bits
+		bits layout.Bits
 		s    *tableSource
 		want string
 	}{
@@ -208,7 +235,7 @@ func TestBitsHaveNames(t *testing.T) {
 		{exact(flow.Reg0+4, 0x10000, 0x70000), nil, "EpToSelectRegMark"},
 		{exact(flow.CTMark, 0x10, 0x10), nil, "ServiceCTMark"},
 	} {
-		if got := strings.Join(texts([]tables.Bits{c.bits}, c.s, nil), ", "); got != c.want {
+		if got := strings.Join(texts([]layout.Bits{c.bits}, c.s, nil), ", "); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.bits, got, c.want)
 		}
 	}
@@ -238,14 +265,14 @@ func TestNumbersAreKnown(t *testing.T) {
 // TestBadSources: a table's file without a head is told by its name.
 func TestBadSources(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := readSources(dir); err == nil || !strings.Contains(err.Error(), "PipelineRootClassifier") {
+	if _, err := readSources("", dir, tables.TableNames()); err == nil || !strings.Contains(err.Error(), "PipelineRootClassifier") {
 		t.Errorf("no files: %v", err)
 	}
 	file := filepath.Join(dir, "classifier.go")
 	if err := os.WriteFile(file, []byte("package tables\n\n// Classifier is.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readSource("Classifier", file); err == nil || !strings.Contains(err.Error(), file) {
+	if _, err := readSource("Classifier", file, dir); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("no head: %v", err)
 	}
 }

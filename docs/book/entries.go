@@ -10,6 +10,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // Entries, numbered and explained: the entry as a dump writes it, the marks that
@@ -68,10 +69,10 @@ func withoutGroups(actions []flow.Action) []flow.Action {
 }
 
 // texts are the marks that bits mean, each once.
-func texts(all []tables.Bits, s *tableSource, p *pipe) (out []string) {
+func texts(all []layout.Bits, s *tableSource, p *pipe) (out []string) {
 	for _, b := range all {
 		for _, n := range namesOf(b, s) {
-			out = added(out, n.Text(p.names()))
+			out = added(out, tables.Program.Marks.Text(n, p.names()))
 		}
 	}
 	return out

@@ -44,6 +44,7 @@ func (b *book) indexPage() error {
 	for _, w := range walks {
 		p.printf("- [%s](walks/%s.md)\n", w.title, w.file)
 	}
+	b.programLinks(p)
 	stage := ""
 	p.printf("\n## Tables\n")
 	for _, t := range b.tables {

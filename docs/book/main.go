@@ -16,7 +16,8 @@
 // switches, variants.go makes entries of features that the sample has not, source.go
 // reads tables/, marks.go gives bits their names and known.go numbers, usage.go tells
 // who sets what others read, entries.go explains entries, tablepage.go, walks.go and
-// walkpage.go write pages, index.go the first one, wrap.go breaks long lines.
+// walkpage.go write pages, programs.go those of other programs, index.go the first one, wrap.go
+// breaks long lines.
 package main
 
 import (
@@ -26,6 +27,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/antrail/antrail/tables"
 )
 
 // pages is where the book lies, from the top of the repository.
@@ -63,7 +66,7 @@ func write(top string) error {
 
 // generate makes all pages, by their path within the book.
 func generate(top string) (map[string][]byte, error) {
-	sources, err := readSources(filepath.Join(top, "tables"))
+	sources, err := readSources(top, "tables", tables.TableNames())
 	if err != nil {
 		return nil, err
 	}
@@ -82,6 +85,9 @@ func generate(top string) (map[string][]byte, error) {
 		if err := b.tablePage(t); err != nil {
 			return nil, fmt.Errorf("%s: %w", t.name, err)
 		}
+	}
+	if err = b.programPages(top); err != nil {
+		return nil, err
 	}
 	err = b.indexPage()
 	for name, text := range b.files {

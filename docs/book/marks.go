@@ -5,6 +5,7 @@ import (
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // What bits of registers, ct_mark, ct_label and pkt_mark are called, and what
@@ -12,8 +13,8 @@ import (
 
 // namesOf are the named fields that bits are of. Of fields that share bits those are
 // meant that the reader's own head speaks of.
-func namesOf(b tables.Bits, s *tableSource) []tables.NamedBits {
-	return b.Named(func(f tables.Field) bool { return s != nil && s.says(f.Name) })
+func namesOf(b layout.Bits, s *tableSource) []layout.NamedBits {
+	return tables.Program.Marks.Named(b, func(f tables.Field) bool { return s != nil && s.says(f.Name) })
 }
 
 // overlap says whether two fields share bits without being two names for the
@@ -24,13 +25,13 @@ func overlap(a, b tables.Field) bool {
 }
 
 // examinedBits are the bits that a match asks for.
-func examinedBits(m *flow.Match) (all []tables.Bits) {
+func examinedBits(m *flow.Match) (all []layout.Bits) {
 	for id := range marked {
 		if v, mask := m.Get(id); !mask.IsZero() {
-			all = append(all, tables.Bits{Field: id, Mask: mask, Value: v, Known: true})
+			all = append(all, layout.Bits{Field: id, Mask: mask, Value: v, Known: true})
 		}
 	}
-	slices.SortFunc(all, func(a, b tables.Bits) int { return int(a.Field) - int(b.Field) })
+	slices.SortFunc(all, func(a, b layout.Bits) int { return int(a.Field) - int(b.Field) })
 	return all
 }
 
@@ -44,14 +45,14 @@ var marked = func() map[flow.FieldID]bool {
 }()
 
 // effect is what actions read and write of named bits.
-type effect struct{ reads, writes []tables.Bits }
+type effect struct{ reads, writes []layout.Bits }
 
 func (x *effect) read(s flow.Subfield) {
-	x.reads = append(x.reads, tables.Bits{Field: s.Field, Mask: s.Mask()})
+	x.reads = append(x.reads, layout.Bits{Field: s.Field, Mask: s.Mask()})
 }
 
 func (x *effect) write(id flow.FieldID, value, mask flow.Value, known bool) {
-	x.writes = append(x.writes, tables.Bits{Field: id, Mask: mask, Value: value, Known: known})
+	x.writes = append(x.writes, layout.Bits{Field: id, Mask: mask, Value: value, Known: known})
 }
 
 // actions adds what actions do, those of the groups that they name too.

@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-
-	"github.com/antrail/antrail/tables"
 )
 
 // tableSource is what a table's file says of it.
@@ -25,9 +23,9 @@ type tableSource struct {
 // function makes entries of one kind.
 type function struct{ name, text string }
 
-// readSources reads the files of all tables, in the order of the pipeline.
-func readSources(dir string) ([]*tableSource, error) {
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+// readSources reads the files of tables in a directory, in the order of their names.
+func readSources(top, dir string, tables []string) ([]*tableSource, error) {
+	names, err := filepath.Glob(filepath.Join(top, dir, "*.go"))
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +35,12 @@ func readSources(dir string) ([]*tableSource, error) {
 		files[strings.ReplaceAll(base, "_", "")] = path
 	}
 	var all []*tableSource
-	for _, table := range tables.TableNames() {
-		path, ok := files[strings.ToLower(table)]
+	for _, table := range tables {
+		path, ok := files[strings.ReplaceAll(strings.ToLower(table), "-", "")]
 		if !ok {
 			return nil, fmt.Errorf("%s: table %s has no file of its name", dir, table)
 		}
-		s, err := readSource(table, path)
+		s, err := readSource(table, path, dir)
 		if err != nil {
 			return nil, err
 		}
@@ -53,7 +51,7 @@ func readSources(dir string) ([]*tableSource, error) {
 
 // readSource reads a table's file. Its head is the comment that begins with the
 // table's name.
-func readSource(table, path string) (*tableSource, error) {
+func readSource(table, path, dir string) (*tableSource, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -62,7 +60,7 @@ func readSource(table, path string) (*tableSource, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &tableSource{name: table, file: "tables/" + filepath.Base(path)}
+	s := &tableSource{name: table, file: dir + "/" + filepath.Base(path)}
 	for _, c := range tree.Comments {
 		if strings.HasPrefix(c.Text(), table+" ") && s.text == nil {
 			s.head(c.Text())

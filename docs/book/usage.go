@@ -5,6 +5,7 @@ import (
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // usage is which tables read and write each named field, by the entries of both
@@ -76,7 +77,7 @@ func (u usage) learned(c *cluster, p *pipe, e *flow.Entry) {
 			if s.Kind != flow.LearnLoad {
 				continue
 			}
-			for _, n := range namesOf(tables.Bits{Field: s.Dst.Field, Mask: s.Dst.Mask()}, c.sources[table]) {
+			for _, n := range namesOf(layout.Bits{Field: s.Dst.Field, Mask: s.Dst.Mask()}, c.sources[table]) {
 				u[n.Name].writes = added(u[n.Name].writes, table)
 			}
 		}

@@ -1,0 +1,83 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
+)
+
+// Roles of ports in a program.
+const (
+	RolePod    = "pod"
+	RoleUplink = "uplink"
+	RoleBridge = "bridge"
+)
+
+// ProgramNode is the Node that the configuration describes to its program.
+func (c *Config) ProgramNode() *layout.Node {
+	n := &layout.Node{
+		Gateway: layout.Port{Name: c.Gateway.Name, No: c.Gateway.OFPort, MAC: c.Gateway.MAC},
+		NodeIP:  c.Tunnel.LocalAddress,
+	}
+	if len(c.Peers) > 0 {
+		n.Tunnel = layout.Port{Name: c.Tunnel.Name, No: c.Tunnel.OFPort}
+	}
+	for _, p := range c.PodCIDRs {
+		if p.Addr().Is4() {
+			n.PodCIDR = p
+		}
+	}
+	for _, a := range c.Gateway.Addresses {
+		if a.Addr().Is4() {
+			n.GatewayIP = a.Addr()
+		}
+	}
+	for _, p := range c.Peers {
+		n.Peers = append(n.Peers, layout.Peer{NodeIPs: p.NodeIPs, PodCIDRs: p.PodCIDRs, GatewayIPs: p.Gateways})
+	}
+	c.programPorts(n)
+	return n
+}
+
+// programPorts gives a Node its ports by their roles.
+func (c *Config) programPorts(n *layout.Node) {
+	for i := range c.Ports {
+		p := &c.Ports[i]
+		port := layout.Port{Name: p.Name, No: p.OFPort, MAC: p.MAC}
+		switch p.Role {
+		case RoleUplink:
+			n.Uplink = port
+		case RoleBridge:
+			n.Bridge = port
+		default:
+			n.Pods = append(n.Pods, layout.NewPod(port, p.Address))
+		}
+	}
+}
+
+// checkProgram finds a program that is not there, or whose Node lacks something.
+func (c *Config) checkProgram(f *faults) {
+	if c.Program == "" {
+		return
+	}
+	f.check(!c.FromObjects() && !c.fromFiles(), "program: not together with flows, groups, meters, manifests and kubernetes")
+	roles := map[string]string{}
+	for i, p := range c.Ports {
+		who := fmt.Sprintf("ports[%d]", i)
+		switch p.Role {
+		case "", RolePod:
+			f.check(p.MAC != MAC{}, "%s.mac: missing", who)
+			f.check(p.Address.Is4(), "%s.address: missing, or no IPv4 address", who)
+		case RoleUplink, RoleBridge:
+			claim(f, roles, p.Role, who, "role")
+		default:
+			f.check(false, "%s.role: %q is none of pod, uplink and bridge", who, p.Role)
+		}
+	}
+	program, err := programs.Named(c.Program)
+	if err == nil {
+		_, _, err = program.Flow(c.ProgramNode())
+	}
+	f.check(err == nil, "program: %v", err)
+}

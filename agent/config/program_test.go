@@ -1,0 +1,62 @@
+package config
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// programConfig is a Node with its card, its own network and two pods.
+const programConfig = `
+nodeName: node-a
+program: windows2020
+gateway: {mac: "00:15:5d:0a:00:01", addresses: [10.10.0.1/24]}
+tunnel: {localAddress: 192.0.2.10}
+podCIDRs: [10.10.0.0/24]
+peers:
+- {name: node-b, address: 192.0.2.11, podCIDRs: [10.10.1.0/24], gateways: [10.10.1.1]}
+ports:
+- {name: uplink, ofPort: 3, role: uplink}
+- {name: br-int, ofPort: 4, role: bridge}
+- {name: pod-a, ofPort: 5, mac: "00:15:5d:0a:00:04", address: 10.10.0.4}
+- {name: pod-b, ofPort: 6, mac: "00:15:5d:0a:00:05", address: 10.10.0.5, role: pod}
+`
+
+// TestProgramNode: a program's Node is what the configuration says of it.
+func TestProgramNode(t *testing.T) {
+	c, err := Parse([]byte(programConfig))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := c.ProgramNode()
+	if n.Uplink.No != 3 || n.Bridge.No != 4 || n.Gateway.No != 2 || n.Tunnel.No != 1 || len(n.Pods) != 2 || n.Pods[1].Port.Name != "pod-b" {
+		t.Errorf("ports: %+v", n.Ports())
+	}
+	if n.NodeIP != netip.MustParseAddr("192.0.2.10") || n.GatewayIP != netip.MustParseAddr("10.10.0.1") || n.PodCIDR.String() != "10.10.0.0/24" {
+		t.Errorf("addresses: %+v", n)
+	}
+	if len(n.Peers) != 1 || n.Peers[0].PodCIDRs[0].String() != "10.10.1.0/24" || n.Pods[0].IP().String() != "10.10.0.4" || n.Pods[0].Link == n.Pods[1].Link {
+		t.Errorf("pods and peers: %+v", n)
+	}
+}
+
+// TestProgramFaults: what a program does not take is refused by its key.
+func TestProgramFaults(t *testing.T) {
+	for _, s := range []struct{ name, old, new, want string }{
+		{"unknown", "windows2020", "windows2021", `program: there is no program "windows2021" (did you mean windows2020?)`},
+		{"of objects", "windows2020", "antrea", "program: program antrea: its entries come from objects"},
+		{"two sources", "program:", "flows: a.flows\nprogram:", "program: not together with flows"},
+		{"two uplinks", "role: bridge", "role: uplink", "role"},
+		{"a role of nobody", "role: bridge", "role: card", `ports[1].role: "card" is none of pod, uplink and bridge`},
+		{"no bridge", "- {name: br-int, ofPort: 4, role: bridge}", "", "program: program windows2020: there is no bridge port"},
+		{"no address", ", address: 10.10.0.4", "", "ports[2].address: missing"},
+		{"no mac", `mac: "00:15:5d:0a:00:04", `, "", "ports[2].mac: missing"},
+		{"a Pod of the API", "address: 10.10.0.4", "address: 10.10.0.4, pod: default/a", "ports[2].pod: only with kubernetes"},
+		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role and address: only with program"},
+	} {
+		_, err := Parse([]byte(strings.Replace(programConfig, s.old, s.new, 1)))
+		if err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%s: %v, want %q", s.name, err, s.want)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package pipeline
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/programs"
+)
+
+// Program is a program (tables/programs) as a source of entries.
+type Program struct {
+	Name string
+	Node *layout.Node // the program's sample if nil
+}
+
+// String is the name.
+func (s Program) String() string { return "program " + s.Name }
+
+// node is the program with the Node that it is for.
+func (s Program) node() (*layout.Program, *layout.Node, error) {
+	p, err := programs.Named(s.Name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if s.Node != nil {
+		return p, s.Node, nil
+	}
+	return p, p.Sample(), nil
+}
+
+// Load makes a switch without ports that runs the program's entries. Floods leave the Node's
+// own network out.
+func (s Program) Load(o Options) (*Pipeline, error) {
+	program, node, err := s.node()
+	if err != nil {
+		return nil, err
+	}
+	prog, origins, err := program.Flow(node)
+	if err != nil {
+		return nil, err
+	}
+	p, err := loadProgram(s, prog, o)
+	if err != nil {
+		return nil, err
+	}
+	p.rows = map[entryKey]api.OriginText{}
+	for e, origin := range origins {
+		p.rows[keyOf(e)] = rowText(s, origin)
+	}
+	p.Made = map[string]control.Made{node.Uplink.Name: {}, node.Bridge.Name: {}}
+	return p, nil
+}
+
+// PortAddresses are the addresses of the Node's ports. Two pods may have the same one: then
+// it is of neither.
+func (s Program) PortAddresses() (map[[6]byte]uint32, error) {
+	_, node, err := s.node()
+	if err != nil {
+		return nil, err
+	}
+	all, shared := map[[6]byte]uint32{}, map[[6]byte]bool{}
+	for _, p := range node.Ports() {
+		if _, taken := all[p.MAC]; taken {
+			shared[p.MAC] = true
+		}
+		all[p.MAC] = p.No
+	}
+	for mac := range shared {
+		delete(all, mac)
+	}
+	delete(all, [6]byte{})
+	return all, nil
+}
+
+// entryKey is what tells an entry from others.
+type entryKey struct {
+	table    uint8
+	priority uint16
+	match    string
+}
+
+func keyOf(e *flow.Entry) entryKey { return entryKey{e.Table, e.Priority, e.Match.Text(nil)} }
+
+// rowText says what an entry is for.
+func rowText(s Program, o layout.Origin) api.OriginText {
+	why := o.Why
+	if o.Literal {
+		why += "; the document's own entry"
+	}
+	return api.OriginText{Object: s.String(), Field: o.Row, Rule: why}
+}
+
+// HasOrigins says whether it is known what entries are for.
+func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows != nil }
+
+// OriginsOf says what an entry is for: objects, or a statement of a program's document. It is
+// never nil.
+func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
+	if p.Objects != nil {
+		return OriginTexts(p.Objects.OriginsOf(e)...)
+	}
+	if row, ok := p.rows[keyOf(e)]; ok {
+		return []api.OriginText{row}
+	}
+	return []api.OriginText{}
+}
+
+// errNoSuchEntry is the error of a line that the program does not have.
+var errNoSuchEntry = errors.New("the program has no entry with this table, priority and match")
+
+// explainRow explains a line of a dump of a program.
+func (p *Pipeline) explainRow(line string) ([]api.Explained, error) {
+	names := p.Switch.Names()
+	match, _, _ := strings.Cut(line, "actions=")
+	entry, err := parse.Entry(match+" actions=drop", names)
+	if err != nil {
+		return nil, err
+	}
+	row, ok := p.rows[keyOf(entry)]
+	if !ok {
+		return nil, errNoSuchEntry
+	}
+	return []api.Explained{{Entry: strings.TrimSpace(match), Origins: []api.OriginText{row}}}, nil
+}

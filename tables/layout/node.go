@@ -1,0 +1,118 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+)
+
+// Node is what a program is built for: the ports of a switch, and the addresses behind
+// them. A port with number 0 is not there.
+type Node struct {
+	Uplink  Port       // the Node's card
+	Bridge  Port       // the Node's own network; flow.PortLocal in Open vSwitch
+	Gateway Port       // the router of the pods
+	Tunnel  Port       // to the other Nodes
+	NodeIP  netip.Addr // on the uplink
+	PodCIDR netip.Prefix
+	// GatewayIP is the address of the pods' router.
+	GatewayIP netip.Addr
+	Pods      []Pod
+	Peers     []Peer
+	Services  []Service
+	Policies  []Policy
+}
+
+// Port is a port of the switch.
+type Port struct {
+	Name string
+	No   uint32
+	MAC  [6]byte
+}
+
+// Pod is a Pod of this Node with its port.
+type Pod struct {
+	Port Port
+	IPs  []netip.Addr
+	// Link is the address of the switch's end of the pod's link, where the program routes
+	// to each pod by itself.
+	Link [6]byte
+}
+
+// Peer is another Node.
+type Peer struct {
+	NodeIPs    []netip.Addr
+	PodCIDRs   []netip.Prefix
+	GatewayIPs []netip.Addr // the first address of each PodCIDR
+}
+
+// Service is a virtual address with one endpoint.
+type Service struct {
+	Proto    uint8 // IP protocol: 6 or 17
+	Addr     netip.AddrPort
+	Endpoint netip.AddrPort
+}
+
+// Policy is what one pod may receive and send: sources by address and port of its own, and
+// destinations by address and their port. A pod without a policy may do all.
+type Policy struct {
+	Pod     netip.Addr
+	Ingress *[]Rule // nil: everything
+	Egress  *[]Rule
+}
+
+// Rule lets one protocol and port through. Other is the far end; not valid for every one.
+type Rule struct {
+	Proto uint8
+	Port  uint16
+	Other netip.Prefix
+}
+
+// Ports are the ports that are there, pods' last.
+func (n *Node) Ports() (all []Port) {
+	for _, p := range []Port{n.Uplink, n.Bridge, n.Gateway, n.Tunnel} {
+		if p.No != 0 {
+			all = append(all, p)
+		}
+	}
+	for _, p := range n.Pods {
+		all = append(all, p.Port)
+	}
+	return all
+}
+
+// Check finds ports and pods that no switch can have. Programs call it first.
+func (n *Node) Check() error {
+	var errs []error
+	numbers := map[uint32]string{}
+	for _, p := range n.Ports() {
+		if other := numbers[p.No]; other != "" {
+			errs = append(errs, fmt.Errorf("ports %s and %s both have number %d", other, p.Name, p.No))
+		}
+		numbers[p.No] = p.Name
+	}
+	for _, p := range n.Pods {
+		if !slices.ContainsFunc(p.IPs, netip.Addr.Is4) {
+			errs = append(errs, fmt.Errorf("pod %s has no IPv4 address", p.Port.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// NewPod makes a pod of a port and an address. The switch's end of its link has an address
+// that is made of the port's number (RFC 7042, section 2.1: locally administered).
+func NewPod(p Port, ip netip.Addr) Pod {
+	link := [6]byte{0x02, 0xfe, byte(p.No >> 24), byte(p.No >> 16), byte(p.No >> 8), byte(p.No)}
+	return Pod{Port: p, IPs: []netip.Addr{ip}, Link: link}
+}
+
+// IP is the pod's IPv4 address; not valid if it has none.
+func (p *Pod) IP() netip.Addr {
+	for _, ip := range p.IPs {
+		if ip.Is4() {
+			return ip
+		}
+	}
+	return netip.Addr{}
+}

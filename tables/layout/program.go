@@ -1,0 +1,107 @@
+package layout
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Program is a named set of tables, entries and meanings of bits. Two programs may give
+// the same bits different meanings, so an entry of one does not belong into another.
+type Program struct {
+	Name string
+	// Sentence says what the program is, for lists.
+	Sentence string
+	// Tables are in the order in which packets pass them.
+	Tables []Table
+	Marks  *Marks
+	// Build makes the entries for a Node; nil if they come from a cluster's objects. The
+	// error is for a Node that lacks what the program needs.
+	Build func(*Node) ([]Entry, error)
+	// Sample is the Node of dumps, traces and pages that name none.
+	Sample func() *Node
+}
+
+// Table is a table of a program. Number is its place in the switch, which programs that
+// hand out numbers leave at 0.
+type Table struct {
+	Name, Stage string
+	Number      uint8
+}
+
+// Entry is a flow entry with what it is for.
+type Entry struct {
+	*flow.Entry
+	Origin
+}
+
+// Origin is what an entry is for. Row is a statement of the document that the program is
+// made from. Literal says that the document has the entry itself, and not only in words.
+type Origin struct {
+	Row, Why string
+	Literal  bool
+}
+
+// Flow is the program for a Node, as a switch runs it, and what each entry is for.
+func (p *Program) Flow(n *Node) (*flow.Program, map[*flow.Entry]Origin, error) {
+	if p.Build == nil {
+		return nil, nil, fmt.Errorf("program %s: its entries come from the objects of a cluster", p.Name)
+	}
+	entries, err := p.Build(n)
+	if err != nil {
+		return nil, nil, fmt.Errorf("program %s: %w", p.Name, err)
+	}
+	out, origins := &flow.Program{Names: p.names(n), First: p.Tables[0].Number}, map[*flow.Entry]Origin{}
+	for _, e := range entries {
+		out.Entries = append(out.Entries, e.Entry)
+		origins[e.Entry] = e.Origin
+	}
+	return out, origins, nil
+}
+
+// names are those of the tables and of the Node's ports.
+func (p *Program) names(n *Node) *flow.Names {
+	names := flow.NewNames()
+	for _, t := range p.Tables {
+		names.SetTable(t.Number, t.Name)
+	}
+	for _, port := range n.Ports() {
+		names.SetPort(port.No, port.Name)
+	}
+	return names
+}
+
+// Stage names the stage of a table, "" for a name that is no table of the program.
+func (p *Program) Stage(table string) string {
+	i := slices.IndexFunc(p.Tables, func(t Table) bool { return t.Name == table })
+	if i < 0 {
+		return ""
+	}
+	return p.Tables[i].Stage
+}
+
+// Of is the program among some that has most of the named tables, the first of two that
+// have as many, and nil if none has one.
+func Of(all []*Program, names *flow.Names) (best *Program) {
+	most := 0
+	tables := maps.Collect(names.Tables())
+	for _, p := range all {
+		n := 0
+		for _, name := range tables {
+			if p.Stage(name) != "" {
+				n++
+			}
+		}
+		if n > most {
+			best, most = p, n
+		}
+	}
+	return best
+}
+
+// NewEntry makes a flow entry; without actions it drops.
+func NewEntry(table uint8, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
+	return &flow.Entry{Table: table, Priority: priority, Match: m, Actions: actions}
+}

@@ -1,0 +1,96 @@
+package layout
+
+import "github.com/antrail/antrail/flow"
+
+// MarkNames tells what is in a register, ct_mark, ct_label or pkt_mark, by the names of a
+// program. Dumps have numbers, as those of ovs-ofctl; whoever shows an entry or a packet to
+// a person puts these words beside them. MarkNames says nothing of a table that is none of
+// the program's, whose registers are its own business. Program may be nil.
+type MarkNames struct {
+	*flow.Names
+	Program *Program
+}
+
+// texts says what the value of bits means in a table: FromPodRegMark,
+// EndpointPortField=80.
+func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
+	in := n.Table(tableID)
+	if n.Program == nil || n.Program.Stage(in) == "" {
+		return nil
+	}
+	marks := n.Program.Marks
+	for _, bits := range marks.Named(b, func(f Field) bool { return marks.Meant(f, in) }) {
+		all = append(all, marks.Text(bits, n.Names))
+	}
+	return all
+}
+
+// Match says what a match asks for in registers and marks.
+func (n MarkNames) Match(tableID uint8, m *flow.Match) (all []string) {
+	if n.Program == nil {
+		return nil
+	}
+	for _, id := range n.Program.Marks.ids {
+		if v, mask := m.Get(id); !mask.IsZero() {
+			all = append(all, n.texts(tableID, Bits{id, mask, v, true})...)
+		}
+	}
+	return all
+}
+
+// Sets says what actions write into registers and marks, those of ct() and clone() too.
+// What they copy from elsewhere has the field's name alone.
+func (n MarkNames) Sets(tableID uint8, actions []flow.Action) (all []string) {
+	add := func(id flow.FieldID, value, mask flow.Value, known bool) {
+		all = append(all, n.texts(tableID, Bits{id, mask, value, known})...)
+	}
+	for _, a := range actions {
+		switch a := a.(type) {
+		case flow.SetField:
+			add(a.Field, a.Value, a.Mask, true)
+		case flow.Load:
+			add(a.Dst.Field, a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask(), true)
+		case flow.Move:
+			add(a.Dst.Field, flow.Value{}, a.Dst.Mask(), false)
+		case *flow.CT:
+			all = append(all, n.Sets(tableID, a.Exec)...)
+		case flow.Clone:
+			all = append(all, n.Sets(tableID, a.Actions)...)
+		}
+	}
+	return all
+}
+
+// Change says what of a register or mark is another now than before: each named field
+// of which a bit changed, with its value of now.
+func (n MarkNames) Change(tableID uint8, id flow.FieldID, before, after flow.Value) []string {
+	if n.Program == nil {
+		return nil
+	}
+	marks := n.Program.Marks
+	changed, in := before.AndNot(after).Or(after.AndNot(before)), n.Table(tableID)
+	var mask flow.Value
+	for _, f := range marks.byField[id] {
+		if m := f.Mask(); marks.Meant(f, in) && !marks.isWhole(f, in) && !changed.And(m).IsZero() {
+			mask = mask.Or(m)
+		}
+	}
+	return n.texts(tableID, Bits{id, mask, after, true})
+}
+
+// Conn says what a connection's mark and label mean, if the program's first table is there.
+func (n MarkNames) Conn(mark uint32, label flow.Value) (all []string) {
+	if n.Program == nil {
+		return nil
+	}
+	if _, ours := n.TableID(n.Program.Tables[0].Name); !ours {
+		return nil
+	}
+	value := flow.Value{Lo: uint64(mark)}
+	for _, b := range []Bits{{flow.CTMark, value, value, true}, {flow.CTLabel, label, label, true}} {
+		for _, bits := range n.Program.Marks.Named(b, func(Field) bool { return true }) {
+			all = append(all, n.Program.Marks.Text(bits, n.Names))
+		}
+	}
+	return all
+}

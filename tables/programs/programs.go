@@ -1,0 +1,57 @@
+// Package programs lists all programs, for who chooses one by its name, or by the tables of
+// a switch.
+package programs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/windows2020"
+)
+
+// All are the programs. The first one is the usual one.
+func All() []*layout.Program {
+	return []*layout.Program{tables.Program, windows2020.Program}
+}
+
+// Names are the names of the programs that need no cluster.
+func Names() (all []string) {
+	for _, p := range All() {
+		if p.Build != nil {
+			all = append(all, p.Name)
+		}
+	}
+	return all
+}
+
+// Named is the program of a name that needs no cluster. The error lists those that there are.
+func Named(name string) (*layout.Program, error) {
+	for _, p := range All() {
+		if p.Name == name && p.Build != nil {
+			return p, nil
+		}
+		if p.Name == name {
+			return nil, fmt.Errorf("program %s: its entries come from objects; give manifests or an API server", name)
+		}
+	}
+	return nil, fmt.Errorf("there is no program %q%s; there are %s", name, flow.Suggest(name, Names()), strings.Join(Names(), ", "))
+}
+
+// Of is the program whose tables a switch has, by their names; nil for none.
+func Of(names *flow.Names) *layout.Program { return layout.Of(All(), names) }
+
+// MarkNames tells registers and marks by the names of the program whose tables a switch has.
+func MarkNames(names *flow.Names) layout.MarkNames {
+	return layout.MarkNames{Names: names, Program: Of(names)}
+}
+
+// Stage names stages of tables of the program whose tables a switch has.
+func Stage(names *flow.Names) func(table string) string {
+	if p := Of(names); p != nil {
+		return p.Stage
+	}
+	return func(string) string { return "" }
+}
