@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// A SYN and a SYN-ACK between two pods that VPP routes, as they came. Of the last 14
+// A SYN and a SYN-ACK between two pods that VPP routes, as they came in the document that
+// program vppl3 is made from. Of the last 14
 // bytes, TCP's timestamps and window scale, VPP's trace shows none; they are such
 // that its checksums hold.
 const (
@@ -46,7 +48,7 @@ func inForm(t *testing.T, form string, ways ...trace.Joined) string {
 // routedWays is the walks of both packets.
 func routedWays(t *testing.T) (ways []trace.Joined) {
 	t.Helper()
-	p, err := pipeline.Files{Flows: "testdata/routed-pods.flows"}.Beside().Load(pipeline.Options{})
+	p, err := pipeline.Program{Name: "vppl3"}.Load(pipeline.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,6 +85,61 @@ func TestTraceInVPPsForm(t *testing.T) {
 	got := stamps.ReplaceAllString(inForm(t, trace.FormVPP, routedWays(t)...), "")
 	if got != string(want) {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// stanza is a node of a trace in VPP's form, with its lines.
+type stanza struct {
+	node  string
+	lines []string
+}
+
+// ours are lines that antrail adds to each node: its entry, what that is for, conntrack.
+var ours = regexp.MustCompile(`^(table |actions: |conntrack: |for program |port: )`)
+
+// vpps are lines about VPP's own memory and numbers.
+var vpps = regexp.MustCompile(`^(virtio: |acl-plugin: |pkt info |NAT44_|fib \d)`)
+
+// adjacency is what VPP says of the way out beside the port: its index, and the new header.
+var adjacency = regexp.MustCompile(` dpo-idx \d+ : ipv4 via [0-9.]+ (tap\d+): [0-9a-f]+ flow hash: 0x00000000$`)
+
+// stanzas takes a trace apart. Names of drivers and ports become one word at the entrance, and
+// so does the tuple that is printed where conntrack is asked besides the first ACL.
+func stanzas(text string, drop *regexp.Regexp) (all []stanza) {
+	for line := range strings.Lines(text) {
+		line = adjacency.ReplaceAllString(strings.TrimSpace(line), " : via $1")
+		node := stamps.ReplaceAllString(line, "")
+		switch {
+		case line == "" || strings.HasPrefix(line, "Packet "):
+		case node != line:
+			if node == "virtio-input" || strings.HasPrefix(node, "tap") && strings.HasSuffix(node, "-input") {
+				node = "input"
+			}
+			all = append(all, stanza{node: node})
+		case drop.MatchString(line):
+		case strings.HasPrefix(line, "input sw_if_index") && all[len(all)-1].node != "acl-plugin-in-ip4-fa":
+		default:
+			all[len(all)-1].lines = append(all[len(all)-1].lines, line)
+		}
+	}
+	return all
+}
+
+// TestTraceIsTheDocuments has the trace of both packets equal the document's: nodes in order,
+// and in each node its lines, but for those about VPP's own memory and numbers (V-20 to V-23).
+func TestTraceIsTheDocuments(t *testing.T) {
+	text, err := os.ReadFile("testdata/document.vpp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, got := stanzas(string(text), vpps), stanzas(inForm(t, trace.FormVPP, routedWays(t)...), ours)
+	if len(want) != 19 {
+		t.Fatalf("the document has %d nodes", len(want))
+	}
+	for i := range max(len(want), len(got)) {
+		if i >= len(got) || i >= len(want) || got[i].node != want[i].node || !slices.Equal(got[i].lines, want[i].lines) {
+			t.Fatalf("node %d is\n%q\nthe document has\n%q", i, got[min(i, len(got)-1):], want[min(i, len(want)-1):])
+		}
 	}
 }
 

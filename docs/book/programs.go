@@ -64,7 +64,7 @@ func (p *programPage) printf(format string, args ...any) { fmt.Fprintf(&p.text, 
 func (p *programPage) write() {
 	name := p.of.Name
 	p.printf("# Program %s\n\n%s.\n\n", name, p.of.Sentence)
-	p.printf("The program at a prompt:\n\n")
+	p.printf("The document that it is made from is taken apart in [pipelines](../../pipelines.md): the rows below are its statements.\nThe program at a prompt:\n\n")
 	p.printf("```sh\nbin/antrail dump-flows --program %s --names --no-stats --explain\nbin/antrail pipeline --program %s -o svg -w -\n```\n\n", name, name)
 	p.printf("![The tables of %s](%s.svg)\n\n", name, name)
 	p.marks()

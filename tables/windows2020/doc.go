@@ -13,5 +13,5 @@
 //   - the document says it in words (written);
 //   - the document says "the same as on Linux", where it says nothing (linux).
 //
-// Rows W-01 to W-27 are the statements of the document.
+// Rows W-01 to W-27 are the statements of the document, as docs/pipelines.md lists them.
 package windows2020

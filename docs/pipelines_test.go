@@ -1,0 +1,211 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// row is a statement of a document. tests are those that show it, as directory.TestName; none
+// is "not yet". note says what a test leaves out, or what the equivalent on Linux is.
+type row struct {
+	id, says string
+	tests    string
+	note     string
+}
+
+// pipelineDocuments are the documents with their statements.
+var pipelineDocuments = []struct {
+	title, program, link string
+	rows                 []row
+}{
+	{"Antrea on Windows, design of 2020", "windows2020", "pipeline/programs/windows2020.md", windowsRows},
+	{"Contiv-VPP, two pods on one Node", "vppl3", "pipeline/programs/vppl3.md", routedRows},
+}
+
+const w, v = "tables/windows2020.", "tables/vppl3."
+
+// windowsRows are the statements of the design for Windows Nodes.
+var windowsRows = []row{
+	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds", "in memory; a real card is not yet a port of this program"},
+	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", "", ""},
+	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", "", "agent mode with other programs does this; not for this one"},
+	{"W-04", "A port for each pod; its address comes from host-local", "", ""},
+	{"W-05", "The tunnel port has the host's address as local_ip", "", ""},
+	{"W-06", "Order of start: network, extension, bridge, uplink", "", "Linux has no HNS"},
+	{"W-07", "CNI ADD is idempotent", "", "not for this program"},
+	{"W-08", "From the host to the outside: to the card at once", w + "TestFourKinds", ""},
+	{"W-09", "From the host to a pod of its own: into the pipeline", w + "TestFourKinds", ""},
+	{"W-10", "From the card, an answer to a pod: conntrack, translation back, pipeline", w + "TestPodToExternal", ""},
+	{"W-11", "From the card, the host's: to the host at once", w + "TestFourKinds " + w + "TestHostsOwnStream", ""},
+	{"W-12", "Bit 17 of reg0 is set in L3Forwarding and used in ConntrackCommit and L2ForwardingOut", w + "TestDocumentsEntries " + w + "TestPodToExternal", ""},
+	{"W-13", "Its conditions: from a pod; not to pods, nor the Node, nor of a Service", w + "TestNotTranslated " + w + "TestNodePort", ""},
+	{"W-14", "The commit: ports 10000 to 20000 of the Node's address, mark 0x40", w + "TestDocumentsText " + w + "TestPodToExternal", ""},
+	{"W-15", "The mark is read in ConntrackState", w + "TestDocumentsText", ""},
+	{"W-16", "IP from the card goes to Conntrack, with nat", w + "TestDocumentsText", ""},
+	{"W-17", "From the card with the mark: the Global Virtual MAC, on to DNAT", w + "TestDocumentsText " + w + "TestPodToExternal", ""},
+	{"W-18", "With the mark and not from the card: on to DNAT", w + "TestDocumentsText " + w + "TestPodToExternal", ""},
+	{"W-19", "The entries, letter by letter", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
+	{"W-20", "The packet leaves by the gateway, is routed by the host, enters again and leaves by the card", w + "TestPodToExternal", "the host is a test's own step"},
+	{"W-21", "The answer is translated back and delivered", w + "TestPodToExternal " + w + "TestOtherProtocols", ""},
+	{"W-22", "Pod to pod as on Linux", w + "TestNotTranslated " + w + "TestARPOfPods " + w + "TestForged", ""},
+	{"W-23", "ClusterIP in the pipeline", w + "TestNotTranslated", "one endpoint"},
+	{"W-24", "NodePort by kube-proxy; its request enters by the gateway", w + "TestNodePort", "kube-proxy is a test's own step"},
+	{"W-25", "The host's traffic is told from pods' by its source", w + "TestHostsOwnStream", ""},
+	{"W-26", "Named pipes for local connections", "", "Linux has unix sockets"},
+	{"W-27", "The agent is a host process that a DaemonSet manages", "", "Linux has a privileged container"},
+	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds", "the literal program; the translated one not yet"},
+	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols", "in memory"},
+	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod", "in memory"},
+	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream", "in memory; real sockets not yet"},
+	{"A-W5", "Fail-open", "", ""},
+	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
+	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort", "in memory"},
+	{"A-W8", "CNI ADD twice", "", ""},
+	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
+	{"A-W10", "The agent refuses loop mode without the sysctls", "", ""},
+	{"A-W11", "Builds for Windows", "", ""},
+	{"A-W12", "Bridging, VLANs, flexible IPAM", "", ""},
+}
+
+// routedRows are the statements of the walk of routed pods.
+var routedRows = []row{
+	{"V-01", "A pod's address is a /32", v + "TestOneMACAddress", "the switch's side; pods with a /32 not yet"},
+	{"V-02", "A pod's default route leads to PodGatewayIP", "", ""},
+	{"V-03", "PodGatewayIP is the same for all pods and on no interface", v + "TestNobodyAnswers", "the switch's side"},
+	{"V-04", "A route of link scope to PodGatewayIP", "", ""},
+	{"V-05", "Each pod resolves PodGatewayIP to its own link's MAC, without ARP", v + "TestNobodyAnswers " + v + "TestForged", "the switch's side"},
+	{"V-06", "A /32 route for each pod", v + "TestDocumentsExchange", ""},
+	{"V-07", "Static ARP from a pod's address to its MAC", v + "TestDocumentsExchange", ""},
+	{"V-08", "All pods have one MAC", v + "TestOneMACAddress", ""},
+	{"V-09", "The input node is named after the port's driver", "", "it is named after the port"},
+	{"V-10", "The order of the nodes", v + "TestDocumentsExchange", ""},
+	{"V-11", "The reflective ACL, if a policy speaks of the pod", v + "TestPolicies " + v + "TestNoPolicies", ""},
+	{"V-12", "nat44-out2in translates a Service's address", v + "TestService", ""},
+	{"V-13", "The lookup finds the /32", v + "TestDocumentsExchange", ""},
+	{"V-14", "TTL 64 to 63 on one Node, with the checksum", v + "TestDocumentsExchange " + v + "TestLastHop", ""},
+	{"V-15", "One combined list at the destination: both sides have to allow", v + "TestPolicies", ""},
+	{"V-16", "The rewrite: the pod's MAC, from its own link's", v + "TestDocumentsExchange", ""},
+	{"V-17", "The server's own reflective ACL has no effect on the answer", v + "TestDocumentsExchange", ""},
+	{"V-18", "nat44-in2out, fast then slow", v + "TestDocumentsExchange " + v + "TestService", ""},
+	{"V-19", "The answer passes by the session", v + "TestPolicies", ""},
+	{"V-20", "A stanza for each node, with its time", "agent/answer.TestTraceIsTheDocuments", ""},
+	{"V-21", "Headers as the document prints them", "agent/answer.TestTraceIsTheDocuments", ""},
+	{"V-22", "The rewritten packet in hexadecimal", "agent/answer.TestTraceIsTheDocuments", "without VPP's adjacency"},
+	{"V-23", "The ACL's tuple, and the NAT's session", "agent/answer.TestTraceIsTheDocuments", "the tuple; VPP's numbers of rules and sessions are not made up"},
+	{"V-24", "Times of both packets", "", "no test asserts a time"},
+	{"A-V1", "The attachment", v + "TestNobodyAnswers", "the switch's side"},
+	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments", "in memory"},
+	{"A-V3", "TTL with and without routing", v + "TestDocumentsExchange " + w + "TestNotTranslated", "in memory"},
+	{"A-V4", "Policies", v + "TestPolicies", "in memory"},
+	{"A-V5", "20 pods of one MAC, each to each", v + "TestOneMACAddress", "in memory"},
+	{"A-V6", "The next hop does not answer", v + "TestNobodyAnswers", "in memory"},
+	{"A-V7", "A trace under load", "", "no test asserts a time"},
+	{"A-V8", "A Service, and hairpin", v + "TestService", "hairpin not yet"},
+	{"A-V9", "Input nodes by driver", "", ""},
+}
+
+// pipelinesText begins the page.
+const pipelinesText = `# Pipelines: what the documents say, and what shows it
+
+antrail runs the pipeline of Antrea, and programs that other documents describe. Here each statement of those documents has
+the test that shows it. Numbers with A are acceptance tests. "Not yet" is what it says. A note says what a test leaves
+out.
+
+A test writes this page: ` + "`go test ./docs -run TestPipelines -update`" + `.
+`
+
+// pipelinesPage is the page.
+func pipelinesPage() string {
+	var b strings.Builder
+	b.WriteString(pipelinesText)
+	for _, d := range pipelineDocuments {
+		fmt.Fprintf(&b, "\n## %s\n\nProgram [%s](%s).\n\n| row | statement | shown by |\n|---|---|---|\n", d.title, d.program, d.link)
+		for _, r := range d.rows {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", r.id, r.says, r.shown())
+		}
+	}
+	return b.String()
+}
+
+// shown is a row's last column.
+func (r *row) shown() string {
+	var all []string
+	for _, t := range strings.Fields(r.tests) {
+		all = append(all, "`"+t+"`")
+	}
+	text := strings.Join(all, ", ")
+	if text == "" {
+		text = "not yet"
+	}
+	if r.note != "" {
+		text += "; " + r.note
+	}
+	return text
+}
+
+// TestPipelines: docs/pipelines.md is what the rows say, every row is there once and in order,
+// and every test that it names exists.
+func TestPipelines(t *testing.T) {
+	page := pipelinesPage()
+	if *update {
+		if err := os.WriteFile("pipelines.md", []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile("pipelines.md")
+	if err != nil || string(have) != page {
+		t.Errorf("docs/pipelines.md is not what would be written now (%v); write it with -update", err)
+	}
+	for i, d := range pipelineDocuments {
+		checkRows(t, []string{"W", "V"}[i], []int{27, 24}[i], []int{12, 9}[i], d.rows)
+		for _, r := range d.rows {
+			for _, name := range strings.Fields(r.tests) {
+				if !testExists(t, name) {
+					t.Errorf("%s: there is no test %s", r.id, name)
+				}
+			}
+		}
+	}
+}
+
+// checkRows counts the rows of a document and its acceptance tests.
+func checkRows(t *testing.T, letter string, statements, accepted int, rows []row) {
+	t.Helper()
+	var want []string
+	for i := range statements {
+		want = append(want, fmt.Sprintf("%s-%02d", letter, i+1))
+	}
+	for i := range accepted {
+		want = append(want, fmt.Sprintf("A-%s%d", letter, i+1))
+	}
+	for i := range max(len(want), len(rows)) {
+		if i >= len(want) || i >= len(rows) || rows[i].id != want[i] {
+			t.Fatalf("row %d of %s is missing, or too much", i+1, letter)
+		}
+	}
+}
+
+// testExists looks for a test in the files of a directory.
+func testExists(t *testing.T, name string) bool {
+	t.Helper()
+	dir, test, ok := strings.Cut(name, ".")
+	files, err := filepath.Glob(filepath.Join("..", dir, "*_test.go"))
+	if !ok || err != nil {
+		return false
+	}
+	declares := regexp.MustCompile(`(?m)^func ` + regexp.QuoteMeta(test) + `\(t \*testing\.T\)`)
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if declares.Match(text) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,20 @@
+package vppl3
+
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
+
+// txField is the port that ip4-lookup has found, as VPP's tx_sw_if_index.
+var txField = layout.Reg(1, "TxSwIfIndex", 0, 31)
+
+// Zones: sessions that ACLs reflect, by the addresses that a pod sees, and translations.
+const (
+	aclZone = 1
+	natZone = 2
+)
+
+var marks = layout.NewMarks(layout.Marks{Fields: []layout.Field{txField}, Value: portText})
+
+// portText writes a port by its name.
+func portText(n layout.NamedBits, names *flow.Names) string { return names.Port(uint32(n.Value.Lo)) }

@@ -1,0 +1,81 @@
+package vppl3
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
+
+// Numbers of the tables.
+const (
+	tableACLIn = iota
+	tableOut2In
+	tableIn2Out
+	tableSlowpath
+	tableLookup
+	tableRewrite
+	tableACLOut
+)
+
+// Priorities. Those of acl-plugin-out-ip4-fa are in its file.
+const (
+	priorityMiss   = 0
+	priorityNormal = 200
+)
+
+// check finds policies and endpoints of pods that are not there, and links without an address.
+func check(n *layout.Node) error {
+	errs := []error{n.Check()}
+	if len(n.Pods) == 0 {
+		errs = append(errs, errors.New("there is no pod"))
+	}
+	for _, p := range n.Pods {
+		if p.Link == [6]byte{} {
+			errs = append(errs, fmt.Errorf("the link of %s has no address", p.Port.Name))
+		}
+	}
+	for _, p := range n.Policies {
+		if !slices.ContainsFunc(n.Pods, func(pod layout.Pod) bool { return pod.IP() == p.Pod }) {
+			errs = append(errs, fmt.Errorf("the policy of %v is of no pod", p.Pod))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// entry is an entry for a statement of the document.
+func entry(row, why string, table uint8, priority uint16, m flow.Match, actions ...flow.Action) layout.Entry {
+	return layout.Entry{Entry: layout.NewEntry(table, priority, m, actions...), Origin: layout.Origin{Row: row, Why: why}}
+}
+
+func goTo(table uint8) flow.Action { return flow.GotoTable{Table: table} }
+
+// outputTx sends to the port that ip4-lookup has found.
+func outputTx() flow.Action { return flow.OutputReg{Src: txField.Subfield} }
+
+// isReferenced says whether a policy speaks of a pod: its own, or another pod's that names it
+// as its client. A pod whose own rules say where it may send is checked at every other pod: so
+// one with such rules makes policies speak of all.
+func isReferenced(n *layout.Node, ip netip.Addr) bool {
+	names := func(rules *[]layout.Rule) bool {
+		return rules != nil && slices.ContainsFunc(*rules, func(r layout.Rule) bool { return !r.Other.IsValid() || r.Other.Contains(ip) })
+	}
+	return slices.ContainsFunc(n.Policies, func(p layout.Policy) bool { return p.Pod == ip || p.Egress != nil || names(p.Ingress) })
+}
+
+// isBackend says whether a pod is the endpoint of a Service.
+func isBackend(n *layout.Node, ip netip.Addr) bool {
+	return slices.ContainsFunc(n.Services, func(s layout.Service) bool { return s.Endpoint.Addr() == ip })
+}
+
+// firstNAT is where a pod's packets are translated: a backend's as answers, others' as
+// questions.
+func firstNAT(n *layout.Node, ip netip.Addr) uint8 {
+	if isBackend(n, ip) {
+		return tableIn2Out
+	}
+	return tableOut2In
+}
