@@ -30,7 +30,7 @@ const w, v = "tables/windows2020.", "tables/vppl3."
 
 // windowsRows are the statements of the design for Windows Nodes.
 var windowsRows = []row{
-	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds", "in memory; a real card is not yet a port of this program"},
+	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds agent.TestAgentRunsProgram", "with real links the host's port has an ordinary number"},
 	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", "", ""},
 	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", "", "agent mode with other programs does this; not for this one"},
 	{"W-04", "A port for each pod; its address comes from host-local", "", ""},
@@ -49,7 +49,7 @@ var windowsRows = []row{
 	{"W-17", "From the card with the mark: the Global Virtual MAC, on to DNAT", w + "TestDocumentsText " + w + "TestPodToExternal", ""},
 	{"W-18", "With the mark and not from the card: on to DNAT", w + "TestDocumentsText " + w + "TestPodToExternal", ""},
 	{"W-19", "The entries, letter by letter", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
-	{"W-20", "The packet leaves by the gateway, is routed by the host, enters again and leaves by the card", w + "TestPodToExternal", "the host is a test's own step"},
+	{"W-20", "The packet leaves by the gateway, is routed by the host, enters again and leaves by the card", w + "TestPodToExternal agent.TestAgentRunsProgram", ""},
 	{"W-21", "The answer is translated back and delivered", w + "TestPodToExternal " + w + "TestOtherProtocols", ""},
 	{"W-22", "Pod to pod as on Linux", w + "TestNotTranslated " + w + "TestARPOfPods " + w + "TestForged", ""},
 	{"W-23", "ClusterIP in the pipeline", w + "TestNotTranslated", "one endpoint"},
@@ -58,16 +58,16 @@ var windowsRows = []row{
 	{"W-26", "Named pipes for local connections", "", "Linux has unix sockets"},
 	{"W-27", "The agent is a host process that a DaemonSet manages", "", "Linux has a privileged container"},
 	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds", "the literal program; the translated one not yet"},
-	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols", "in memory"},
+	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram", "with real sockets, TCP"},
 	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod", "in memory"},
-	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream", "in memory; real sockets not yet"},
+	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram", "a stream of minutes not yet"},
 	{"A-W5", "Fail-open", "", ""},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
 	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort", "in memory"},
 	{"A-W8", "CNI ADD twice", "", ""},
 	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
 	{"A-W10", "The agent refuses loop mode without the sysctls", "", ""},
-	{"A-W11", "Builds for Windows", "", ""},
+	{"A-W11", "Builds for Windows", "", "`hack/lint` builds lessons and recorded walks for Windows and macOS; commands over files not yet"},
 	{"A-W12", "Bridging, VLANs, flexible IPAM", "", ""},
 }
 

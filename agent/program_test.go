@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/vishvananda/netlink"
+)
+
+// programNode is a Node whose card is a port of the switch. host0 is its own network, at the
+// other end of br-int. MAC addresses are filled in.
+const programNode = `
+nodeName: node-a
+program: windows2020
+gateway: {mac: "00:15:5d:0a:00:01", addresses: [10.10.0.1/24]}
+tunnel: {localAddress: 192.0.2.10}
+podCIDRs: [10.10.0.0/24]
+masquerade: false
+ports:
+- {name: uplink, ofPort: 3, role: uplink}
+- {name: br-int, ofPort: 4, role: bridge}
+- {name: pod-a, ofPort: 5, mac: %q, address: 10.10.0.4}
+`
+
+// programWorld is namespaces of a Node, a pod and a host outside.
+type programWorld struct{ node, pod, outside *nstest.Namespace }
+
+func newProgramWorld(t *testing.T) programWorld {
+	t.Helper()
+	w := programWorld{nstest.New(t), nstest.New(t), nstest.New(t)}
+	nstest.AddVeth(t, w.node, "uplink", w.outside, "eth0")
+	nstest.AddVeth(t, w.node, "br-int", w.node, "host0")
+	nstest.AddVeth(t, w.node, "pod-a", w.pod, "eth0")
+	for _, link := range []string{"uplink", "br-int", "host0", "pod-a", "lo"} {
+		w.node.SetUp(t, link)
+	}
+	w.outside.SetUp(t, "eth0")
+	w.pod.SetUp(t, "eth0")
+	w.node.AddAddress(t, "host0", "192.0.2.10/24")
+	w.outside.AddAddress(t, "eth0", "192.0.2.1/24")
+	w.pod.AddAddress(t, "eth0", "10.10.0.4/24")
+	if err := w.pod.Links().RouteAdd(&netlink.Route{LinkIndex: w.pod.Link(t, "eth0").Attrs().Index, Gw: net.IPv4(10, 10, 0, 1)}); err != nil {
+		t.Fatal(err)
+	}
+	// A packet with the Node's own source comes from the gateway, and is to be forwarded.
+	w.node.Sysctl(t, "net/ipv4/conf/all/accept_local", "1")
+	w.node.Sysctl(t, "net/ipv4/conf/all/rp_filter", "2")
+	return w
+}
+
+// exchange connects from one namespace to an address in another, sends a word both ways, and
+// returns who the listener saw.
+func exchange(t *testing.T, from, to *nstest.Namespace, addr string) netip.AddrPort {
+	t.Helper()
+	var l net.Listener
+	var err error
+	to.Do(t, func() { l, err = net.Listen("tcp", addr) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	seen := make(chan string, 1)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			seen <- ""
+			return
+		}
+		defer c.Close()
+		io.Copy(c, io.LimitReader(c, 4))
+		seen <- c.RemoteAddr().String()
+	}()
+	var c net.Conn
+	from.Do(t, func() { c, err = net.DialTimeout("tcp", addr, 10*time.Second) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("word")); err != nil {
+		t.Fatal(err)
+	}
+	back := make([]byte, 4)
+	if _, err := io.ReadFull(c, back); err != nil || string(back) != "word" {
+		t.Fatalf("%q came back: %v", back, err)
+	}
+	return netip.MustParseAddrPort(<-seen)
+}
+
+// TestAgentRunsProgram is A-W2 with real sockets: an agent runs program windows2020. A pod's
+// connection to the outside has the Node's address and a port of the document's range there,
+// and the host's own connections pass both ways (W-01, W-08, W-10, W-11, W-20, W-21).
+func TestAgentRunsProgram(t *testing.T) {
+	w := newProgramWorld(t)
+	c, err := config.Parse(fmt.Appendf(nil, programNode, w.pod.Link(t, "eth0").Attrs().HardwareAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Socket = filepath.Join(t.TempDir(), "agent.sock")
+	p := startProcess(t, w.node, c)
+	wantReady(t, c)
+	seen := exchange(t, w.pod, w.outside, "192.0.2.1:8080")
+	if seen.Addr().String() != "192.0.2.10" || seen.Port() < 10000 || seen.Port() > 20000 {
+		t.Errorf("the outside saw %v", seen)
+	}
+	if seen := exchange(t, w.node, w.outside, "192.0.2.1:8081"); seen.Addr().String() != "192.0.2.10" {
+		t.Errorf("the outside saw the host as %v", seen)
+	}
+	if seen := exchange(t, w.outside, w.node, "192.0.2.10:8082"); seen.Addr().String() != "192.0.2.1" {
+		t.Errorf("the host saw the outside as %v", seen)
+	}
+	if text := askText(t, c, "/conntrack"); !strings.Contains(text, "mark=64") && !strings.Contains(text, "mark=0x40") {
+		t.Errorf("no connection has the mark:\n%s", text)
+	}
+	p.stop(t)
+}
