@@ -4,15 +4,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"slices"
 	"strings"
 
+	"github.com/antrail/antrail/internal/terminal"
 	"github.com/antrail/antrail/learn"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 )
 
 // lessonsEnv names the directory of lessons where --dir does not.
@@ -60,7 +59,7 @@ check exits with 1 when something is wrong.`,
 		if err != nil {
 			return usageError{err}
 		}
-		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout(), Width: columns(c.OutOrStdout())}
+		s := &learn.Session{Lesson: l, Root: dir, Out: c.OutOrStdout(), Width: terminal.Columns(c.OutOrStdout())}
 		verb, words := verbOf(args[1:])
 		var stepper *learn.Stepper
 		switch {
@@ -106,19 +105,6 @@ func newStepper(c *cobra.Command) *learn.Stepper {
 		}
 	}
 	return s
-}
-
-// columns are those of a terminal, 0 for what is none.
-func columns(out io.Writer) int {
-	f, ok := out.(*os.File)
-	if !ok {
-		return 0
-	}
-	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
-	if err != nil {
-		return 0
-	}
-	return int(size.Col)
 }
 
 func lessonsDir() string {

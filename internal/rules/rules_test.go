@@ -110,6 +110,7 @@ var layers = map[string]struct {
 	"bench/pipeline":       {[]string{"packet", "flow", "flow/parse", "conntrack", "conntrack/reassembly", "conntrack/proto", "conntrack/tuple", "conntrack/store", "ports/memory", "dataplane", "filter", "bench/ovs", "bench/report", "bench/rig", "bench/sched", "bench/testbed", "bench/workload"}, "entries are measured without drivers and without an agent"},
 	"bench/pods":           {[]string{"packet", "ports", "ports/afpacket", "dataplane", "door", "agent/api", "agent/config", "examples", "lab", "bench/ovs", "bench/report", "bench/rig", "bench/sched", "bench/testbed", "bench/workload"}, "pods are measured with real agents and real links"},
 	"internal/printable":   {nil, "text is text, whoever prints it"},
+	"internal/terminal":    {nil, "a terminal is asked whoever prints"},
 	"internal/memory":      {nil, "a process returns memory whatever it keeps"},
 	"internal/halfopen":    {nil, "a server bounds its peers whatever it serves"},
 	"internal/kubetest":    {nil, "a server for tests knows objects as JSON only"},
@@ -129,7 +130,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "door", "switchd", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/terminal", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "door", "switchd", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},
