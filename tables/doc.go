@@ -20,6 +20,9 @@
 //	policy_action.go, policy_metric.go
 //	meters.go, packetin.go              what is sent to the agent, and what it means
 //
+// It is one of several programs: package tables/layout has what they share, and
+// tables/programs lists them.
+//
 // Facts and names follow Antrea v1.15; a Service or a policy is not known
 // here, only what of it reaches the tables.
 package tables
