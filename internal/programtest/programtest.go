@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/dataplane"
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/rehearsal"
@@ -43,7 +42,7 @@ func New(t testing.TB, p *layout.Program, n *layout.Node) *Switch {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := sw.Apply(program.BundleOf(prog)); err != nil {
+	if err := sw.Apply(flow.BundleOf(prog)); err != nil {
 		t.Fatal(err)
 	}
 	s.Node = &rehearsal.Node{Name: "node", Switch: sw, Ports: map[uint32]*memory.Port{}, Tunnel: n.Tunnel.No}
