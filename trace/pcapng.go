@@ -9,9 +9,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/packet"
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // The form pcapng: a capture for Wireshark. Each port is an interface of it, named
@@ -23,14 +20,14 @@ import (
 // capture writes ways to a stream, each at once.
 type capture struct {
 	to     io.Writer
-	w      *pcapgo.NgWriter // nil before the first interface
-	places map[string]int   // interfaces by name
+	w      *ngWriter      // nil before the first interface
+	places map[string]int // interfaces by name
 }
 
 // place is where packets were seen: a port or a table.
 type place struct {
 	name, about string
-	way         pcapgo.NgEpbFlag
+	way         direction
 }
 
 // longest is how much of a comment or name is written: an option of pcapng has 16
@@ -44,29 +41,28 @@ func (c *capture) Print(way Joined) error {
 			return fmt.Errorf("capture: %w", err)
 		}
 	}
-	return c.w.Flush()
+	return nil
 }
 
 // End implements Printer. A capture of nothing has one interface, as it must.
 func (c *capture) End() error {
-	if c.w == nil {
-		if _, err := c.place(place{name: "any", about: "nothing was seen"}); err != nil {
-			return err
-		}
+	if c.w != nil {
+		return nil
 	}
-	return c.w.Flush()
+	_, err := c.place(place{name: "any", about: "nothing was seen"})
+	return err
 }
 
 // walk is a packet at each place of one Node that it passed.
 func (c *capture) walk(w *Walk) error {
 	comments := []string{fmt.Sprintf("%s (id %s)", w.Verdict.Text, w.ID), strings.TrimSpace(Joined{w}.path())}
-	err := c.packet(w, w.port(&w.InPort, pcapgo.NgEpbFlagDirectionInbound), w.Time, w.Frame, w.Length, comments)
+	err := c.packet(w, w.port(&w.InPort, inbound), w.Time, w.Frame, w.Length, comments)
 	for i := range w.Steps {
 		switch s := &w.Steps[i]; {
 		case err != nil:
 		case s.Kind == StepOutput:
 			comments := []string{"left in table " + s.Table + " (id " + w.ID + ")"}
-			err = c.packet(w, w.port(s.Port, pcapgo.NgEpbFlagDirectionOutbound), w.At(s), s.Frame, 0, comments)
+			err = c.packet(w, w.port(s.Port, outbound), w.At(s), s.Frame, 0, comments)
 		case s.Kind == StepEntry && s.Frame != nil:
 			comments := []string{"enters table " + s.Table + " (id " + w.ID + ")", s.Packet}
 			err = c.packet(w, w.table(s), w.At(s), s.Frame, 0, comments)
@@ -76,13 +72,13 @@ func (c *capture) walk(w *Walk) error {
 }
 
 // port is a port as a place: default/client, or node-a:antrea-gw0.
-func (w *Walk) port(p *Port, way pcapgo.NgEpbFlag) place {
+func (w *Walk) port(p *Port, way direction) place {
 	return place{cmp.Or(p.Pod, w.here(p.label())), p.String() + w.onNode(), way}
 }
 
 // table is the entrance of a table as a place: node-a:table SpoofGuard.
 func (w *Walk) table(s *Step) place {
-	return place{w.here("table " + s.Table), fmt.Sprintf("what enters table %s (%d)%s", s.Table, s.TableID, w.onNode()), pcapgo.NgEpbFlagDirectionUnknown}
+	return place{w.here("table " + s.Table), fmt.Sprintf("what enters table %s (%d)%s", s.Table, s.TableID, w.onNode()), unknownWay}
 }
 
 // here is a name with the Node in front of it, if it is known.
@@ -102,16 +98,16 @@ func (c *capture) packet(w *Walk, where place, at time.Time, frame []byte, lengt
 	if err != nil {
 		return err
 	}
-	options := pcapgo.NgPacketOptions{Flags: &pcapgo.NgEpbFlags{Direction: where.way}}
+	p := ngCaptured{place: n, way: where.way, at: at, frame: frame}
 	for _, s := range comments {
-		options.Comments = append(options.Comments, clip(s))
+		p.comments = append(p.comments, clip(s))
 	}
 	if id, err := strconv.ParseUint(w.ID, 16, 64); err == nil {
-		options.PacketID = &id
+		p.id = &id
 	}
 	l := packet.ParseLayers(frame)
-	length = max(length, len(frame), claimed(frame, &l))
-	return c.w.WritePacketWithOptions(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(frame), Length: length, InterfaceIndex: n}, frame, options)
+	p.length = max(length, len(frame), claimed(frame, &l))
+	return c.w.packet(&p)
 }
 
 // place is the number of a place's interface, which is new at its first packet.
@@ -119,17 +115,15 @@ func (c *capture) place(p place) (int, error) {
 	if n, ok := c.places[p.name]; ok {
 		return n, nil
 	}
-	i := pcapgo.NgInterface{Name: clip(p.name), Description: clip(p.about), LinkType: layers.LinkTypeEthernet, TimestampResolution: 9}
-	n, err := 0, error(nil)
 	if c.w == nil {
-		c.w, err = pcapgo.NewNgWriterInterface(c.to, i, pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "antrail"}})
-	} else {
-		n, err = c.w.AddInterface(i)
+		c.w = &ngWriter{to: c.to}
+		if err := c.w.section("antrail"); err != nil {
+			return 0, err
+		}
 	}
-	if err == nil {
-		c.places[p.name] = n
-	}
-	return n, err
+	n := len(c.places)
+	c.places[p.name] = n
+	return n, c.w.addInterface(clip(p.name), clip(p.about))
 }
 
 // clip is a text that fits an option, and no broken character.

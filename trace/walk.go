@@ -13,6 +13,7 @@
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //	mermaid.go  the form that documents draw
 //	pcapng.go   the form that Wireshark reads
+//	ngwriter.go its blocks
 //
 // It reads no packets from anywhere and asks no switch: package agent makes
 // walks, and sends them as JSON.

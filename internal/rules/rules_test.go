@@ -137,7 +137,7 @@ var confined = []struct {
 	{regexp.MustCompile(`^github\.com/(asavie|slavc)/xdp$`), []string{"bench"}, "it is the library to be measured against; ports/afxdp has its own rings"},
 	{regexp.MustCompile(`^github\.com/containernetworking/`), []string{"cni", "agent", "cmd/antrail-cni"}, "the words of the CNI specification are spoken by the plugin and who answers it"},
 	{regexp.MustCompile(`^k8s\.io/`), []string{"hack", "control", "agent/listing"}, "types of Kubernetes stop at control's door; selectors and JSONPath read what a person types as kubectl does"},
-	{regexp.MustCompile(`^github\.com/gopacket/gopacket`), []string{"ports/pcap", "trace", "lab", "internal/gopackettest"}, "the packet path reads bytes in place; gopacket is for captures and checks"},
+	{regexp.MustCompile(`^github\.com/gopacket/gopacket`), []string{"internal/gopackettest"}, "it is for tests: a program that links it has 5 MB of tables, which each collection of garbage reads"},
 	{regexp.MustCompile(`^C$`), nil, "there is no cgo here"},
 }
 

@@ -1,10 +1,11 @@
 package demo
 
 import (
-	"net"
+	"net/netip"
+	"slices"
 
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
 )
 
 // Neighbour discovery (RFC 4861) is to IPv6 what ARP is to IPv4, and is forged
@@ -13,103 +14,64 @@ import (
 // frame of a pair differs in nothing but that it is about its sender.
 
 var (
-	allNodes    = layerAddr{net.HardwareAddr{0x33, 0x33, 0, 0, 0, 1}, net.ParseIP("ff02::1")}
-	unspecified = net.ParseIP("::")
+	allNodes    = layerAddr{[6]byte{0x33, 0x33, 0, 0, 0, 1}, netip.MustParseAddr("ff02::1")}
+	unspecified = netip.IPv6Unspecified()
 )
 
 // forgedTarget advertises an address that is not the pod's.
-func forgedTarget(a wire) (spoof, error) {
+func forgedTarget(a wire) spoof {
 	return pairND(a, "IPv6", advertisement(a.client, a.stranger.ip, a.client.mac))
 }
 
 // forgedOption advertises the pod's address with another's MAC.
-func forgedOption(a wire) (spoof, error) {
+func forgedOption(a wire) spoof {
 	return pairND(a, "IPv6", advertisement(a.client, a.client.ip, a.stranger.mac))
 }
 
 // forgedSolicit asks, and says of itself that it has another's MAC.
-func forgedSolicit(a wire) (spoof, error) {
+func forgedSolicit(a wire) spoof {
 	return pairND(a, "IPv6", solicitation(a.client, a.web.ip, a.stranger.mac))
 }
 
 // router says that the pod is a router. Port security drops that before table IPv6 does.
-func router(a wire) (spoof, error) {
-	return pairND(a, "nd_forbidden", icmp6{
-		from: a.client, to: allNodes, kind: layers.ICMPv6TypeRouterAdvertisement,
-		body: &layers.ICMPv6RouterAdvertisement{HopLimit: 64, RouterLifetime: 1800},
-	})
+func router(a wire) spoof {
+	return pairND(a, "nd_forbidden", discovery(a.client, packet.ICMPv6RouterAdvert, 64<<24|1800, make([]byte, 8)))
 }
 
 // pairND makes a spoof of a forged message and the pod's own advertisement.
-func pairND(a wire, counted string, forged icmp6) (spoof, error) {
-	f, err := forged.frame()
-	if err != nil {
-		return spoof{}, err
-	}
-	genuine, err := advertisement(a.client, a.client.ip, a.client.mac).frame()
-	return spoof{f, genuine, []string{counted}}, err
+func pairND(a wire, counted string, forged []byte) spoof {
+	return spoof{forged, advertisement(a.client, a.client.ip, a.client.mac), []string{counted}}
 }
 
 // detection asks, as a host does that has not got its address yet (RFC 4862,
 // section 5.4): who has another's address? The answer would be that the address
 // is taken, and its owner would give it up. The genuine one asks for the pod's
 // own.
-func detection(a wire) (spoof, error) {
-	ask := func(target net.IP) ([]byte, error) {
-		return solicitation(layerAddr{a.client.mac, unspecified}, target, nil).frame()
-	}
-	forged, err := ask(a.web.ip)
-	if err != nil {
-		return spoof{}, err
-	}
-	genuine, err := ask(a.client.ip)
-	return spoof{forged, genuine, []string{"SpoofGuard"}}, err
+func detection(a wire) spoof {
+	nobody := layerAddr{a.client.mac, unspecified}
+	return spoof{question(nobody, a.web.ip), question(nobody, a.client.ip), []string{"SpoofGuard"}}
 }
 
 // advertisement tells all nodes, unasked, who has an address.
-func advertisement(from layerAddr, target net.IP, mac net.HardwareAddr) icmp6 {
-	return icmp6{
-		from: from, to: allNodes, kind: layers.ICMPv6TypeNeighborAdvertisement,
-		body: &layers.ICMPv6NeighborAdvertisement{
-			Flags: 0x20, TargetAddress: target, // Override
-			Options: layers.ICMPv6Options{{Type: layers.ICMPv6OptTargetAddress, Data: mac}},
-		},
-	}
+func advertisement(from layerAddr, target netip.Addr, mac [6]byte) []byte {
+	const override = 1 << 29
+	return discovery(from, packet.ICMPv6NeighborAdvert, override, target.AsSlice(), []byte{packet.NDOptionTargetLinkAddr, 1}, mac[:])
 }
 
-// solicitation asks all nodes who has an address; without a MAC it has no option.
-func solicitation(from layerAddr, target net.IP, mac net.HardwareAddr) icmp6 {
-	body := &layers.ICMPv6NeighborSolicitation{TargetAddress: target}
-	if mac != nil {
-		body.Options = layers.ICMPv6Options{{Type: layers.ICMPv6OptSourceAddress, Data: mac}}
-	}
-	return icmp6{from: from, to: allNodes, kind: layers.ICMPv6TypeNeighborSolicitation, body: body}
+// solicitation asks all nodes who has an address, and tells the MAC of who asks.
+func solicitation(from layerAddr, target netip.Addr, mac [6]byte) []byte {
+	return discovery(from, packet.ICMPv6NeighborSolicit, 0, target.AsSlice(), []byte{packet.NDOptionSourceLinkAddr, 1}, mac[:])
 }
 
-// icmp6 is an ICMPv6 message. Those of neighbour discovery have hop limit 255, and
-// are not believed with any other.
-type icmp6 struct {
-	from, to layerAddr
-	kind     uint8
-	body     gopacket.SerializableLayer
-	payload  string
+// question asks all nodes who has an address, without an option.
+func question(from layerAddr, target netip.Addr) []byte {
+	return discovery(from, packet.ICMPv6NeighborSolicit, 0, target.AsSlice())
 }
 
-func (m icmp6) frame() ([]byte, error) {
-	ip := &layers.IPv6{Version: 6, HopLimit: 255, NextHeader: layers.IPProtocolICMPv6, SrcIP: m.from.ip, DstIP: m.to.ip}
-	icmp := &layers.ICMPv6{TypeCode: layers.CreateICMPv6TypeCode(m.kind, 0)}
-	if err := icmp.SetNetworkLayerForChecksum(ip); err != nil {
-		return nil, err
-	}
-	return serialize(
-		&layers.Ethernet{SrcMAC: m.from.mac, DstMAC: m.to.mac, EthernetType: layers.EthernetTypeIPv6},
-		ip, icmp, m.body, gopacket.Payload(m.payload),
-	)
-}
-
-func echoFrame6(from, to layerAddr) ([]byte, error) {
-	return icmp6{
-		from: from, to: to, kind: layers.ICMPv6TypeEchoRequest,
-		body: &layers.ICMPv6Echo{Identifier: 0x5f00, SeqNumber: 1}, payload: "is this really my address?",
-	}.frame()
+// discovery is a message to all nodes, with its second word and what follows. Those of
+// neighbour discovery have hop limit 255, and are not believed with any other.
+func discovery(from layerAddr, kind uint8, rest uint32, body ...[]byte) []byte {
+	return packettest.ICMP6(packettest.Options{
+		EthSrc: from.mac, EthDst: allNodes.mac, Src: from.ip, Dst: allNodes.ip, TTL: 255, Payload: slices.Concat(body...),
+	}, kind, 0, rest)
 }

@@ -5,14 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"strings"
 	"time"
 
 	"github.com/antrail/antrail/lab"
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
+	"github.com/antrail/antrail/packet/packettest"
 )
 
 // forgeries is how many forged frames a check sends.
@@ -33,47 +31,30 @@ type spoof struct {
 type wire struct{ client, web, stranger layerAddr }
 
 type layerAddr struct {
-	mac net.HardwareAddr
-	ip  net.IP
+	mac [6]byte
+	ip  netip.Addr
 }
 
-func forgedMAC(a wire) (spoof, error) {
-	forged, err := echoFrame(layerAddr{a.stranger.mac, a.client.ip}, a.web)
-	return genuineEcho(a, spoof{forged: forged, counted: []string{"foreign_mac", "SpoofGuard"}}, err)
+func forgedMAC(a wire) spoof {
+	return spoof{echoFrame(layerAddr{a.stranger.mac, a.client.ip}, a.web), echoFrame(a.client, a.web), []string{"foreign_mac", "SpoofGuard"}}
 }
 
-func forgedIP(a wire) (spoof, error) {
-	forged, err := echoFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web)
-	return genuineEcho(a, spoof{forged: forged, counted: []string{"SpoofGuard"}}, err)
-}
-
-func genuineEcho(a wire, s spoof, err error) (spoof, error) {
-	if err == nil {
-		s.genuine, err = echoFrame(a.client, a.web)
-	}
-	return s, err
+func forgedIP(a wire) spoof {
+	return spoof{echoFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web), echoFrame(a.client, a.web), []string{"SpoofGuard"}}
 }
 
 // forgedARP claims an address that is not the pod's: who believed it would
 // send that address's packets here.
-func forgedARP(a wire) (spoof, error) {
-	forged, err := arpFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web.ip)
-	if err != nil {
-		return spoof{}, err
-	}
-	genuine, err := arpFrame(a.client, a.web.ip)
-	return spoof{forged, genuine, []string{"ARPSpoofGuard"}}, err
+func forgedARP(a wire) spoof {
+	return spoof{arpFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web.ip), arpFrame(a.client, a.web.ip), []string{"ARPSpoofGuard"}}
 }
 
 // forged is a check that forged frames reach nobody and are counted where they
 // are dropped. The genuine frame that follows them must arrive: when it has,
 // the forged ones would have come before it.
-func forged(make func(wire) (spoof, error)) func(context.Context, *world) (string, error) {
+func forged(make func(wire) spoof) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
-		s, err := make(w.wire())
-		if err != nil {
-			return "", err
-		}
+		s := make(w.wire())
 		before, err := w.dropped(ctx, "node-a", s.counted...)
 		if err != nil {
 			return "", err
@@ -97,9 +78,9 @@ var strangerIP = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("10.10.0.66"), V6:
 
 // wire looks the addresses up.
 func (w *world) wire() wire {
-	a := wire{stranger: layerAddr{net.HardwareAddr{2, 0, 0, 0, 0, 0x66}, of(w, strangerIP).AsSlice()}}
+	a := wire{stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, of(w, strangerIP)}}
 	for _, p := range w.lab.Topology.Nodes[0].Pods {
-		at := layerAddr{p.MAC[:], of(w, p.Address).AsSlice()}
+		at := layerAddr{p.MAC, of(w, p.Address)}
 		switch p.Name {
 		case "client-a":
 			a.client = at
@@ -146,33 +127,18 @@ func (w *world) sendSpoof(s *spoof) error {
 }
 
 // echoFrame is an ICMP echo request.
-func echoFrame(from, to layerAddr) ([]byte, error) {
-	if len(from.ip) == net.IPv6len {
-		return echoFrame6(from, to)
+func echoFrame(from, to layerAddr) []byte {
+	o := packettest.Options{
+		EthSrc: from.mac, EthDst: to.mac, Src: from.ip, Dst: to.ip, ICMPID: 0x5f00, ICMPSeq: 1, Payload: []byte("is this really my address?"),
 	}
-	return serialize(
-		&layers.Ethernet{SrcMAC: from.mac, DstMAC: to.mac, EthernetType: layers.EthernetTypeIPv4},
-		&layers.IPv4{Version: 4, TTL: 64, Protocol: layers.IPProtocolICMPv4, SrcIP: from.ip, DstIP: to.ip},
-		&layers.ICMPv4{TypeCode: layers.CreateICMPv4TypeCode(layers.ICMPv4TypeEchoRequest, 0), Id: 0x5f00, Seq: 1},
-		gopacket.Payload("is this really my address?"),
-	)
+	if !from.ip.Is4() {
+		return packettest.ICMPEcho6(o)
+	}
+	return packettest.ICMPEcho4(o)
 }
 
 // arpFrame is an ARP request (RFC 826) to all.
-func arpFrame(from layerAddr, who net.IP) ([]byte, error) {
-	all := net.HardwareAddr{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
-	return serialize(
-		&layers.Ethernet{SrcMAC: from.mac, DstMAC: all, EthernetType: layers.EthernetTypeARP},
-		&layers.ARP{
-			AddrType: layers.LinkTypeEthernet, Protocol: layers.EthernetTypeIPv4, HwAddressSize: 6, ProtAddressSize: 4,
-			Operation: layers.ARPRequest, SourceHwAddress: from.mac, SourceProtAddress: from.ip,
-			DstHwAddress: make([]byte, 6), DstProtAddress: who,
-		},
-	)
-}
-
-func serialize(l ...gopacket.SerializableLayer) ([]byte, error) {
-	b := gopacket.NewSerializeBuffer()
-	err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, l...)
-	return b.Bytes(), err
+func arpFrame(from layerAddr, who netip.Addr) []byte {
+	all := [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	return packettest.ARPRequest(packettest.Options{EthSrc: from.mac, EthDst: all, Src: from.ip, Dst: who})
 }

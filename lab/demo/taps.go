@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent/api"
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
 )
 
 // ports are the ports of a Node's switch by name.
@@ -102,11 +100,9 @@ func mirror(ctx context.Context, w *world) (string, error) {
 
 // addressesOf are the IPv4 addresses of a frame; not valid when it has none.
 func addressesOf(frame []byte) (src, dst netip.Addr) {
-	ip, ok := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.Default).Layer(layers.LayerTypeIPv4).(*layers.IPv4)
-	if !ok {
+	var c captured
+	if c.frame(frame) != nil || len(c.ends) == 0 || !c.ends[0][0].Is4() {
 		return src, dst
 	}
-	src, _ = netip.AddrFromSlice(ip.SrcIP.To4())
-	dst, _ = netip.AddrFromSlice(ip.DstIP.To4())
-	return src, dst
+	return c.ends[0][0], c.ends[0][1]
 }

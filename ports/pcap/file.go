@@ -1,6 +1,10 @@
 // Package pcap reads captured packets from a file and writes packets to one, one by
 // one: what a replay needs.
 //
+//	file.go      readers and writers of files
+//	savefile.go  the format pcap
+//	ng.go        the format pcapng, to read
+//
 // It reads pcap with microseconds or nanoseconds in either byte order, pcapng,
 // and both compressed by gzip; it writes pcap with nanoseconds. Only Ethernet
 // is taken. Errors name the file and the packet by its number in the file,
@@ -9,15 +13,13 @@ package pcap
 
 import (
 	"bufio"
+	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
-
-	"github.com/gopacket/gopacket"
-	"github.com/gopacket/gopacket/layers"
-	"github.com/gopacket/gopacket/pcapgo"
 )
 
 // Packet is one captured packet.
@@ -30,8 +32,9 @@ type Packet struct {
 
 // source is what the two formats' readers have in common.
 type source interface {
-	ReadPacketData() ([]byte, gopacket.CaptureInfo, error)
-	LinkType() layers.LinkType
+	// next reads the next packet, without its number. The error is io.EOF, as it is, behind
+	// the last one.
+	next() (Packet, error)
 }
 
 // Reader reads packets one by one. It is for one goroutine.
@@ -64,27 +67,36 @@ func NewReader(name string, from io.Reader) (*Reader, error) {
 	if r.from, err = open(buffered); err != nil {
 		return nil, fmt.Errorf("%s: no capture: %w", name, midway(err))
 	}
-	if kind := r.from.LinkType(); kind != layers.LinkTypeEthernet {
-		return nil, fmt.Errorf("%s: link type %v: only Ethernet can be read", name, kind)
-	}
 	return r, nil
 }
 
-// pcapngMagic is the block type of a section header (pcapng, section 4.1): the
-// same bytes in both byte orders.
-const pcapngMagic = "\x0a\x0d\x0d\x0a"
+// The first bytes of a section header of pcapng, the same in both byte orders, and of a file
+// that gzip has compressed.
+const (
+	pcapngMagic = "\x0a\x0d\x0d\x0a"
+	gzipMagic   = "\x1f\x8b"
+)
 
-// open chooses the format by the first bytes; compressed files are tried as
-// pcap.
+// open chooses the format by the first bytes.
 func open(from *bufio.Reader) (source, error) {
 	magic, err := from.Peek(len(pcapngMagic))
 	if err != nil {
 		return nil, err
 	}
-	if string(magic) == pcapngMagic {
-		return pcapgo.NewNgReader(from, pcapgo.NgReaderOptions{ErrorOnMismatchingLinkType: true})
+	if strings.HasPrefix(string(magic), gzipMagic) {
+		unzipped, err := gzip.NewReader(from)
+		if err != nil {
+			return nil, err
+		}
+		from = bufio.NewReader(unzipped)
+		if magic, err = from.Peek(len(pcapngMagic)); err != nil {
+			return nil, err
+		}
 	}
-	return pcapgo.NewReader(from)
+	if string(magic) == pcapngMagic {
+		return openNG(from)
+	}
+	return openSavefile(from)
 }
 
 // midway makes an end of file an unexpected one: for places where more must
@@ -100,7 +112,7 @@ func midway(err error) error {
 // file that ends within a packet is an error that says so. The bytes are the
 // caller's.
 func (r *Reader) Next() (Packet, error) {
-	b, about, err := r.from.ReadPacketData()
+	p, err := r.from.next()
 	if err == io.EOF {
 		return Packet{}, io.EOF
 	}
@@ -111,7 +123,8 @@ func (r *Reader) Next() (Packet, error) {
 	if err != nil {
 		return Packet{}, fmt.Errorf("%s: packet %d: %w", r.name, r.number, err)
 	}
-	return Packet{Number: r.number, Time: about.Timestamp, Bytes: b, Length: about.Length}, nil
+	p.Number = r.number
+	return p, nil
 }
 
 // Close closes the file that Open opened.
@@ -131,7 +144,6 @@ type Writer struct {
 	name   string
 	file   io.Closer
 	buffer *bufio.Writer
-	to     *pcapgo.Writer
 	number int
 }
 
@@ -152,8 +164,7 @@ func Create(name string) (*Writer, error) {
 // NewWriter writes a capture to any stream; errors call it name.
 func NewWriter(name string, to io.Writer) (*Writer, error) {
 	w := &Writer{name: name, buffer: bufio.NewWriter(to)}
-	w.to = pcapgo.NewWriterNanos(w.buffer)
-	if err := w.to.WriteFileHeader(snapLength, layers.LinkTypeEthernet); err != nil {
+	if _, err := w.buffer.Write(appendFileHeader(nil)); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return w, nil
@@ -162,7 +173,13 @@ func NewWriter(name string, to io.Writer) (*Writer, error) {
 // Write appends one packet, captured whole at this time.
 func (w *Writer) Write(at time.Time, b []byte) error {
 	w.number++
-	err := w.to.WritePacket(gopacket.CaptureInfo{Timestamp: at, CaptureLength: len(b), Length: len(b)}, b)
+	if len(b) > snapLength {
+		return fmt.Errorf("%s: packet %d has %d bytes: at most %d can be written", w.name, w.number, len(b), snapLength)
+	}
+	_, err := w.buffer.Write(appendPacketHeader(w.buffer.AvailableBuffer(), at, len(b)))
+	if err == nil {
+		_, err = w.buffer.Write(b)
+	}
 	if err != nil {
 		return fmt.Errorf("%s: packet %d: %w", w.name, w.number, err)
 	}
