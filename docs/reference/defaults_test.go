@@ -103,7 +103,17 @@ var tagged = map[string]struct {
 		p := oneOfEach(t).Peers[0]
 		return p.NodeIPs, []netip.Addr{p.Address}
 	}},
-	"ports[].link":   {`name`, func(t *testing.T, _ []string) (any, any) { p := oneOfEach(t).Ports[0]; return p.Link, p.Name }},
+	"ports[].link": {`name`, func(t *testing.T, _ []string) (any, any) { p := oneOfEach(t).Ports[0]; return p.Link, p.Name }},
+	"ports[].role": {`(pod)`, func(t *testing.T, n []string) (any, any) {
+		c, err := config.Parse([]byte(`{nodeName: a, program: windows2020, podCIDRs: [10.10.0.0/24],
+gateway: {mac: "0a:00:00:00:00:01", addresses: [10.10.0.1/24]}, tunnel: {localAddress: 203.0.113.7},
+ports: [{name: u, ofPort: 3, role: uplink}, {name: b, ofPort: 4, role: bridge},
+{name: web, ofPort: 5, mac: "0a:00:00:00:00:05", address: 10.10.0.5}, {name: db, ofPort: 6, mac: "0a:00:00:00:00:06", address: 10.10.0.6, role: ` + n[0] + `}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(c.ProgramNode().Pods), 2
+	}},
 	"ports[].driver": {`podDriver`, func(t *testing.T, _ []string) (any, any) { c := oneOfEach(t); return c.Ports[0].Driver, c.PodDriver }},
 	"kubernetes.kubeconfig": {`the Pod's own service account`, func(t *testing.T, _ []string) (any, any) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "") // no Pod

@@ -5,7 +5,7 @@
 //	checks.go   the list of checks
 //	world.go    the lab with servers in its pods
 //	tcp.go, ping.go, datagram.go, service.go, policy.go, spoof.go, neighbours.go, tunnel.go   the checks
-//	underlay.go a reader of captured frames
+//	captured.go a reader of captured frames
 //	outside.go, taps.go   the checks of what only examples/web-app has
 //	ipv6.go     the list of checks over IPv6
 //	accounted.go what became of all packets, at the end
