@@ -65,7 +65,7 @@ func startByHand(t *testing.T, node *nstest.Namespace, socket string) *exec.Cmd 
 // the switch still has the ports.
 func TestSwitchByHand(t *testing.T) {
 	node, c := upgradedNode(t)
-	c.Workers, c.Conntrack, c.KeepAwake, c.Offload, c.AFXDP = 0, config.Conntrack{}, "", "", config.AFXDP{} // settings of the switch
+	c.Workers, c.Conntrack, c.KeepAwake, c.Offload, c.AFXDP, c.ConnectionCache = 0, config.Conntrack{}, "", "", config.AFXDP{}, nil // settings of the switch
 	c.Switch = filepath.Join(t.TempDir(), "switch.sock")
 	byHand := startByHand(t, node, c.Switch)
 	wantAnswer(t, c.Switch)

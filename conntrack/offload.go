@@ -10,7 +10,7 @@ import (
 )
 
 // A connection is offloaded while the kernel forwards plain packets of it by itself
-// (ports.Offload entries). Track and Pass do not see these packets.
+// (ports.OffloadEntry). Track and Pass do not see these packets.
 //
 //  1. The TCP windows of an offloaded connection lie in memory that the table and the
 //     kernel share. The kernel checks segments against them and advances them as Pass

@@ -147,7 +147,7 @@ table=1,udp actions=mod_tp_dst:80,output:web
 func goldenPipelines(t *testing.T) map[string]*flow.Program {
 	t.Helper()
 	all := map[string]*flow.Program{}
-	for _, pattern := range []string{"../agent/answer/testdata/*", "../examples/*/*", "../flow/parse/testdata/golden/*"} {
+	for _, pattern := range []string{"../examples/*/*", "../flow/parse/testdata/golden/*"} {
 		paths, err := filepath.Glob(pattern + ".flows")
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("%s.flows: %v, %v", pattern, paths, err)

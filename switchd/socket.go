@@ -12,6 +12,10 @@ import (
 // ErrRunning says that a process answers at a socket.
 var ErrRunning = errors.New("an agent is running")
 
+// longestSocket is how many bytes the kernel takes of a socket's path: sun_path of unix(7),
+// less the NUL behind it.
+const longestSocket = 107
+
 // Listen opens a unix socket with mode 0600: only who may open it may talk to the
 // switch. The socket is made under another name and moved
 // into place when its mode is right, so there is no instant in which others
@@ -30,6 +34,9 @@ func ReplaceSocket(path string) (net.Listener, error) {
 		return nil, err
 	}
 	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
+	if over := len(fresh) - longestSocket; over > 0 {
+		return nil, fmt.Errorf("%s: the path of a socket is %d bytes too long (unix(7)): choose a shorter directory", path, over)
+	}
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,27 @@ func TestListenMode(t *testing.T) {
 	if left, err := filepath.Glob(path + ".*"); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
+}
+
+// TestListenSaysTooLong: the kernel's own word for a path that is too long is "invalid argument".
+func TestListenSaysTooLong(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("d", longestSocket))
+	if _, err := Listen(filepath.Join(dir, "agent.sock")); err == nil || !strings.Contains(err.Error(), "bytes too long") {
+		t.Errorf("a long path: %v", err)
+	}
+	// A path that just fits.
+	base, err := os.MkdirTemp("", "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(base)
+	fits := base + "/"
+	fits += strings.Repeat("s", longestSocket-len(fmt.Sprintf("%s.%d", fits, os.Getpid())))
+	ln, err := Listen(fits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
 }
 
 func TestListenRefusesLiveSocket(t *testing.T) {

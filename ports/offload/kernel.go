@@ -18,7 +18,7 @@
 // never neither.
 //
 //	keys        hash: ports.OffloadKey -> place of an offload entry
-//	offload entries   array of ports.Offload entry, mapped into the process
+//	offloads    array of ports.OffloadEntry, mapped into the process
 //	conns       array of ports.SharedConn, mapped too
 //	control     the generation, and a line for each processor, mapped too
 //
@@ -43,7 +43,7 @@ import (
 // six, one for each direction and combination of TCP flags.
 const DefaultRoom = 1 << 15
 
-// Kernel is the programs and their memory. It is ports.Offload entries.
+// Kernel is the programs and their memory. It implements ports.Offload.
 type Kernel struct {
 	maps
 	filter, ingress *ebpf.Program

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Where the programs find things. The offsets of a ports.Offload entry are asserted by
+// Where the programs find things. The offsets of a ports.OffloadEntry are asserted by
 // a test.
 
 // Places in struct __sk_buff of linux/bpf.h.
@@ -23,7 +23,7 @@ const (
 	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
 )
 
-// Places in a ports.Offload entry.
+// Places in a ports.OffloadEntry.
 const (
 	ofGeneration = 0
 	ofConn       = 4
