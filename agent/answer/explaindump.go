@@ -130,7 +130,8 @@ func (h *holders) behind(c *conntrack.Conn) *api.ConnectionObjects {
 	return o
 }
 
-// decidingRule notes a rule by its id; nil when it is no more.
+// decidingRule adds the rule with an id to what a connection shows. rule is nil if the
+// rule is gone.
 func decidingRule(o *api.ConnectionObjects, direction string, id uint32, rule *policy.RealisedRule) {
 	if rule == nil {
 		if o.Gone == nil {

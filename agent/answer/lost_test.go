@@ -38,8 +38,8 @@ func clientSYN(change func(*packettest.Options)) []byte {
 	return packettest.TCP4(o)
 }
 
-// TestDropsNames: a dropped packet is told with the Pods, table, entry and policy that
-// it was dropped by, and its first bytes.
+// TestDropsNames: the record of a dropped packet names the Pods, and the table, entry and
+// policy that dropped it. It has the packet's first bytes.
 func TestDropsNames(t *testing.T) {
 	a, b := newWatchedNode(t, "node-a"), newWatchedNode(t, "node-b")
 	before := time.Now()
@@ -156,7 +156,7 @@ func TestDropsKeepsTheLast(t *testing.T) {
 	}
 }
 
-// TestDropsFollow: a follower is told what was lost and what is lost after.
+// TestDropsFollow: a follower gets the packets dropped before, and those dropped later.
 func TestDropsFollow(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	spoof := func(port uint16) {
@@ -180,7 +180,7 @@ func TestDropsFollow(t *testing.T) {
 	}
 }
 
-// TestDropsRefuses: a question that makes no sense is answered with what is wrong.
+// TestDropsRefuses: a query with a wrong field gets an error, and no packets.
 func TestDropsRefuses(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for _, q := range []api.DropQuery{{Pod: "client-a"}, {Reason: "bad luck"}, {Last: -1}} {
@@ -203,8 +203,8 @@ func TestDropsRefuses(t *testing.T) {
 	}
 }
 
-// TestDropsOfNoPod: of a Pod that there is not nothing is told but that, and what may be
-// meant; of one elsewhere, where.
+// TestDropsOfNoPod: for a Pod that does not exist the answer suggests others. For a Pod of
+// another Node it names that Node.
 func TestDropsOfNoPod(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for pod, want := range map[string]string{

@@ -32,8 +32,8 @@ func TestLossReasons(t *testing.T) {
 	}
 }
 
-// TestDropsAtPorts: what a port refuses is told as a number, once, with the last of it
-// and the Pods that it was between.
+// TestDropsAtPorts: frames that a port drops are one record: their number, the last of
+// them, and its Pods.
 func TestDropsAtPorts(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	if err := n.ports[nodeTap].Close(); err != nil {
