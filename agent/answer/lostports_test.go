@@ -65,8 +65,8 @@ func (n *watchedNode) noDrops(t *testing.T, reason string) {
 	}
 }
 
-// TestDropsToTheAgent: a packet to a Service without endpoints is told as dropped, with
-// the entry that sent it to the agent, and the Service.
+// TestDropsToTheAgent: a packet to a Service without endpoints has a record that names the
+// Service, and the entry that sent the packet to the agent.
 func TestDropsToTheAgent(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	n.send(t, nodeClient, syn("10.101.255.29", 1000), packet.Tunnel{}, nodeTunnel)

@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// mapLooks is the map of one generation of the pipeline: what was found out about
-// its entries, so that another look reads counters only.
+// mapLooks keeps the map of one generation of the pipeline. The next request for the map
+// then reads only counters.
 type mapLooks struct {
 	mu       sync.Mutex
 	sketch   *diagram.Sketch

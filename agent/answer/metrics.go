@@ -98,7 +98,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(ch, handedOver, c.p.handOverPause().Seconds())
 }
 
-// ports collects what came in and went out by each port, and what it dropped.
+// ports collects the metrics of each port: packets and bytes of both directions, drops by
+// reason, and frames whose source MAC was not learned.
 func (c collector) ports(ch chan<- prometheus.Metric) {
 	for _, p := range c.p.PortRecords() {
 		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
@@ -118,7 +119,7 @@ func (c collector) ports(ch chan<- prometheus.Metric) {
 	}
 }
 
-// tables collects what each table was asked, has, and dropped.
+// tables collects the metrics of each table: lookups, hits, size, and drops by reason.
 func (c collector) tables(ch chan<- prometheus.Metric) {
 	for _, t := range c.p.tableRecords() {
 		counter(ch, tablePkts, t.Lookups, t.Name)

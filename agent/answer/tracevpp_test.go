@@ -103,8 +103,9 @@ var vpps = regexp.MustCompile(`^(virtio: |acl-plugin: |pkt info |NAT44_|fib \d)`
 // adjacency is what VPP says of the way out beside the port: its index, and the new header.
 var adjacency = regexp.MustCompile(` dpo-idx \d+ : ipv4 via [0-9.]+ (tap\d+): [0-9a-f]+ flow hash: 0x00000000$`)
 
-// stanzas takes a trace apart. Names of drivers and ports become one word at the entrance, and
-// so does the tuple that is printed where conntrack is asked besides the first ACL.
+// stanzas cuts a trace into stanzas, one for each node, without the lines that match drop. The
+// node at which a packet enters is called input, whatever its driver and port. A line that
+// begins with "input sw_if_index" counts only at the first ACL.
 func stanzas(text string, drop *regexp.Regexp) (all []stanza) {
 	for line := range strings.Lines(text) {
 		line = adjacency.ReplaceAllString(strings.TrimSpace(line), " : via $1")

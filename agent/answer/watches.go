@@ -17,7 +17,7 @@ var watchTable = objectTable[kube.WatchStatus]{"RESOURCE\tSTATE\tOBJECTS\tREFUSE
 	return oneLine("%s\t%s\t%d\t%d\t%d\t%d\t%s", s.Resource, s.State, s.Objects, s.Refused, s.Events, s.Faults, orDash(s.Reason))
 }}
 
-// watchKey has only a name, because a watch is no Kubernetes object.
+// watchKey returns the key under which a watch is listed. A watch has no namespace.
 func watchKey(s *kube.WatchStatus) cluster.Key { return cluster.Key{Name: s.Resource} }
 
 func (p *Answers) watchRecords(query) ([]kube.WatchStatus, error) {

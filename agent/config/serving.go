@@ -6,8 +6,8 @@ import "net/netip"
 // Antrea's own programs.
 const DefaultMetrics = "127.0.0.1:10352"
 
-// Metrics says what is served over TCP. /metrics, /healthz and /readyz are also
-// served on the agent's socket.
+// Metrics says what the agent serves over TCP. The agent's socket serves /metrics, /healthz
+// and /readyz, too.
 type Metrics struct {
 	// Listen opens the address.
 	Listen *bool `json:"listen,omitempty"`
@@ -31,12 +31,12 @@ func (m *Metrics) check(f *faults) {
 	f.check(!m.PProf || a.Addr().IsLoopback(), "metrics.pprof: profiles show the process's memory; %s is no loopback address", m.Address)
 }
 
-// Page says where the agent serves the page. Without an address, it serves none.
+// Page says where the agent serves the page.
 type Page struct {
-	// Address is an IP address of the loopback and a port. Without it there is no page.
+	// Address is a loopback address and a port. Without it, the agent serves no page.
 	Address string `json:"address,omitempty"`
 	// BeyondLoopback allows any other address. The page is not encrypted: a person
-	// that reads its packets on the way can do what the browser can.
+	// who reads its packets on the way can do what the browser can.
 	BeyondLoopback bool `json:"beyondLoopback,omitempty"`
 	// Plots is a directory that antrail bench --save wrote, to be shown.
 	Plots string `json:"plots,omitempty"`

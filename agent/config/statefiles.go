@@ -54,8 +54,8 @@ func (c *Config) SnapshotFile() string {
 	return c.BesideSocket("flows.snapshot")
 }
 
-// besides are the files that an agent keeps for the next one, by name; those that
-// are written whole have a twin on their way.
+// besides are the names of the files that an agent keeps for the next one. A file that is
+// replaced as a whole is first written under its name with ".new".
 var besides = []string{"ct.arena", "select.seed", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
 // RecordFile tells what was changed on the Node.
