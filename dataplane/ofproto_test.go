@@ -358,7 +358,7 @@ func TestTraceAgainstOFProto(t *testing.T) {
 			next = append(next, s.bits)
 			args = append(args, "--ct-next", s.text)
 		}
-		theirText := must(t)(ovs.Appctl(args...))
+		theirText := must(t)(ovs.Appctl(args[0], args[1:]...))
 		theirs, buckets := parseOFProto(theirText)
 		trace, err := traceOurs(t, sw, text, next, buckets)
 		if err != nil {

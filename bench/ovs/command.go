@@ -3,16 +3,14 @@ package ovs
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"os/exec"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/antrail/antrail/bench/sched"
+	"github.com/antrail/antrail/internal/unixctl"
 )
 
 // Connections is how many connections the switch tracks.
@@ -42,30 +40,9 @@ func (s *Switch) Vsctl(ctx context.Context, args ...string) error {
 	return err
 }
 
-// Appctl gives the switch a command as ovs-appctl does, and returns the answer. It starts no process: it
-// makes one JSON-RPC call on the control socket.
+// Appctl gives the switch a command as ovs-appctl does, and returns the answer. It starts no process.
 func (s *Switch) Appctl(ctx context.Context, command string, args ...string) (string, error) {
-	var answer struct {
-		Result string `json:"result"`
-		Error  any    `json:"error"`
-	}
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", s.Path("vs.ctl"))
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", command, err)
-	}
-	defer c.Close()
-	call := map[string]any{"id": 0, "method": command, "params": append([]string{}, args...)}
-	err = errors.Join(c.SetDeadline(time.Now().Add(daemonTimeout)), json.NewEncoder(c).Encode(call))
-	if err == nil {
-		err = json.NewDecoder(c).Decode(&answer)
-	}
-	if err == nil && answer.Error != nil {
-		err = fmt.Errorf("%v", answer.Error)
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s %s: %w", command, strings.Join(args, " "), err)
-	}
-	return answer.Result, nil
+	return unixctl.Call(ctx, s.Path("vs.ctl"), daemonTimeout, command, args...)
 }
 
 // AppctlUntilDone repeats a command until it succeeds. The switch learns the kernel's addresses a moment

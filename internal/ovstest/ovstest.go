@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/antrail/antrail/internal/unixctl"
 )
 
 // Bridge is the name of the one bridge, which speaks OpenFlow 1.0, 1.3 and 1.5.
@@ -215,6 +217,9 @@ func (s *Switch) Ofctl(args ...string) (string, error) {
 }
 
 // Appctl is ovs-appctl to the switch: Appctl("ofproto/trace", "br0", FLOW).
-func (s *Switch) Appctl(args ...string) (string, error) {
-	return s.run("ovs-appctl", append([]string{"-t", s.path("vs.ctl")}, args...)...)
+func (s *Switch) Appctl(command string, args ...string) (string, error) {
+	return unixctl.Call(s.t.Context(), s.path("vs.ctl"), appctlTimeout, command, args...)
 }
+
+// appctlTimeout is how long the switch may take to answer a command.
+const appctlTimeout = time.Minute

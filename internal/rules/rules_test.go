@@ -101,7 +101,7 @@ var layers = map[string]struct {
 	"bench/sched":          {nil, "threads are watched whatever they do"},
 	"bench/report":         {nil, "figures are written whatever they are of"},
 	"bench/testbed":        {[]string{"packet", "flow", "flow/parse", "conntrack", "conntrack/reassembly", "conntrack/proto", "conntrack/tuple", "conntrack/store", "ports", "dataplane", "lab", "bench/sched"}, "Nodes, links and frames are the same for all contenders"},
-	"bench/ovs":            {[]string{"flow", "flow/parse", "bench/sched", "bench/testbed"}, "Open vSwitch runs whatever is measured of it"},
+	"bench/ovs":            {[]string{"flow", "flow/parse", "bench/sched", "bench/testbed", "internal/unixctl"}, "Open vSwitch runs whatever is measured of it"},
 	"bench/rig":            {[]string{"bench/report", "bench/sched", "bench/testbed"}, "rounds are run whatever they measure"},
 	"bench/workload":       {[]string{"packet", "flow", "flow/parse", "tables", "examples", "lab", "bench/testbed"}, "packets and programs are the same for all switches"},
 	"bench/conntrack":      {[]string{"packet", "conntrack", "conntrack/reassembly", "conntrack/proto", "conntrack/tuple", "conntrack/store", "bench/ovs", "bench/report", "bench/rig", "bench/sched", "bench/testbed"}, "connections are tracked without a pipeline"},
@@ -112,6 +112,7 @@ var layers = map[string]struct {
 	"internal/printable":   {nil, "text is text, whoever prints it"},
 	"internal/terminal":    {nil, "a terminal is asked whoever prints"},
 	"internal/memory":      {nil, "a process returns memory whatever it keeps"},
+	"internal/unixctl":     {nil, "a daemon's control socket is the same to tests and measurements"},
 	"internal/halfopen":    {nil, "a server bounds its peers whatever it serves"},
 	"internal/kubetest":    {nil, "a server for tests knows objects as JSON only"},
 	"host/preflight":       {nil, "a Node is looked at before there is a switch"},
@@ -130,7 +131,7 @@ var confined = []struct {
 	reason   string
 }{
 	{regexp.MustCompile(`^(golang\.org/x/sys/unix|syscall|github\.com/vishvananda/(netlink|netns)|github\.com/cilium/ebpf.*|github\.com/safchain/ethtool|github\.com/google/nftables.*)$`),
-		[]string{"ports", "host", "cni", "internal/nsthread", "internal/terminal", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/kubetest", "door", "switchd", "agent", "lab", "bench", "cmd", "hack"},
+		[]string{"ports", "host", "cni", "internal/nsthread", "internal/terminal", "internal/confine", "internal/confinetest", "internal/halfopen", "internal/nstest", "internal/reaptest", "internal/ovstest", "internal/unixctl", "internal/kubetest", "door", "switchd", "agent", "lab", "bench", "cmd", "hack"},
 		"packet, flow, conntrack, tunnel, dataplane, tables and control must run, and be tested, without a kernel"},
 	{regexp.MustCompile(`^github\.com/spf13/cobra$`), []string{"cmd"}, "subcommands are wiring; what they do lives in packages"},
 	{regexp.MustCompile(`^charm\.land/`), []string{"top"}, "what is drawn on a terminal is one package's; commands start it"},
