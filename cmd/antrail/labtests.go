@@ -126,12 +126,13 @@ connection was lost. The lab is taken down again; with --lab it is one that is u
 	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
 	c.Flags().DurationVar(&o.Heartbeat, "heartbeat", 0, "time between heartbeats of a connection (200ms)")
 	c.Flags().DurationVar(&o.Window, "window", 0, "how long traffic is watched after each event (3s)")
+	c.Flags().IntVar(&o.Kills, "kills", 20, "how often the agent is killed")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case output != "table" && output != "json":
 			return usageError{errors.New("--output is table or json")}
-		case o.Connections < 1 || o.Rate < 1 || o.Heartbeat < 0 || o.Window < 0:
-			return usageError{errors.New("--connections and --rate are at least 1, and times are not negative")}
+		case o.Connections < 1 || o.Rate < 1 || o.Kills < 1 || o.Heartbeat < 0 || o.Window < 0:
+			return usageError{errors.New("--connections, --rate and --kills are at least 1, and times are not negative")}
 		case !config.KnownDriver(driver):
 			return usageError{fmt.Errorf("--driver: %q is none of auto, afpacket and afxdp", driver)}
 		case id != "" && c.Flags().Changed("driver"):

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", labsAtOnce); err != nil {
 		panic(err)
 	}
+	if testing.Short() {
+		bulkBytes /= 10
+	}
 	os.Exit(antrailtest.Main(m, &antrail))
 }
 

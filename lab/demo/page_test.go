@@ -7,6 +7,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/agent/answer"
 	"github.com/antrail/antrail/agent/api"
@@ -58,8 +59,8 @@ func pageLab(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(w.close)
-	back := w.numbers(t, "client-a", "client-b")
-	waitUntil(t, "datagrams from the other Node", func() bool { return back.Load() > 1000 })
+	back := w.numbers(t, "client-a", "client-b", time.Millisecond)
+	waitUntil(t, "datagrams from the other Node", func() bool { return back.Load() > 100 })
 	return w
 }
 

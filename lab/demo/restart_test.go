@@ -84,10 +84,13 @@ func dialService(t *testing.T, w *world, count int) (all []*streamed, answered m
 	return all, answered
 }
 
-// runExchanges exchanges without a pause until it is stopped. While there is no
+// exchangePause leaves the processors to what the tests look at.
+const exchangePause = 5 * time.Millisecond
+
+// runExchanges makes one exchange after another until it is stopped. While there is no
 // agent, TCP sends again.
 func (s *streamed) runExchanges(t *testing.T, stop *atomic.Bool) {
-	for !stop.Load() {
+	for ; !stop.Load(); time.Sleep(exchangePause) {
 		if err := s.exchange(); err != nil {
 			if !s.ends.Load() {
 				t.Errorf("%s after %d exchanges: %v", s.name, s.done.Load(), err)

@@ -26,6 +26,9 @@ func TestSwitchWithoutPrivilege(t *testing.T) {
 		"uplink": {Driver: config.DriverAFXDP, TunnelDriver: config.DriverAFXDP, Offload: config.OffloadOff},
 		"gre":    {Driver: config.DriverAuto, Tunnel: "gre", Offload: config.OffloadOff},
 	} {
+		if testing.Short() && name != "auto" && name != "uplink" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			testWithoutPrivilege(t, o)

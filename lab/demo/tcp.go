@@ -47,16 +47,19 @@ func (w *world) sourceOf(name string) string {
 
 const megabyte = 1 << 20
 
-// bulk sends 100 MB across Nodes; the receiver's SHA-256 must be the sender's.
+// bulkBytes is the size of a large transfer.
+var bulkBytes int64 = 100 * megabyte
+
+// bulk sends bulkBytes across Nodes; the receiver's SHA-256 must be the sender's.
 func bulk(ctx context.Context, w *world) (string, error) {
-	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), 100*megabyte)
+	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), bulkBytes)
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("client-a to client-b: SHA-256 %.12s… matches, %.2f Gbit/s", r.sum, r.gbits()), nil
+	return fmt.Sprintf("client-a to client-b: %d MB, SHA-256 %.12s… matches, %.2f Gbit/s", r.bytes/megabyte, r.sum, r.gbits()), nil
 }
 
-// bothDirections sends across Nodes both ways at the same time.
+// bothDirections sends a fifth of bulkBytes across Nodes, both ways at the same time.
 func bothDirections(ctx context.Context, w *world) (string, error) {
 	type outcome struct {
 		r   result
@@ -64,15 +67,15 @@ func bothDirections(ctx context.Context, w *world) (string, error) {
 	}
 	back := make(chan outcome, 1)
 	go func() {
-		r, err := w.transfer(ctx, "client-b", w.sink("client-a"), 20*megabyte)
+		r, err := w.transfer(ctx, "client-b", w.sink("client-a"), bulkBytes/5)
 		back <- outcome{r, err}
 	}()
-	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), 20*megabyte)
+	r, err := w.transfer(ctx, "client-a", w.sink("client-b"), bulkBytes/5)
 	b := <-back
 	if err := errors.Join(err, b.err); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("both SHA-256 match, %.2f and %.2f Gbit/s", r.gbits(), b.r.gbits()), nil
+	return fmt.Sprintf("%d MB each, both SHA-256 match, %.2f and %.2f Gbit/s", r.bytes/megabyte, r.gbits(), b.r.gbits()), nil
 }
 
 // result is a finished transfer.

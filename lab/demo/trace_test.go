@@ -113,10 +113,10 @@ func TestLiveTraceAcrossNodes(t *testing.T) {
 	}
 }
 
-// numbers sends numbered datagrams to an echo server, the next ones while fewer than
-// inFlight have not come back, until the test ends: a link that is loaded, and loses
-// nothing.
-func (w *world) numbers(t *testing.T, from, to string) (back *atomic.Uint64) {
+// numbers sends numbered datagrams to an echo server until the test ends, with a pause
+// after each. At most inFlight have not come back, so that none is lost: with a short pause
+// the link is loaded.
+func (w *world) numbers(t *testing.T, from, to string, pause time.Duration) (back *atomic.Uint64) {
 	t.Helper()
 	const inFlight = 64
 	c, err := w.dialUDP(t.Context(), from, fmt.Sprintf("%s:%d", to, echoPort))
@@ -140,8 +140,13 @@ func (w *world) numbers(t *testing.T, from, to string) (back *atomic.Uint64) {
 		for n := uint64(0); !ended.Load(); {
 			if n >= back.Load()+inFlight {
 				runtime.Gosched()
-			} else if _, err := c.Write(binary.BigEndian.AppendUint64(nil, n)); err == nil {
+				continue
+			}
+			if _, err := c.Write(binary.BigEndian.AppendUint64(nil, n)); err == nil {
 				n++
+			}
+			if pause > 0 {
+				time.Sleep(pause)
 			}
 		}
 	})
@@ -156,7 +161,7 @@ func TestLiveTraceWithoutAGap(t *testing.T) {
 	for to, nodes := range map[string][]string{receiver: {"node-a"}, "client-b": {"node-a", "node-b"}} {
 		t.Run(to, func(t *testing.T) {
 			w := offloadLab(t)
-			back := w.numbers(t, sender, to)
+			back := w.numbers(t, sender, to, 0)
 			waitUntil(t, "thousands of datagrams", func() bool { return back.Load() > 5000 })
 			if len(nodes) == 1 {
 				waitUntil(t, "them to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 5000 })
