@@ -152,7 +152,8 @@ func startByHand(t *testing.T, l *Lab, node string) *Lab {
 		if l, err = Find(filepath.Dir(l.Dir), l.State.ID); err != nil {
 			t.Fatal(err)
 		}
-		if s = l.Status(t.Context()); s.Nodes[1].Agent == ready {
+		// Find may have looked before the program was there, and Status when it was ready.
+		if s = l.Status(t.Context()); s.Nodes[1].Agent == ready && s.Nodes[1].PID == cmd.Process.Pid {
 			break
 		}
 	}
