@@ -635,13 +635,14 @@ func TestCacheChangesNothing(t *testing.T) {
 	}
 }
 
-// rounds counts n rounds, with -short a quarter, and up to four times as many while
-// little says that the rounds so far proved little: a random conversation may have hardly
-// a packet of the kind that a test is about.
+// rounds counts n rounds, with -short a quarter, and up to mostRounds while little says
+// that the rounds so far proved little: a random conversation may have hardly a packet of
+// the kind that a test is about.
 func rounds(n uint64, little func() bool) iter.Seq[uint64] {
+	const mostRounds = 64
 	n = testsize.Rounds(n)
 	return func(yield func(uint64) bool) {
-		for i := uint64(0); i < n || i < 4*n && little(); i++ {
+		for i := uint64(0); i < n || i < mostRounds && little(); i++ {
 			if !yield(i) {
 				return
 			}

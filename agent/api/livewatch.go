@@ -19,7 +19,7 @@ type Watch struct {
 	Request LiveTraceRequest
 	// Armed, when not nil, is told of each agent, when all of them watch from then on.
 	Armed func(*Armed)
-	// Tell gets each way once it is whole, or has waited for halfWait. An error of
+	// Tell gets each way once it is whole, or has waited for HalfWait. An error of
 	// its ends the trace.
 	Tell func(trace.Joined) error
 }
@@ -28,8 +28,10 @@ type Watch struct {
 // begins.
 const armTime = 300
 
-// halfWait is how long a walk waits for what other Nodes saw.
-const halfWait = 500 * time.Millisecond
+// HalfWait is how long a walk waits for what other Nodes saw. On a busy Node an agent's
+// line comes more than half a second after the packet. A packet that was lost between the
+// Nodes is shown as late.
+const HalfWait = 2 * time.Second
 
 // said is a line of one of the agents, or the end of all of its.
 type said struct {
@@ -53,7 +55,7 @@ func (w *Watch) Run(ctx context.Context) (total telemetry.LiveCounts, err error)
 		}
 		go w.runAgent(ctx, i, &r, lines)
 	}
-	g := gathering{watch: w, joiner: trace.Joiner{Wait: halfWait, Alone: len(w.Agents) == 1}, counts: make([]telemetry.LiveCounts, len(w.Agents))}
+	g := gathering{watch: w, joiner: trace.Joiner{Wait: HalfWait, Alone: len(w.Agents) == 1}, counts: make([]telemetry.LiveCounts, len(w.Agents))}
 	err = g.run(cancel, lines)
 	for _, c := range g.counts {
 		total.Matched, total.Told, total.Missed = total.Matched+c.Matched, total.Told+c.Told, total.Missed+c.Missed
@@ -92,7 +94,7 @@ var errEnough = errors.New("as many walks as were asked for")
 
 // run takes lines until all agents have ended. The first error ends the others.
 func (g *gathering) run(cancel func(), lines <-chan said) (err error) {
-	tick := time.NewTicker(halfWait / 5)
+	tick := time.NewTicker(HalfWait / 20)
 	defer tick.Stop()
 	fail := func(e error) {
 		if err == nil && e != nil {

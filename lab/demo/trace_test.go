@@ -58,7 +58,7 @@ func (w *world) watchLive(t *testing.T, r api.LiveTraceRequest, nodes ...string)
 // end ends the trace and returns what it saw.
 func (l *liveWatch) end(t *testing.T) (ways []trace.Joined) {
 	t.Helper()
-	for n := -1; len(l.ways) != n; time.Sleep(time.Second) { // halves that are under way
+	for n := -1; len(l.ways) != n; time.Sleep(2 * api.HalfWait) { // halves that are under way
 		n = len(l.ways)
 	}
 	l.cancel()
