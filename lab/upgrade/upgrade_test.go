@@ -56,6 +56,9 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 // they would have to be full of this little traffic.
 func TestNoConnectionIsLost(t *testing.T) {
 	for _, driver := range []string{config.DriverAuto, config.DriverAFXDP} {
+		if testing.Short() && driver == config.DriverAFXDP {
+			continue
+		}
 		t.Run(driver, func(t *testing.T) { wantNoneLost(t, driver) })
 	}
 }
