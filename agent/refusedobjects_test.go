@@ -23,7 +23,7 @@ metadata: {name: limited}
 spec:
   appliedTo: {podSelector: {}}
   egressIP: 192.168.77.102
-  bandwidth: {rate: 10M, burst: 10M}
+  bandwidth: {rate: fast, burst: 10M}
 ---
 {apiVersion: policy.networking.k8s.io/v1, kind: AdminNetworkPolicy, metadata: {name: deny}, spec: {priority: 5}}
 `
@@ -62,7 +62,7 @@ func TestGetRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer p.Local.Close()
-	wantRefused(t, getText(t, p, "/egresses"), "limited", file+":8: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
+	wantRefused(t, getText(t, p, "/egresses"), "limited", file+":8: spec.bandwidth.rate: Invalid value: \"fast\": is not a number of bits")
 	wantRefused(t, getText(t, p, "/policies"), "deny", file+":10: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1")
 	wantRefused(t, getText(t, p, "/policies"), "AdminNetworkPolicy.policy.networking.k8s.io", file+":10: ")
 	offline, err := pipeline.Manifests{Path: manifests, Node: "node-a"}.Load(pipeline.Options{})
@@ -70,7 +70,7 @@ func TestGetRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer offline.Local.Close()
-	wantRefused(t, getText(t, offline, "/egresses"), "limited", file+":8: spec.bandwidth: ")
+	wantRefused(t, getText(t, offline, "/egresses"), "limited", file+":8: spec.bandwidth.rate: ")
 	values := getText(t, p, "/egresses?format=json")
 	if !strings.Contains(values, `"object": "Egress/limited"`) || !strings.Contains(values, `"state": "refused"`) {
 		t.Error(values)
@@ -85,7 +85,7 @@ func TestKubeGetRefused(t *testing.T) {
 	a := startKube(t, kubeConfig(t, api))
 	a.until("the first state", a.synced)
 	a.until("the policy", func() bool { return strings.Contains(getText(t, a.Pipeline, "/policies"), "deny") })
-	wantRefused(t, getText(t, a.Pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress")
+	wantRefused(t, getText(t, a.Pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth.rate: Invalid value: \"fast\": is not a number of bits")
 	line := a.checkObjects()
 	if line.State != preflight.Warn || !strings.HasPrefix(line.Found, "2 of ") || !strings.Contains(line.Found, "AdminNetworkPolicy.policy.networking.k8s.io/deny, is refused") {
 		t.Errorf("check --live: %+v", line)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"hash/fnv"
 	"net/netip"
 	"slices"
@@ -20,6 +21,9 @@ import (
 //
 // A Pod that several Egresses choose obeys the first of them by name, whatever
 // order they came in.
+//
+// An address has one bandwidth. The first Egress by name that limits an address has
+// its meter; another one may ask for the same, and is refused if it asks for less or more.
 
 // egressBuilder makes the entries of Egresses.
 type egressBuilder struct {
@@ -55,11 +59,24 @@ func (b *egressBuilder) build(c *change, w *wants) {
 	b.short = false
 	free := c.now.connected()
 	places := placeEgresses(c.now)
+	limiters := c.now.limiters(places)
 	for _, k := range sortedKeys(c.now.Egresses) {
 		var chosen []*cluster.Pod
 		chosen, free = c.now.pick(c.now.Egresses[k].AppliedTo, free)
-		b.egress(c.now, k, egressUse{places[k], chosen}, w)
+		b.egress(c.now, k, egressUse{places[k], chosen, limiters[places[k].addr]}, w)
 	}
+}
+
+// limiters are the Egresses that limit addresses of this Node.
+func (v *view) limiters(places map[cluster.Key]egressPlace) map[netip.Addr]cluster.Key {
+	limiters := map[netip.Addr]cluster.Key{}
+	for _, k := range sortedKeys(v.Egresses) {
+		at := places[k]
+		if _, taken := limiters[at.addr]; !taken && at.node == v.node && v.Egresses[k].Bandwidth != (cluster.Bandwidth{}) {
+			limiters[at.addr] = k
+		}
+	}
+	return limiters
 }
 
 // pick takes those Pods out of free that a set chooses.
@@ -74,10 +91,12 @@ func (v *view) pick(set cluster.PodSet, free []*cluster.Pod) (chosen, rest []*cl
 	return chosen, rest
 }
 
-// egressUse is where an Egress' address is, and which Pods of this Node use it.
+// egressUse is where an Egress' address is, which Pods of this Node use it, and which
+// Egress limits the address; zero: none.
 type egressUse struct {
-	place egressPlace
-	pods  []*cluster.Pod
+	place   egressPlace
+	pods    []*cluster.Pod
+	limiter cluster.Key
 }
 
 // egress makes what one Egress wants.
@@ -98,6 +117,11 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 		w.hold(k, "the address is on another Node, and there is no tunnel to it")
 		return
 	}
+	if fault := v.bandwidthFault(k, use); fault != "" {
+		w.want(part, nil)
+		w.refuse(k, "spec.bandwidth: %s", fault)
+		return
+	}
 	ip := tables.EgressIP{Addr: at.addr}
 	d := &ledger.Desired{}
 	if at.node == v.node {
@@ -111,6 +135,9 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 		ip.Mark = uint8(mark)
 		d.AddEntries(ledger.Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
 		d.Node.Egresses = []ledger.EgressMark{{Addr: at.addr, Mark: ip.Mark}}
+		if use.limiter == k {
+			v.limit(d, k, ip.Mark)
+		}
 	} else if len(use.pods) > 0 {
 		d.Node.FarEgresses = []netip.Addr{at.addr}
 	}
@@ -120,6 +147,28 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 	}
 	w.fine(k)
 	w.want(part, d)
+}
+
+// bandwidthFault says why an Egress of this Node cannot have its bandwidth; "" if it can.
+func (v *view) bandwidthFault(k cluster.Key, use egressUse) string {
+	wants := v.Egresses[k].Bandwidth
+	switch {
+	case use.place.node != v.node || wants == cluster.Bandwidth{}:
+		return ""
+	case !v.config.Features.EgressQoS:
+		return "needs features: {EgressTrafficShaping: true}"
+	case wants != v.Egresses[use.limiter].Bandwidth:
+		return fmt.Sprintf("%s has another bandwidth for the address %s; an address has one", use.limiter, use.place.addr)
+	}
+	return ""
+}
+
+// limit adds the meter of an Egress' address.
+func (v *view) limit(d *ledger.Desired, k cluster.Key, mark uint8) {
+	b := v.Egresses[k].Bandwidth
+	entries, meters := v.pipeline.EgressLimit(tables.EgressLimit{Mark: mark, Rate: b.Rate, Burst: b.Burst})
+	d.AddEntries(ledger.Origin{Object: k, Field: "spec.bandwidth"}, entries...)
+	d.Meters = append(d.Meters, meters...)
 }
 
 // settled gives back marks of addresses that no Egress asks for or has any

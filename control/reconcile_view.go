@@ -238,6 +238,7 @@ func tableFeatures(nc *cluster.NodeConfig) tables.Features {
 		ProxyAll:       proxy && nc.ProxyAll,
 		AntreaPolicy:   nc.Feature("AntreaPolicy", true),
 		Egress:         nc.Feature("Egress", true),
+		EgressQoS:      nc.Feature("EgressTrafficShaping", false),
 		TrafficControl: nc.Feature("TrafficControl", true),
 		L7Policy:       nc.Feature("L7NetworkPolicy", true),
 		DSR:            proxy && nc.Feature("LoadBalancerModeDSR", false),

@@ -193,11 +193,16 @@ func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 // EgressRow is an Egress as `get egresses` shows it.
 type EgressRow struct {
 	Status
-	Addr    netip.Addr `json:"egressIP"`
-	Node    string     `json:"node,omitempty"`
-	Pods    int        `json:"pods"` // of this Node, as far as the Egress is theirs
-	Packets uint64     `json:"packets"`
-	Bytes   uint64     `json:"bytes"`
+	Addr netip.Addr `json:"egressIP"`
+	Node string     `json:"node,omitempty"`
+	Pods int        `json:"pods"` // of this Node, as far as the Egress is theirs
+	// Bandwidth is what the Egress asks for. Meter is its meter, if the Egress has one here,
+	// and Dropped are the packets that the meter dropped; package agent fills them in.
+	Bandwidth cluster.Bandwidth `json:"bandwidth,omitzero"`
+	Meter     uint32            `json:"meter,omitzero"`
+	Dropped   uint64            `json:"dropped,omitzero"`
+	Packets   uint64            `json:"packets"`
+	Bytes     uint64            `json:"bytes"`
 }
 
 // Egresses are all Egresses, by key.
@@ -211,11 +216,16 @@ func (r *Reconciler) Egresses(count policy.Counter) []EgressRow {
 	places := placeEgresses(r.view)
 	free := r.view.connected()
 	for _, k := range sortedKeys(r.view.Egresses) {
-		row := EgressRow{Addr: places[k].addr, Node: places[k].node}
+		row := EgressRow{Addr: places[k].addr, Node: places[k].node, Bandwidth: r.view.Egresses[k].Bandwidth}
 		row.Status, _ = r.status(k)
 		var chosen []*cluster.Pod
 		chosen, free = r.view.pick(r.view.Egresses[k].AppliedTo, free)
 		row.Pods = len(chosen)
+		for _, d := range r.ledger.PartsOf(k) {
+			for _, m := range d.Meters {
+				row.Meter = m.ID
+			}
+		}
 		row.Packets, row.Bytes = r.count(k, count, "EgressMark")
 		rows = append(rows, row)
 	}

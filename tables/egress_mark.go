@@ -14,7 +14,8 @@ import (
 // Reads:  the destination, in_port, tun_dst, ct_state, PktSourceField.
 // Writes: pkt_mark, PktDestinationField, RemoteSNATRegMark, MAC addresses,
 // tun_dst.
-// Next:   switching. Table-miss: to the gateway, without an Egress.
+// Next:   EgressQoS for what has an address of this Node, if that table exists;
+// else switching. Table-miss: to the gateway, without an Egress.
 
 // egressNever: Nodes, Services and excepted ranges are reached without an
 // Egress.
@@ -58,7 +59,11 @@ func (p *Pipeline) egressFromTunnel(e EgressIP) *flow.Entry {
 }
 
 func (p *Pipeline) markEgress(e EgressIP) []flow.Action {
-	return append([]flow.Action{EgressMarkField.Set(uint64(e.Mark))}, p.toGateway()...)
+	next := p.goStage(stageSwitching)
+	if hasEgressQoS(p) {
+		next = p.goTo(tableEgressQoS)
+	}
+	return []flow.Action{EgressMarkField.Set(uint64(e.Mark)), ToGatewayRegMark.Set(), next}
 }
 
 // egressUnknown drops connections that the tunnel brings for an address that

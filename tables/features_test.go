@@ -24,6 +24,7 @@ func TestFeatures(t *testing.T) {
 		"no-trafficcontrol-no-l7": func(f *Features) { f.TrafficControl, f.L7Policy = false, false },
 		"nothing":                 func(f *Features) { *f = Features{} },
 		"dsr":                     func(f *Features) { f.DSR = true },
+		"egress-qos":              func(f *Features) { f.EgressQoS = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := goldenConfig()
@@ -101,6 +102,22 @@ func TestNumbers(t *testing.T) {
 		if name := p.Names().Table(c.last + 1); name != "" {
 			t.Errorf("%s: there is a table %s after Output", c.name, name)
 		}
+	}
+}
+
+// TestEgressQoS: a limit of an Egress is a meter in kilobits, with the number of the
+// address' mark. Without Egress, there is no such table.
+func TestEgressQoS(t *testing.T) {
+	c := goldenConfig()
+	c.Features.EgressQoS = true
+	meters := goldenProgram(c).Meters
+	if got, want := strings.Join(strings.Fields(meters[len(meters)-1].Text()), " "),
+		"meter=1 kbps burst bands= type=drop rate=800000 burst_size=2000000"; len(meters) != 4 || got != want {
+		t.Errorf("%d meters, the last is %s, want %s", len(meters), got, want)
+	}
+	c.Features.Egress = false
+	if New(c).has(tableEgressQoS) {
+		t.Error("EgressQoS without Egress")
 	}
 }
 

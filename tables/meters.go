@@ -2,10 +2,10 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// Meters bound what the pipeline sends to the agent; groups make the copies of
-// packets that policies log.
+// Meters bound what the pipeline sends to the agent, and what leaves by an Egress
+// (egress_qos.go). Groups make the copies of packets that policies log.
 
-// Meter ids.
+// Meter ids. Those below are Egresses'.
 const (
 	meterPolicy    = 256
 	meterTraceflow = 257

@@ -38,6 +38,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.egressNever(p.c.ServiceCIDRs),
 		p.egressNever(p.c.EgressExcept),
 		p.egressDefault(),
+		p.egressUnlimited(),
 		one(p.switchTo(p.c.Gateway)),
 		p.switchToTunnel(),
 		p.trafficReturned(),
@@ -249,6 +250,15 @@ func (p *Pipeline) EgressAddress(e EgressIP) []*flow.Entry {
 		return nil
 	}
 	return one(p.egressFromTunnel(e))
+}
+
+// EgressLimit is the entry and the meter of an address' rate; without EgressQoS,
+// there are none.
+func (p *Pipeline) EgressLimit(l EgressLimit) ([]*flow.Entry, []*flow.Meter) {
+	if !hasEgressQoS(p) {
+		return nil, nil
+	}
+	return one(p.egressLimited(l)), []*flow.Meter{l.meter()}
 }
 
 // TrafficControl are the entries of the Pods of a TrafficControl. Its return

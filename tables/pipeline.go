@@ -102,6 +102,7 @@ const (
 	tableEgressMetric
 	tableL3Forwarding
 	tableEgressMark
+	tableEgressQoS
 	tableL3DecTTL
 	tableSNATMark
 	tableSNAT
@@ -158,6 +159,7 @@ var declared = [numTables]declaration{
 	tableEgressMetric:              {"EgressMetric", stageEgressSecurity, missNext, always},
 	tableL3Forwarding:              {"L3Forwarding", stageRouting, missOwn, always},
 	tableEgressMark:                {"EgressMark", stageRouting, missOwn, hasEgress},
+	tableEgressQoS:                 {"EgressQoS", stageRouting, missNext, hasEgressQoS},
 	tableL3DecTTL:                  {"L3DecTTL", stageRouting, missNext, always},
 	tableSNATMark:                  {"SNATMark", stagePostRouting, missNext, hasProxy},
 	tableSNAT:                      {"SNAT", stagePostRouting, missNext, hasProxy},
@@ -181,6 +183,7 @@ func hasProxyAll(p *Pipeline) bool     { return p.c.Features.ProxyAll }
 func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR && hasTunnel(p) }
 func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
+func hasEgressQoS(p *Pipeline) bool    { return p.c.Features.EgressQoS }
 func hasTrafficControl(p *Pipeline) bool {
 	return p.c.Features.TrafficControl || p.c.Features.L7Policy
 }
@@ -197,12 +200,14 @@ type Pipeline struct {
 const absent = flow.NoTable
 
 // New makes the pipeline of a Node. Features that need another one that is off
-// are taken as off: ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy.
+// are taken as off: ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy, and
+// EgressQoS needs Egress.
 func New(c Config) *Pipeline {
 	f := &c.Features
 	f.ProxyAll = f.ProxyAll && f.Proxy
 	f.DSR = f.DSR && f.Proxy
 	f.L7Policy = f.L7Policy && f.AntreaPolicy
+	f.EgressQoS = f.EgressQoS && f.Egress
 	p := &Pipeline{c: c}
 	for _, family := range []Family{IPv4, IPv6} {
 		if anyOf(c.PodCIDRs, family) {

@@ -184,6 +184,10 @@ func addEgresses(p *Pipeline, prog *flow.Program, f Family) {
 	prog.Entries = append(prog.Entries, concat(
 		p.EgressAddress(here), p.PodEgress(web, here), p.EgressAddress(there), p.PodEgress(client, there),
 	)...)
+	if f == IPv4 {
+		entries, meters := p.EgressLimit(EgressLimit{Mark: 1, Rate: 800_000, Burst: 2_000_000})
+		prog.Entries, prog.Meters = append(prog.Entries, entries...), append(prog.Meters, meters...)
+	}
 }
 
 func addTraffic(p *Pipeline, prog *flow.Program) {

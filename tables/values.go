@@ -14,6 +14,7 @@ type Features struct {
 	ProxyAll       bool // NodePort and external addresses too
 	AntreaPolicy   bool
 	Egress         bool
+	EgressQoS      bool // EgressTrafficShaping: a rate for an address of an Egress
 	TrafficControl bool
 	L7Policy       bool
 	DSR            bool // LoadBalancer in direct server return mode
@@ -208,6 +209,13 @@ type L4Match struct {
 type EgressIP struct {
 	Addr netip.Addr
 	Mark uint8 // pkt_mark, 1 to 255, when the address is on this Node; 0 else
+}
+
+// EgressLimit is what may leave the cluster under an address of this Node, in
+// kilobits a second and kilobits at once. A kilobit is 1000 bits.
+type EgressLimit struct {
+	Mark        uint8 // the address', from 1
+	Rate, Burst uint32
 }
 
 // TrafficControl mirrors or redirects the traffic of Pods.

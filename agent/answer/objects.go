@@ -184,7 +184,18 @@ func (p *Answers) endpointRows(query) (all []serviceEndpoints, err error) {
 }
 
 func (p *Answers) policyRows(query) []control.PolicyRow { return p.policies() }
-func (p *Answers) egressRows(query) []control.EgressRow { return p.Objects.Egresses(p.counter()) }
+func (p *Answers) egressRows(query) []control.EgressRow {
+	all, dropped := p.Objects.Egresses(p.counter()), map[uint32]uint64{}
+	for _, m := range p.Switch.Meters() {
+		for _, n := range m.Dropped {
+			dropped[m.ID] += n
+		}
+	}
+	for i := range all {
+		all[i].Dropped = dropped[all[i].Meter]
+	}
+	return all
+}
 func (p *Answers) trafficControlRows(query) []control.TrafficControlRow {
 	return p.Objects.TrafficControls(p.counter())
 }
@@ -323,13 +334,14 @@ var ruleTable = objectTable[control.PolicyRow]{
 }
 
 var egressTable = objectTable[control.EgressRow]{
-	"NAME\tEGRESSIP\tNODE\tPODS\tPACKETS\tBYTES\tENTRIES\tSTATE",
+	"NAME\tEGRESSIP\tNODE\tPODS\tBANDWIDTH\tDROPPED\tPACKETS\tBYTES\tENTRIES\tSTATE",
 	func(r *control.EgressRow) []string {
 		ip := "-"
 		if r.Addr.IsValid() {
 			ip = r.Addr.String()
 		}
-		return oneLine("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s", r.Object.Name, ip, orDash(r.Node), r.Pods, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+		return oneLine("%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%d\t%s", r.Object.Name, ip, orDash(r.Node), r.Pods,
+			orDash(r.Bandwidth.String()), r.Dropped, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
 	},
 }
 

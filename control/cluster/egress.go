@@ -1,6 +1,9 @@
 package cluster
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+)
 
 // PodSet chooses Pods by their labels and those of their namespaces. A nil
 // selector does not restrict; a PodSet with both nil chooses nothing.
@@ -19,6 +22,22 @@ type Egress struct {
 	// Node holds the address (status.egressNode); empty: none does yet.
 	Node  string
 	Pools []string // externalIPPool, externalIPPools
+	// Bandwidth limits what leaves by the address; zero: nothing does.
+	Bandwidth Bandwidth
+}
+
+// Bandwidth is a rate in kilobits a second, and what may leave at once, in kilobits.
+type Bandwidth struct {
+	Rate  uint32 `json:"rateKbps"`
+	Burst uint32 `json:"burstKbit"`
+}
+
+// String is the rate, and the burst behind a slash; "" for no bandwidth.
+func (b Bandwidth) String() string {
+	if b == (Bandwidth{}) {
+		return ""
+	}
+	return fmt.Sprintf("%dk/%dk", b.Rate, b.Burst)
 }
 
 // ExternalIPPool holds addresses for Egresses and the Nodes that may have them.

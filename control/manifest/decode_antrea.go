@@ -158,7 +158,10 @@ type egressManifest struct {
 		EgressIPs       []string       `json:"egressIPs"`
 		ExternalIPPool  string         `json:"externalIPPool"`
 		ExternalIPPools []string       `json:"externalIPPools"`
-		Bandwidth       *ignored       `json:"bandwidth"` // refused
+		Bandwidth       *struct {
+			Rate  string `json:"rate"`
+			Burst string `json:"burst"`
+		} `json:"bandwidth"`
 	} `json:"spec"`
 	Status struct {
 		EgressNode string  `json:"egressNode"`

@@ -1,8 +1,10 @@
 package manifest
 
 import (
+	"math"
 	"net/netip"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/antrail/antrail/control/cluster"
@@ -43,10 +45,33 @@ func decodeEgress(c *check, in *egressManifest) cluster.Object {
 	if in.Status.EgressIP != "" {
 		e.Addr = c.addr(statusAt.Child("egressIP"), in.Status.EgressIP)
 	}
-	if s.Bandwidth != nil {
-		c.forbidden(specAt.Child("bandwidth"), "antrail does not limit the bandwidth of an Egress; remove the field")
+	if b := s.Bandwidth; b != nil {
+		at := specAt.Child("bandwidth")
+		e.Bandwidth = cluster.Bandwidth{
+			Rate:  c.kilobits(at.Child("rate"), b.Rate, 1),
+			Burst: c.kilobits(at.Child("burst"), b.Burst, minBurst),
+		}
 	}
 	return e
+}
+
+// minBurst is what an Egress has to let leave at once, in kilobits: a frame of 64 KiB,
+// which a Pod's kernel hands over as one. Less than that never passes.
+const minBurst = 525
+
+// kilobits reads a quantity of bits, such as 800M.
+func (c *check) kilobits(at *field.Path, s string, least int64) uint32 {
+	q, err := resource.ParseQuantity(s)
+	if err != nil {
+		c.invalid(at, Clip(s), "is not a number of bits such as 800M or 2G")
+		return 0
+	}
+	n := q.Value() / 1000
+	if n < least || n > math.MaxUint32 {
+		c.invalid(at, Clip(s), "must be between %d000 and %d000 bits", least, uint32(math.MaxUint32))
+		return 0
+	}
+	return uint32(n)
 }
 
 // decodeEgressAddr gives the first of the addresses that may be used; an entry

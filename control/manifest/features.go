@@ -24,12 +24,13 @@ const (
 // featureGates are the gates of Antrea v1.15 and of those up to v2.7
 // (pkg/features/antrea_features.go), with the two that stand for all of a stage.
 var featureGates = map[string]gateKind{
-	"AntreaPolicy":        gateSwitches,
-	"AntreaProxy":         gateSwitches,
-	"Egress":              gateSwitches,
-	"L7NetworkPolicy":     gateSwitches,
-	"LoadBalancerModeDSR": gateSwitches,
-	"TrafficControl":      gateSwitches,
+	"AntreaPolicy":         gateSwitches,
+	"AntreaProxy":          gateSwitches,
+	"Egress":               gateSwitches,
+	"EgressTrafficShaping": gateSwitches,
+	"L7NetworkPolicy":      gateSwitches,
+	"LoadBalancerModeDSR":  gateSwitches,
+	"TrafficControl":       gateSwitches,
 
 	"EndpointSlice":                 gateAlwaysOn,
 	"NFTablesHostNetworkMode":       gateAlwaysOn,
@@ -47,7 +48,6 @@ var featureGates = map[string]gateKind{
 	"CleanupStaleUDPSvcConntrack": gateNotBuilt,
 	"ClusterNetworkPolicy":        gateNotBuilt, // that of policy.networking.k8s.io
 	"EgressSeparateSubnet":        gateNotBuilt,
-	"EgressTrafficShaping":        gateNotBuilt,
 	"ExternalNode":                gateNotBuilt,
 	"FlowExporter":                gateNotBuilt,
 	"IPsecCertAuth":               gateNotBuilt,

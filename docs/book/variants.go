@@ -12,7 +12,7 @@ import (
 // Tables that the sample does not have, because no feature of it needs them, are
 // shown as bookNode would have them with other features.
 
-// variant is a change of bookNode's NodeConfig, as texts in it and what stands in
+// variant is a change of the sample's objects, as texts in them and what stands in
 // their place; told is how the page says it.
 type variant struct {
 	table, told string
@@ -23,6 +23,9 @@ var variants = []variant{
 	{"DSRServiceMark", "`features: {LoadBalancerModeDSR: true}` and `defaultLoadBalancerMode: dsr`",
 		map[string]string{"AntreaProxy: true,": "AntreaProxy: true, LoadBalancerModeDSR: true,", "\n  packetInRate:": "\n  defaultLoadBalancerMode: dsr\n  packetInRate:"}},
 	{"DNAT", "`features: {AntreaProxy: false}`", map[string]string{"AntreaProxy: true,": "AntreaProxy: false,"}},
+	{"EgressQoS", "`features: {EgressTrafficShaping: true}` and `bandwidth: {rate: 800M, burst: 2G}` in Egress egress-web",
+		map[string]string{"Egress: true,": "Egress: true, EgressTrafficShaping: true,",
+			"egressIP: 192.168.77.112}": "egressIP: 192.168.77.112, bandwidth: {rate: 800M, burst: 2G}}"}},
 }
 
 // rehearse makes bookNode with the change.
@@ -36,27 +39,29 @@ func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {
 	if err != nil {
 		return nil, err
 	}
+	found := map[string]bool{}
 	for _, path := range files {
 		text, err := os.ReadFile(path)
-		if err == nil && filepath.Base(path) == bookNode+".yaml" {
-			text, err = v.change(text)
-		}
 		if err == nil {
-			err = os.WriteFile(filepath.Join(dir, filepath.Base(path)), text, 0o600)
+			err = os.WriteFile(filepath.Join(dir, filepath.Base(path)), v.change(text, found), 0o600)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
 	}
+	for was := range v.changes {
+		if !found[was] {
+			return nil, fmt.Errorf("there is no %q to change for %s", was, v.table)
+		}
+	}
 	return answer.Rehearse(dir, bookNode)
 }
 
-func (v *variant) change(text []byte) ([]byte, error) {
+// change changes each text once in a file, and notes those that it found.
+func (v *variant) change(text []byte, found map[string]bool) []byte {
 	for was, is := range v.changes {
-		if !bytes.Contains(text, []byte(was)) {
-			return nil, fmt.Errorf("there is no %q to change for %s", was, v.table)
-		}
+		found[was] = found[was] || bytes.Contains(text, []byte(was))
 		text = bytes.Replace(text, []byte(was), []byte(is), 1)
 	}
-	return text, nil
+	return text
 }

@@ -1,0 +1,31 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// EgressQoS limits what leaves the cluster under an address of this Node. All
+// Pods behind one address share its meter, those of other Nodes too. It exists
+// with EgressTrafficShaping.
+//
+// Reads:  EgressMarkField.
+// Writes: nothing.
+// Next:   switching. A meter drops what is above its rate.
+
+// egressUnlimited lets pass what no Egress limits.
+func (p *Pipeline) egressUnlimited() []*flow.Entry {
+	if !hasEgressQoS(p) {
+		return nil
+	}
+	return one(p.entry(forEgress, tableEgressQoS, priorityLow, match(), p.goStage(stageSwitching)))
+}
+
+// egressLimited sends what has the mark of an address through its meter.
+func (p *Pipeline) egressLimited(l EgressLimit) *flow.Entry {
+	return p.entry(forEgress, tableEgressQoS, priorityNormal, match(EgressMarkField.Is(uint64(l.Mark))),
+		flow.MeterAction{ID: uint32(l.Mark)}, p.goStage(stageSwitching))
+}
+
+// meter is the limit's meter. Its number is the mark: those of packet-ins are
+// above all marks.
+func (l EgressLimit) meter() *flow.Meter {
+	return &flow.Meter{ID: uint32(l.Mark), Burst: true, Bands: []flow.Band{{Rate: l.Rate, BurstSize: l.Burst}}}
+}
