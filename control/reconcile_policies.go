@@ -159,6 +159,9 @@ func (b *policyBuilder) addRuleEntries(v *view, r *policy.RealisedRule, w *wants
 	d := &ledger.Desired{}
 	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
 	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleClauses(r.Rule)...)
+	if r.Rule.L7VLAN != 0 {
+		d.AddEntries(*ruleOrigin(r, ".l7Protocols"), v.pipeline.L7Redirection()...)
+	}
 	d.Clauses = b.peers.join(v, r, w)
 	b.rules[rulePart(r)] = d
 	b.seen.noteRule(r)

@@ -193,6 +193,7 @@ func pipelineNames(p *tables.Pipeline, nc *cluster.NodeConfig, here map[cluster.
 // tableConfig is what a Node's own objects say of its tables.
 func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 	c := tables.Config{
+		Release:           nc.Release,
 		Features:          tableFeatures(nc),
 		Gateway:           tables.Port{Name: nc.Gateway.Name, No: nc.Gateway.OFPort, MAC: nc.Gateway.MAC},
 		GatewayIPs:        nc.Gateway.IPs,

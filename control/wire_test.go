@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/tables"
 )
 
 // What objects do is asked of packets here: the Node of the stories, with the
@@ -64,7 +67,7 @@ func newWire(t *testing.T, yaml string) *wire {
 			t.Fatal(err)
 		}
 	}
-	w.telling = newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(ledger.Installer) ledger.Installer { return w })
+	w.telling = newTelling(t, released(t, readManifest(t, "testdata/stories/node.yaml")), func(ledger.Installer) ledger.Installer { return w })
 	w.has = w.sw.Program
 	if yaml != "" {
 		w.put(yaml)
@@ -75,7 +78,25 @@ func newWire(t *testing.T, yaml string) *wire {
 // put applies objects.
 func (w *wire) put(yaml string) {
 	w.t.Helper()
-	w.change(decodeAll(w.t, yaml), nil)
+	w.change(released(w.t, decodeAll(w.t, yaml)), nil)
+}
+
+// releaseVariable is the environment's variable with the release of Antrea that wires have.
+const releaseVariable = "ANTRAIL_TEST_PIPELINE"
+
+// released gives NodeConfigs the release of releaseVariable.
+func released(t *testing.T, objects []cluster.Object) []cluster.Object {
+	t.Helper()
+	r, err := tables.ParseRelease(os.Getenv(releaseVariable))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range objects {
+		if nc, ok := o.(*cluster.NodeConfig); ok {
+			nc.Release = r
+		}
+	}
+	return objects
 }
 
 // Apply makes a wire an Installer that lets its test look between bundles.

@@ -13,7 +13,8 @@ import "github.com/antrail/antrail/flow"
 // passes the validation; RewriteMACRegMark of what comes from the tunnel, whose
 // MAC addresses are virtual.
 // Next:   SpoofGuard; conntrack from the tunnel, where peers have checked;
-// L3Forwarding for what TrafficControl gives back. Table-miss: drop.
+// L3Forwarding for what TrafficControl gives back. What the engine of policies gives
+// back goes to L3Forwarding too, in v2 to conntrack. Table-miss: drop.
 
 // classifyGateway: what has the gateway's own address is from the Node or its
 // Pods, all else has come from outside.
@@ -60,6 +61,10 @@ func (p *Pipeline) classifyL7Return() *flow.Entry {
 	tagged := func(m *flow.Match) {
 		m.Add(flow.VlanTCI, flow.Value{Lo: vlanPresent}, flow.Value{Lo: vlanPresent})
 	}
+	from, next := FromTCReturnRegMark, stageRouting
+	if isV2(p) {
+		from, next = FromL7NPReturnRegMark, stageConntrackState
+	}
 	return p.entry(forPolicies, tableClassifier, priorityNormal, match(inPort(p.c.L7Return.No), tagged),
-		flow.PopVLAN{}, FromTCReturnRegMark.Set(), p.goStage(stageRouting))
+		flow.PopVLAN{}, from.Set(), p.goStage(next))
 }

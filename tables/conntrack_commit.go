@@ -6,18 +6,24 @@ import (
 )
 
 // ConntrackCommit commits new connections, with where they come from, but for
-// those of Services, which EndpointDNAT has committed so.
+// those of Services, which EndpointDNAT has committed so in v1.15.
 //
 // A connection exists once it is committed. What is dropped on its way here
 // leaves none behind, unless a Service or a rule has committed it. A rule that
 // allows has written its number into the connection; here the source is added.
 //
-// Reads:  ct_state, ServiceCTMark, PktSourceField.
+// In v2, connections of Services are committed here too, but for those that SNATMark
+// has committed: ct_state says only later whether SNAT translates a connection.
+//
+// Reads:  ct_state, ServiceCTMark, in v2 ConnSNATCTMark, PktSourceField.
 // Writes: ConnSourceCTMarkField, through CtZone.
 // Next:   output, which is also the table-miss.
 
 func (p *Pipeline) commitNew(f Family) []*flow.Entry {
-	return []*flow.Entry{p.entry(forPods, tableConntrackCommit, priorityNormal,
-		match(f.ip(), tracked(layout.CtNew, ctSNAT), NotServiceCTMark.Is()),
+	fresh := match(f.ip(), tracked(layout.CtNew, ctSNAT), NotServiceCTMark.Is())
+	if isV2(p) {
+		fresh = match(f.ip(), tracked(layout.CtNew, 0), NotConnSNATCTMark.Is())
+	}
+	return []*flow.Entry{p.entry(forPods, tableConntrackCommit, priorityNormal, fresh,
 		layout.Commit(f.zone(), p.next(tableConntrackCommit), keepSource()))}
 }

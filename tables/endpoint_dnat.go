@@ -16,7 +16,7 @@ import (
 //
 // Reads:  the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and
 // EpUnionField, SvcNoEpRegMark, DSRServiceRegMark.
-// Writes: the destination, ServiceCTMark and the connection's source, through
+// Writes: the destination, ServiceCTMark and in v1.15 the connection's source, through
 // CtZone.
 // Next:   the egress policies, also on a table miss. If the Service has no endpoint,
 // the switch rejects the packet and tells the agent. If the endpoint's entry is gone,
@@ -25,10 +25,19 @@ import (
 func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
 	f := familyOf(e.Addr.Addr())
 	chosen := EpSelectedRegMark.Value<<EndpointPortField.N | uint64(e.Addr.Port())
-	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), ServiceCTMark.Set(), keepSource())
+	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), append(set(ServiceCTMark), p.sourceOfService()...)...)
 	ct.NAT = dnatTo(e.Addr)
 	return p.entry(forServices, tableEndpointDNAT, priorityNormal,
 		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.Is(chosen)), ct)
+}
+
+// sourceOfService notes here where the connection comes from. In v2, ConntrackCommit and
+// SNATMark do.
+func (p *Pipeline) sourceOfService() []flow.Action {
+	if isV2(p) {
+		return nil
+	}
+	return []flow.Action{keepSource()}
 }
 
 func endpointIs(a netip.Addr) term {
@@ -49,12 +58,12 @@ func (p *Pipeline) noEndpoint() []*flow.Entry {
 }
 
 // dsrWithoutDNAT commits a DSR connection without translation, so that it keeps
-// its destination. It notes where the connection comes from, as Antrea does; a
+// its destination. It notes where the connection comes from, as Antrea v1.15 does; a
 // connection that conntrack finds invalid does not keep the note.
 func (p *Pipeline) dsrWithoutDNAT(f Family) []*flow.Entry {
 	if !hasDSR(p) {
 		return nil
 	}
 	return []*flow.Entry{p.entry(forServices, tableEndpointDNAT, priorityHigh,
-		match(f.ip(), DSRServiceRegMark.Is()), layout.Commit(f.zone(), p.next(tableEndpointDNAT), keepSource()))}
+		match(f.ip(), DSRServiceRegMark.Is()), layout.Commit(f.zone(), p.next(tableEndpointDNAT), p.sourceOfService()...))}
 }

@@ -33,6 +33,7 @@ var (
 	remoteSNATField        = layout.Reg(0, "RemoteSNATField", 19, 19)
 	l7NPRedirectField      = layout.Reg(0, "L7NPRegField", 20, 20)
 	OutputRegField         = layout.Reg(0, "OutputRegField", 21, 22)
+	ctStateRestoredField   = layout.Reg(0, "CtStateRestoredField", 23, 23)
 	PacketInOperationField = layout.Reg(0, "PacketInOperationField", 25, 31)
 	TargetOFPortField      = layout.Reg(1, "TargetOFPortField", 0, 31)
 	SwapField              = layout.Reg(2, "SwapField", 0, 31).Of("reg2")
@@ -102,6 +103,7 @@ var (
 	FromUplinkRegMark               = PktSourceField.Mark("FromUplinkRegMark", 4)
 	FromBridgeRegMark               = PktSourceField.Mark("FromBridgeRegMark", 5)
 	FromTCReturnRegMark             = PktSourceField.Mark("FromTCReturnRegMark", 6)
+	FromL7NPReturnRegMark           = PktSourceField.Mark("FromL7NPReturnRegMark", 7)
 	ToTunnelRegMark                 = PktDestinationField.Mark("ToTunnelRegMark", 1)
 	ToGatewayRegMark                = PktDestinationField.Mark("ToGatewayRegMark", 2)
 	ToUplinkRegMark                 = PktDestinationField.Mark("ToUplinkRegMark", 4)
@@ -118,6 +120,8 @@ var (
 	L7NPRedirectRegMark             = l7NPRedirectField.Mark("L7NPRedirectRegMark", 1)
 	OutputToOFPortRegMark           = OutputRegField.Mark("OutputToOFPortRegMark", 1)
 	OutputToControllerRegMark       = OutputRegField.Mark("OutputToControllerRegMark", 2)
+	CtStateNotRestoredRegMark       = ctStateRestoredField.Mark("CtStateNotRestoredRegMark", 0)
+	CtStateRestoredRegMark          = ctStateRestoredField.Mark("CtStateRestoredRegMark", 1)
 )
 
 // Reg marks of registers 4 and 8.
@@ -143,11 +147,13 @@ var (
 
 // Ct marks.
 var (
+	FromTunnelCTMark   = ConnSourceCTMarkField.Mark("FromTunnelCTMark", 1)
 	FromGatewayCTMark  = ConnSourceCTMarkField.Mark("FromGatewayCTMark", 2)
 	FromBridgeCTMark   = ConnSourceCTMarkField.Mark("FromBridgeCTMark", 5)
 	ServiceCTMark      = serviceCTField.Mark("ServiceCTMark", 1)
 	NotServiceCTMark   = serviceCTField.Mark("NotServiceCTMark", 0)
 	ConnSNATCTMark     = connSNATCTField.Mark("ConnSNATCTMark", 1)
+	NotConnSNATCTMark  = connSNATCTField.Mark("NotConnSNATCTMark", 0)
 	HairpinCTMark      = hairpinCTField.Mark("HairpinCTMark", 1)
 	L7NPRedirectCTMark = l7NPRedirectCTField.Mark("L7NPRedirectCTMark", 1)
 )
@@ -181,7 +187,7 @@ const (
 func Fields() []Field {
 	return []Field{
 		PktSourceField, PktDestinationField, rewriteMACField, apDenyField, APDispositionField,
-		generatedRejectField, svcNoEpField, remoteSNATField, l7NPRedirectField, OutputRegField,
+		generatedRejectField, svcNoEpField, remoteSNATField, l7NPRedirectField, OutputRegField, ctStateRestoredField,
 		PacketInOperationField, TargetOFPortField, SwapField, PacketInTableField,
 		EndpointIPField, APConjIDField, EndpointPortField, ServiceEPStateField, EpUnionField,
 		toNodePortAddressField, flexibleIPAMField, toExternalAddressField, TrafficControlActionField,
@@ -198,10 +204,11 @@ func Fields() []Field {
 func Marks() []Mark {
 	return []Mark{
 		FromTunnelRegMark, FromGatewayRegMark, FromPodRegMark, FromUplinkRegMark, FromBridgeRegMark,
-		FromTCReturnRegMark, ToTunnelRegMark, ToGatewayRegMark, ToUplinkRegMark, NotRewriteMACRegMark,
+		FromTCReturnRegMark, FromL7NPReturnRegMark, ToTunnelRegMark, ToGatewayRegMark, ToUplinkRegMark, NotRewriteMACRegMark,
 		RewriteMACRegMark, APDenyRegMark, DispositionAllowRegMark, DispositionDropRegMark,
 		DispositionRejectRegMark, DispositionPassRegMark, GeneratedRejectPacketOutRegMark, SvcNoEpRegMark,
 		RemoteSNATRegMark, L7NPRedirectRegMark, OutputToOFPortRegMark, OutputToControllerRegMark,
+		CtStateNotRestoredRegMark, CtStateRestoredRegMark, FromTunnelCTMark, NotConnSNATCTMark,
 		EpToSelectRegMark, EpSelectedRegMark, EpToLearnRegMark, ToNodePortAddressRegMark,
 		AntreaFlexibleIPAMRegMark, NotAntreaFlexibleIPAMRegMark, ToExternalAddressRegMark,
 		TrafficControlMirrorRegMark, TrafficControlRedirectRegMark, NestedServiceRegMark,

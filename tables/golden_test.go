@@ -33,6 +33,37 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// TestGoldenV2 does so with Antrea's release of today, whose dump has no rule that
+// redirects; testdata/l7-v2.flows is what comes with one.
+func TestGoldenV2(t *testing.T) {
+	c := goldenConfig()
+	c.Release = V2
+	prog := goldenProgram(c)
+	want := goldenLines(t, "v2/*.flows")
+	for i := range want {
+		want[i] = strings.Replace(want[i], "id=PID", "id=62373", 1)
+	}
+	compareLines(t, want, lines(t, prog.Entries, prog.Names))
+	compareLines(t, goldenLines(t, "groups.txt"), groupLines(prog))
+	compareText(t, "l7-v2.flows", strings.Join(lines(t, New(c).L7Redirection(), prog.Names), "\n")+"\n")
+	if New(goldenConfig()).L7Redirection() != nil {
+		t.Error("v1.15 has more entries for a rule that redirects")
+	}
+}
+
+// TestReleases: a release has a name, and its own defaults.
+func TestReleases(t *testing.T) {
+	for name, want := range map[string][3]uint32{"": {2, 1, 500}, "v1.15": {2, 1, 500}, "v2": {32769, 32768, 5000}} {
+		r, err := ParseRelease(name)
+		if got := [3]uint32{r.GatewayNo(), r.TunnelNo(), r.PacketInRate()}; err != nil || got != want || name != "" && r.String() != name {
+			t.Errorf("%q is %v: %v, %v; want %v", name, r, got, err, want)
+		}
+	}
+	if _, err := ParseRelease("v1.14"); err == nil || err.Error() != `"v1.14" is neither v1.15 nor v2` {
+		t.Errorf("v1.14: %v", err)
+	}
+}
+
 // TestCookies: a cookie tells the round and the part of the pipeline; that of a
 // learning entry the group too. The categories are those of Antrea v1.15.
 func TestCookies(t *testing.T) {

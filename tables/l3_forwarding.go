@@ -16,7 +16,7 @@ import (
 // by the tunnel, gets those of the gateway and the Pod (RewriteMACRegMark).
 //
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
-// FromGatewayCTMark, ServiceCTMark and EgressReplyMark.
+// FromGatewayCTMark, ServiceCTMark, and EgressReplyMark or in v2 FromTunnelCTMark.
 // Writes: MAC addresses, tun_dst, PktDestinationField.
 // Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
 // what may leave the cluster. Table-miss: to the gateway.
@@ -91,6 +91,10 @@ func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
 // back through it, although their Node is reached without. The underlay need not let
 // packets from outside the cluster pass between Nodes. The Node's rules have led them to the switch.
 func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Entry {
+	if isV2(p) { // the connection says where it came from
+		return p.entry(forPods, tableL3Forwarding, priorityNormal+1,
+			match(FromGatewayRegMark.Is(), FromTunnelCTMark.Is(), dstIn(cidr)), p.toPeer(far)...)
+	}
 	return p.entry(forEgress, tableL3Forwarding, priorityHigh,
 		match(FromGatewayRegMark.Is(), EgressReplyMark.Is(), dstIn(cidr)), p.toPeer(far)...)
 }

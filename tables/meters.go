@@ -23,14 +23,10 @@ const (
 // FirstServiceGroup is the first id that a Service's group may have.
 const FirstServiceGroup = groupIngressMetric + 1
 
-// DefaultPacketInRate is how many packets a second each meter lets through if the
-// configuration does not say. Antrea's agent has the same default (packetInRate).
-const DefaultPacketInRate = 500
-
 func (p *Pipeline) packetInMeter(id uint32) *flow.Meter {
 	rate := p.c.PacketInRate
 	if rate == 0 {
-		rate = DefaultPacketInRate
+		rate = p.c.Release.PacketInRate()
 	}
 	return &flow.Meter{ID: id, PktPS: true, Burst: true, Bands: []flow.Band{{Rate: rate, BurstSize: 2 * rate}}}
 }

@@ -79,12 +79,21 @@ func (p *Pipeline) staticOf(f Family) []*flow.Entry {
 	)
 }
 
-// l7Ports are the ways to the application-aware engine and back.
+// l7Ports are the ways to the application-aware engine and back, in v1.15.
 func (p *Pipeline) l7Ports() []*flow.Entry {
-	if !p.c.Features.L7Policy {
+	if !p.c.Features.L7Policy || isV2(p) {
 		return nil
 	}
 	return []*flow.Entry{p.classifyL7Return(), p.outputL7()}
+}
+
+// L7Redirection is the ways to the application-aware engine and back that come with the
+// first rule that redirects, in v2; each such rule wants them.
+func (p *Pipeline) L7Redirection() []*flow.Entry {
+	if !p.c.Features.L7Policy || !isV2(p) {
+		return nil
+	}
+	return append(p.each(p.trackL7), p.classifyL7Return(), p.trafficReturnedL7(), p.outputL7(), p.outputL7Return())
 }
 
 // Meters are the limits of packet-ins, PacketInRate packets a second each and

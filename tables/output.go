@@ -9,7 +9,7 @@ import "github.com/antrail/antrail/flow"
 // The port stands in TargetOFPortField since L2ForwardingCalc: one entry sends
 // to whichever it is.
 //
-// Reads:  OutputRegField, TargetOFPortField, TrafficControlActionField and
+// Reads:  OutputRegField, TargetOFPortField, PktSourceField, TrafficControlActionField and
 // -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField.
 // Writes: the VLAN tag for the L7 engine.
 // Next:   none. Table-miss: drop.
@@ -25,9 +25,11 @@ func (p *Pipeline) outputHairpin() []*flow.Entry {
 	if !hasProxy(p) {
 		return nil
 	}
-	return []*flow.Entry{
-		p.entry(forServices, tableOutput, priorityHigh, match(HairpinCTMark.Is()), flow.OutputInPort{}),
+	m := match(HairpinCTMark.Is())
+	if isV2(p) {
+		m = match(HairpinCTMark.Is(), OutputToOFPortRegMark.Is())
 	}
+	return []*flow.Entry{p.entry(forServices, tableOutput, priorityHigh, m, flow.OutputInPort{})}
 }
 
 // outputControlled mirrors or redirects.
@@ -50,11 +52,19 @@ const etherTypeVLAN = 0x8100
 // outputL7 hands a connection to the application-aware engine, which knows the
 // rule by the VLAN tag.
 func (p *Pipeline) outputL7() *flow.Entry {
-	return p.entry(forPolicies, tableOutput, priorityHigh+2,
-		match(OutputToOFPortRegMark.Is(), L7NPRedirectCTMark.Is()),
+	m := match(OutputToOFPortRegMark.Is(), L7NPRedirectCTMark.Is())
+	if isV2(p) { // replies come here before they have a port
+		m = match(L7NPRedirectCTMark.Is())
+	}
+	return p.entry(forPolicies, tableOutput, priorityHigh+2, m,
 		flow.PushVLAN{EtherType: etherTypeVLAN},
 		flow.Move{Src: L7NPRuleVlanIDCTLabel.Subfield, Dst: flow.FieldByID(flow.VlanVID).Full()},
 		flow.Output{Port: p.c.L7Target.No})
+}
+
+// outputL7Return sends what the engine gave back to its port, and not to the engine again.
+func (p *Pipeline) outputL7Return() *flow.Entry {
+	return p.entry(forPolicies, tableOutput, priorityHigh+3, match(FromL7NPReturnRegMark.Is()), toPortIn(TargetOFPortField))
 }
 
 // outputToAgent sends what policies log, reject or record, one entry for every

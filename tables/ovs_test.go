@@ -22,21 +22,24 @@ func TestOpenVSwitch(t *testing.T) {
 		name     string
 		list     families
 		features func(*Features)
+		release  Release
 	}{
-		{"golden", families{IPv4}, func(*Features) {}},
-		{"IPv6", families{IPv6}, func(*Features) {}},
-		{"dual stack", families{IPv4, IPv6}, func(*Features) {}},
-		{"DSR", families{IPv4, IPv6}, func(f *Features) { f.DSR = true }},
-		{"no proxy", families{IPv4, IPv6}, func(f *Features) { f.Proxy = false }},
-		{"no Antrea policy", families{IPv4, IPv6}, func(f *Features) { f.AntreaPolicy = false }},
-		{"no features", families{IPv4}, func(f *Features) { *f = Features{} }},
+		{"golden", families{IPv4}, func(*Features) {}, V115},
+		{"IPv6", families{IPv6}, func(*Features) {}, V115},
+		{"dual stack", families{IPv4, IPv6}, func(*Features) {}, V115},
+		{"DSR", families{IPv4, IPv6}, func(f *Features) { f.DSR = true }, V115},
+		{"no proxy", families{IPv4, IPv6}, func(f *Features) { f.Proxy = false }, V115},
+		{"no Antrea policy", families{IPv4, IPv6}, func(f *Features) { f.AntreaPolicy = false }, V115},
+		{"no features", families{IPv4}, func(f *Features) { *f = Features{} }, V115},
+		{"v2", families{IPv4, IPv6}, func(f *Features) { f.DSR, f.EgressQoS = true, true }, V2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := c.list.config()
 			c.features(&config.Features)
+			config.Release = c.release
 			prog := c.list.program(config)
 			p := New(config)
-			prog.Entries = append(prog.Entries, extras(p, c.list)...)
+			prog.Entries = append(append(prog.Entries, extras(p, c.list)...), p.L7Redirection()...)
 			load(t, s, prog)
 			out, err := s.Ofctl("--no-stats", "--no-names", "dump-flows")
 			if err != nil {

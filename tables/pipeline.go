@@ -184,6 +184,7 @@ func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR && hasTunnel(p)
 func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
 func hasEgressQoS(p *Pipeline) bool    { return p.c.Features.EgressQoS }
+func isV2(p *Pipeline) bool            { return p.c.Release == V2 }
 func hasTrafficControl(p *Pipeline) bool {
 	return p.c.Features.TrafficControl || p.c.Features.L7Policy
 }

@@ -2,6 +2,7 @@ package tables
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables/layout"
@@ -22,19 +23,24 @@ func (p *Pipeline) snat(f Family) (all []*flow.Entry) {
 		return nil
 	}
 	next := p.next(tableSNAT)
-	to := func(priority uint16, when []term, source netip.Addr, marks ...Mark) {
+	marked := []Mark{ServiceCTMark}
+	if isV2(p) {
+		marked = append(marked, ConnSNATCTMark)
+	}
+	to := func(priority uint16, when []term, source netip.Addr, more ...Mark) {
 		if !source.IsValid() {
 			return
 		}
+		marks := slices.Concat(marked, more)
 		ct := layout.Commit(f.snatZone(), next, set(marks...)...)
 		ct.NAT = snatTo(source)
 		m := match(append(when, f.ip(), tracked(layout.CtNew, 0))...)
 		all = append(all, p.entry(forServices, tableSNAT, priority, m, ct))
 	}
 	hairpin := HairpinCTMark.Is()
-	to(priorityNormal, []term{hairpin, FromGatewayRegMark.Is()}, f.virtualServiceIP(), ServiceCTMark, HairpinCTMark)
-	to(priorityNormal, []term{hairpin, FromPodRegMark.Is()}, p.gatewayIP(f), ServiceCTMark, HairpinCTMark)
-	to(priorityLow, []term{ConnSNATCTMark.Is(), FromGatewayRegMark.Is()}, p.gatewayIP(f), ServiceCTMark)
+	to(priorityNormal, []term{hairpin, FromGatewayRegMark.Is()}, f.virtualServiceIP(), HairpinCTMark)
+	to(priorityNormal, []term{hairpin, FromPodRegMark.Is()}, p.gatewayIP(f), HairpinCTMark)
+	to(priorityLow, []term{ConnSNATCTMark.Is(), FromGatewayRegMark.Is()}, p.gatewayIP(f))
 	return append(all, p.entry(forServices, tableSNAT, priorityNormal,
 		match(f.ip(), tracked(0, layout.CtNew|layout.CtRpl), ConnSNATCTMark.Is()), layout.Restore(f.snatZone(), next)))
 }

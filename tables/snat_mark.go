@@ -14,7 +14,7 @@ import (
 //
 // Reads:  ct_state, PktSourceField, PktDestinationField,
 // ToExternalAddressRegMark, DSRServiceRegMark, the addresses.
-// Writes: ConnSNATCTMark, HairpinCTMark, through CtZone.
+// Writes: ConnSNATCTMark, HairpinCTMark, in v2 the connection's source, through CtZone.
 // Next:   SNAT, which is also the table-miss.
 
 func (p *Pipeline) markGatewaySNAT(f Family) []*flow.Entry {
@@ -42,7 +42,11 @@ func (p *Pipeline) markHairpin(endpoint netip.Addr) *flow.Entry {
 }
 
 func (p *Pipeline) commitSNAT(f Family, marks ...Mark) flow.Action {
-	return layout.Commit(f.zone(), p.next(tableSNATMark), set(marks...)...)
+	exec := set(marks...)
+	if isV2(p) {
+		exec = append(exec, keepSource())
+	}
+	return layout.Commit(f.zone(), p.next(tableSNATMark), exec...)
 }
 
 // set writes several marks.

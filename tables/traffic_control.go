@@ -12,20 +12,25 @@ import "github.com/antrail/antrail/flow"
 // Reads:  in_port and TargetOFPortField, PktSourceField.
 // Writes: TrafficControlTargetOFPortField, TrafficControlActionField.
 // Next:   the ingress policies, which is also the table-miss; output for what
-// comes back from a TrafficControl's engine.
+// comes back from an engine.
 
-// trafficReturned belongs to TrafficControl and to L7NetworkPolicy alike. Antrea
+// trafficReturned belongs to TrafficControl, and in v1.15 to L7NetworkPolicy too. Antrea
 // installs it for both, the policies last, so that its cookie is theirs.
 func (p *Pipeline) trafficReturned() []*flow.Entry {
 	if !hasTrafficControl(p) {
 		return nil
 	}
 	owner := forPods
-	if p.c.Features.L7Policy {
+	if p.c.Features.L7Policy && !isV2(p) {
 		owner = forPolicies
 	}
 	return []*flow.Entry{p.entry(owner, tableTrafficControl, priorityHigh,
 		match(FromTCReturnRegMark.Is(), OutputToOFPortRegMark.Is()), p.goStage(stageOutput))}
+}
+
+// trafficReturnedL7 is for what the engine of policies gave back, in v2.
+func (p *Pipeline) trafficReturnedL7() *flow.Entry {
+	return p.entry(forPolicies, tableTrafficControl, priorityHigh, match(FromL7NPReturnRegMark.Is()), p.goStage(stageOutput))
 }
 
 // controlTraffic treats what comes from a Pod (egress) or goes to it (ingress).

@@ -1,7 +1,9 @@
 package tables
 
 import (
+	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/tables/layout"
 )
@@ -20,10 +22,48 @@ type Features struct {
 	DSR            bool // LoadBalancer in direct server return mode
 }
 
+// Release is the release of Antrea whose entries a pipeline has. The tables are the
+// same in all.
+type Release uint8
+
+// The releases: v1.15, which the documents describe, and v2.
+const (
+	V115 Release = iota
+	V2
+)
+
+// releaseNames are the names of the releases.
+var releaseNames = [...]string{V115: "v1.15", V2: "v2"}
+
+// String is v1.15 or v2.
+func (r Release) String() string { return releaseNames[r] }
+
+// ParseRelease reads the name of a release; "" is v1.15.
+func ParseRelease(s string) (Release, error) {
+	if i := slices.Index(releaseNames[:], s); i >= 0 {
+		return Release(i), nil
+	}
+	if s != "" {
+		return V115, fmt.Errorf("%q is neither v1.15 nor v2", s)
+	}
+	return V115, nil
+}
+
+// GatewayNo is the number of the port to the Node, if the configuration does not say.
+func (r Release) GatewayNo() uint32 { return [...]uint32{V115: 2, V2: 32769}[r] }
+
+// TunnelNo is GatewayNo for the tunnel.
+func (r Release) TunnelNo() uint32 { return [...]uint32{V115: 1, V2: 32768}[r] }
+
+// PacketInRate is how many packets a second each meter of packet-ins lets through if the
+// configuration does not say, as Antrea's agent has it.
+func (r Release) PacketInRate() uint32 { return [...]uint32{V115: 500, V2: 5000}[r] }
+
 // Config is what the entries of a Node depend on and what does not change
 // while its agent runs. IPv4 and IPv6 entries are made for the families of
 // PodCIDRs.
 type Config struct {
+	Release           Release
 	Features          Features
 	Gateway           Port
 	GatewayIPs        []netip.Addr // one per family
@@ -39,7 +79,7 @@ type Config struct {
 	L7Target          Port           // antrea-l7-tap0
 	L7Return          Port           // antrea-l7-tap1
 	ControllerID      uint16         // id= of controller actions
-	PacketInRate      uint32         // packets a second for each meter; 0: DefaultPacketInRate
+	PacketInRate      uint32         // packets a second for each meter; 0: the release's
 	CookieRound       uint16         // the 16 highest bits of every cookie; 0 leaves cookies out
 }
 

@@ -21,12 +21,10 @@ import (
 // Names and numbers that an agent has when its configuration gives none: those
 // of an Antrea Node.
 const (
-	DefaultSocket     = "/run/antrail/agent.sock"
-	DefaultSwitch     = "/run/antrail/switch.sock" // of antrail switch
-	DefaultGateway    = "antrea-gw0"
-	DefaultTunnel     = "antrea-tun0"
-	DefaultTunnelPort = 1
-	DefaultGatewayNo  = 2
+	DefaultSocket  = "/run/antrail/agent.sock"
+	DefaultSwitch  = "/run/antrail/switch.sock" // of antrail switch
+	DefaultGateway = "antrea-gw0"
+	DefaultTunnel  = "antrea-tun0"
 
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
@@ -284,7 +282,7 @@ func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
-		c.Kubernetes.setDefaults()
+		c.Kubernetes.setDefaults(c)
 	}
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.TrafficEncapMode, tables.Encap.String())
@@ -308,8 +306,9 @@ func (c *Config) setDefaults() {
 	c.Log.setDefaults()
 	c.Drops.setDefaults()
 	orDefault(&c.Gateway.Name, DefaultGateway)
-	orDefault(&c.Gateway.OFPort, DefaultGatewayNo)
+	orDefault(&c.Gateway.OFPort, tables.V115.GatewayNo())
 	orDefault(&c.Masquerade, new(true))
+	orDefault(&c.Tunnel.OFPort, tables.V115.TunnelNo())
 	c.Tunnel.setDefaults()
 	if !c.waits() {
 		c.Gateway.MTU = c.mtu()

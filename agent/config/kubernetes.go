@@ -32,6 +32,9 @@ type Kubernetes struct {
 	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty"`
 	// Features are Antrea's feature gates by name. A gate without effect is an error.
 	Features map[string]bool `json:"features,omitempty"`
+	// Pipeline is the release of Antrea whose entries the switch has, one of v1.15 and v2. With v2, the
+	// defaults of gateway.ofPort, tunnel.ofPort and packetInRate are 32769, 32768 and 5000.
+	Pipeline string `json:"pipeline,omitempty"`
 	// PacketInRate bounds the packets that entries send to the agent.
 	PacketInRate uint32 `json:"packetInRate,omitempty" unit:"packets/s"`
 	// Status writes the Node's AntreaAgentInfo, and the status of Antrea-native policies
@@ -48,10 +51,21 @@ func (c *Config) fromFiles() bool { return c.Flows != "" || c.Groups != "" || c.
 // FromObjects says whether the entries come from objects, not from flow files.
 func (c *Config) FromObjects() bool { return c.Manifests != "" || c.Kubernetes != nil }
 
-func (k *Kubernetes) setDefaults() {
+// setDefaults sets those of the ports too that follow from the pipeline.
+func (k *Kubernetes) setDefaults(c *Config) {
 	orDefault(&k.DefaultLoadBalancerMode, "nat")
-	orDefault(&k.PacketInRate, tables.DefaultPacketInRate)
+	orDefault(&k.Pipeline, tables.V115.String())
+	release := k.release()
+	orDefault(&k.PacketInRate, release.PacketInRate())
+	orDefault(&c.Gateway.OFPort, release.GatewayNo())
+	orDefault(&c.Tunnel.OFPort, release.TunnelNo())
 	orDefault(&k.Status, new(true))
+}
+
+// release is that of the pipeline, and v1.15 for a name that check refuses.
+func (k *Kubernetes) release() tables.Release {
+	r, _ := tables.ParseRelease(k.Pipeline)
+	return r
 }
 
 func (k *Kubernetes) check(c *Config, f *faults) {
@@ -67,6 +81,8 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	default:
 		f.check(false, "kubernetes.defaultLoadBalancerMode: %q is neither nat nor dsr", k.DefaultLoadBalancerMode)
 	}
+	_, err := tables.ParseRelease(k.Pipeline)
+	f.check(err == nil, "kubernetes.pipeline: %v", err)
 	dsr := manifest.DSRFault(k.DefaultLoadBalancerMode, k.Features)
 	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
 	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
@@ -103,6 +119,7 @@ func (c *Config) NodeConfig(n *NodeFacts) *cluster.NodeConfig {
 	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: c.NodeName}
 	nc := &cluster.NodeConfig{
 		Meta:              cluster.Meta{Key: key, Source: cluster.Source{File: Source}},
+		Release:           k.release(),
 		Gateway:           cluster.GatewayPort{Name: g.Name, OFPort: g.OFPort, MAC: g.MAC},
 		Tunnel:            cluster.TunnelPort{Name: c.Tunnel.Name, OFPort: c.Tunnel.OFPort, Type: c.Tunnel.Type},
 		TransportIPs:      []netip.Addr{c.Tunnel.LocalAddress},

@@ -25,6 +25,7 @@ func TestKubeConfigFaults(t *testing.T) {
 		"kubernetes: {serviceCIDRs: [10.96.0.1/12]}\n":                                   "kubernetes.serviceCIDRs[0]: 10.96.0.1/12 is no range",
 		"kubernetes: {nodePortAddresses: [\"::1\"]}\n":                                   "kubernetes.nodePortAddresses[0]",
 		"kubernetes: {defaultLoadBalancerMode: dst}\n":                                   `"dst" is neither nat nor dsr`,
+		"kubernetes: {pipeline: v3}\n":                                                   `kubernetes.pipeline: "v3" is neither v1.15 nor v2`,
 		"kubernetes: {defaultLoadBalancerMode: dsr}\n":                                   "kubernetes.defaultLoadBalancerMode: mode dsr needs features: {LoadBalancerModeDSR: true}",
 		"kubernetes: {features: {Nonsense: true}}\n":                                     "kubernetes.features.Nonsense: there is no such feature gate; antrail has AntreaPolicy, ",
 		"kubernetes: {features: {TrafficContol: true}}\n":                                "kubernetes.features.TrafficContol: there is no such feature gate (did you mean TrafficControl?)",
@@ -37,6 +38,27 @@ func TestKubeConfigFaults(t *testing.T) {
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// TestPipelineConfig: the release of the entries reaches the NodeConfig, and gives the ports
+// to the Node and to other Nodes their numbers, unless they have some.
+func TestPipelineConfig(t *testing.T) {
+	t.Setenv("NODE_NAME", "node-x")
+	for text, want := range map[string]string{
+		"kubernetes: {}\n":                "v1.15 2 1 500",
+		"kubernetes: {pipeline: v1.15}\n": "v1.15 2 1 500",
+		"kubernetes: {pipeline: v2}\n":    "v2 32769 32768 5000",
+		"kubernetes: {pipeline: v2, packetInRate: 9}\ngateway: {ofPort: 7}\n": "v2 7 32768 9",
+	} {
+		c, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(text, err)
+		}
+		n := c.NodeConfig(&NodeFacts{})
+		if got := fmt.Sprint(n.Release, n.Gateway.OFPort, c.Tunnel.OFPort, n.PacketInRate); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
 }

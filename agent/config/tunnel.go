@@ -40,7 +40,6 @@ func KnownTunnelDriver(name string) bool {
 
 func (t *Tunnel) setDefaults() {
 	orDefault(&t.Name, DefaultTunnel)
-	orDefault(&t.OFPort, DefaultTunnelPort)
 	orDefault(&t.Type, tunnel.KindGeneve.String())
 	orDefault(&t.Driver, DriverKernel)
 }

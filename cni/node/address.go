@@ -24,6 +24,10 @@ import (
 const (
 	firstPort = 0x1000
 	lastPort  = 0xfeff
+
+	// Those that pipeline v2 has for the tunnel, the gateway and the uplink.
+	firstReserved = 0x8000
+	lastReserved  = 0x8003
 )
 
 // maxName is the length of a link's name.
@@ -258,7 +262,7 @@ func (c *content) nextPort(taken map[uint32]bool) (uint32, error) {
 		if no++; no < firstPort || no > lastPort {
 			no = firstPort
 		}
-		if !have[no] && !taken[no] {
+		if !have[no] && !taken[no] && (no < firstReserved || no > lastReserved) {
 			return no, nil
 		}
 	}

@@ -11,6 +11,7 @@ import (
 // (ports, from the CNI plugin). Its name is the Node's.
 type NodeConfig struct {
 	Meta
+	Release      tables.Release // of Antrea, whose entries the switch has
 	Gateway      GatewayPort
 	Tunnel       TunnelPort
 	TransportIPs []netip.Addr // this Node's addresses on the underlay

@@ -177,6 +177,7 @@ type nodeConfigManifest struct {
 		DefaultLoadBalancerMode string               `json:"defaultLoadBalancerMode"`
 		Features                map[string]bool      `json:"features"`
 		PacketInRate            uint32               `json:"packetInRate"`
+		Pipeline                string               `json:"pipeline"`
 		Ports                   []switchPortManifest `json:"ports"`
 	} `json:"spec"`
 }
@@ -219,6 +220,11 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	if fault := DSRFault(spec.DefaultLoadBalancerMode, spec.Features); fault != "" {
 		c.invalid(specAt.Child("defaultLoadBalancerMode"), spec.DefaultLoadBalancerMode, "%s", fault)
 	}
+	release, err := tables.ParseRelease(spec.Pipeline)
+	if err != nil {
+		c.invalid(specAt.Child("pipeline"), Clip(spec.Pipeline), "must be v1.15 or v2")
+	}
+	n.Release = release
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
 	return n
 }

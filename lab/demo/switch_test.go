@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/ports/afpacket"
+	"github.com/antrail/antrail/tables"
 )
 
 // TestSwitchWithoutPrivilege: switches have none, on ports of each driver, also those that
@@ -86,7 +87,7 @@ func wantDrivers(t *testing.T, l *lab.Lab, o *lab.Options) {
 			switch {
 			case p.Driver == config.DriverTap:
 				continue
-			case p.No == config.DefaultTunnelPort:
+			case p.No == tables.V115.TunnelNo():
 				want = tunnel
 			}
 			if p.Driver != want || !p.Up {
