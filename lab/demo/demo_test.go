@@ -133,7 +133,7 @@ func TestDemoOfWays(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]lab.Options{
 		"vxlan": {Tunnel: "vxlan"}, "gre": {Tunnel: "gre"}, "noEncap": {EncapMode: "noEncap"}, "hybrid": {EncapMode: "hybrid"},
-		"afxdp": {TunnelDriver: config.DriverAFXDP},
+		"afxdp": {TunnelDriver: config.DriverAFXDP}, "pipeline v2": {Manifests: pipelineV2(t, "")},
 	} {
 		if testing.Short() && name != "gre" && name != "hybrid" {
 			continue

@@ -17,6 +17,10 @@ func TestRepliesOfAnEgress(t *testing.T) {
 		w := worldOf(t, lab.Options{EncapMode: "hybrid"})
 		wantRepliesByTunnel(t, w, "ip", "10.10.0.0/16")
 	})
+	t.Run("pipeline v2", func(t *testing.T) {
+		w := worldOf(t, lab.Options{EncapMode: "hybrid", Manifests: pipelineV2(t, "trafficEncapMode: hybrid\n  transportCIDRs: [192.168.77.0/24, 'fd00:77::/64']")})
+		wantRepliesByTunnel(t, w, "ip", "10.10.0.0/16")
+	})
 	t.Run("IPv6", func(t *testing.T) {
 		const mode = "trafficEncapMode: hybrid\n  transportCIDRs: [192.168.77.0/24, 'fd00:77::/64']\n  "
 		w := worldOf(t, lab.Options{EncapMode: "hybrid", IPv6Underlay: true, Manifests: exampleAnd(t, map[string]*strings.Replacer{
@@ -27,6 +31,14 @@ func TestRepliesOfAnEgress(t *testing.T) {
 		}, "")})
 		wantRepliesByTunnel(t, w.ipv6(), "ip6", "fd00:10:10::/56")
 	})
+}
+
+// pipelineV2 is the example with the entries of Antrea v2, and with more lines in the
+// NodeConfigs.
+func pipelineV2(t *testing.T, more string) (dir string) {
+	t.Helper()
+	change := strings.NewReplacer("  packetInRate:", "  pipeline: v2\n  "+more+"\n  packetInRate:")
+	return exampleAnd(t, map[string]*strings.Replacer{"node-a.yaml": change, "node-b.yaml": change}, "")
 }
 
 // worldOf is the world of a lab that goes when the test ends.
