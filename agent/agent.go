@@ -14,6 +14,7 @@ import (
 
 	"github.com/antrail/antrail/agent/answer"
 	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/multicast"
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/agent/podports"
@@ -62,6 +63,8 @@ type Agent struct {
 	stays bool
 	// auditFile is where the log of policies goes.
 	auditFile *packetin.AuditFile
+	// multicast keeps the members of groups; nil without objects.
+	multicast *multicast.Querier
 }
 
 // Run runs an agent until ctx ends. Then, if the switch is its own, it ends that and takes
@@ -252,6 +255,10 @@ func (a *Agent) openAudit() {
 	c := &a.config.AuditLog
 	a.auditFile = &packetin.AuditFile{Path: c.Path, Max: int64(c.MaxSizeMB) * 1e6, Keep: *c.Keep}
 	a.Packets.Audit = packetin.NewAudit(a.auditFile, a.Objects, c.LinesPerSecond, a.log)
+	if a.Objects != nil {
+		a.multicast = multicast.New(a.Objects, a.Switch, time.Now, a.log)
+		a.Packets.IGMP = a.multicast.Receive
+	}
 	close(a.told)
 }
 
@@ -299,6 +306,9 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	}
 	if a.config.Page.Address != "" {
 		all = append(all, lasting(a.runPage))
+	}
+	if a.multicast != nil {
+		all = append(all, quietly(a.multicast.Run))
 	}
 	if a.live != nil {
 		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))

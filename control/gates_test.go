@@ -10,7 +10,7 @@ import (
 
 // TestFeatureGatesSwitch: each feature gate that a NodeConfig may have switches something.
 func TestFeatureGatesSwitch(t *testing.T) {
-	for _, name := range []string{"AntreaPolicy", "AntreaProxy", "Egress", "EgressTrafficShaping", "L7NetworkPolicy", "LoadBalancerModeDSR", "TrafficControl"} {
+	for _, name := range []string{"AntreaPolicy", "AntreaProxy", "Egress", "EgressTrafficShaping", "L7NetworkPolicy", "LoadBalancerModeDSR", "Multicast", "TrafficControl"} {
 		var now [2]*cluster.NodeConfig
 		for i, on := range []string{"false", "true"} {
 			d := manifest.Decode("f.yaml", []byte("apiVersion: antrail.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: n1}\nspec:\n"+

@@ -242,6 +242,7 @@ func tableFeatures(nc *cluster.NodeConfig) tables.Features {
 		EgressQoS:      nc.Feature("EgressTrafficShaping", false),
 		TrafficControl: nc.Feature("TrafficControl", true),
 		L7Policy:       nc.Feature("L7NetworkPolicy", true),
+		Multicast:      nc.Feature("Multicast", false),
 		DSR:            proxy && nc.Feature("LoadBalancerModeDSR", false),
 	}
 }

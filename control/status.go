@@ -59,7 +59,7 @@ func (r *Reconciler) Statuses() []Status {
 		keys[k] = true
 	}
 	for k := range r.ledger.Objects() {
-		if k.Kind != kindPeers {
+		if k.Kind != kindPeers && k.Kind != kindMulticast {
 			keys[k] = true
 		}
 	}
@@ -165,6 +165,11 @@ type PodRow struct {
 	Isolated []string `json:"isolated,omitempty"` // directions
 	Packets  uint64   `json:"packets"`            // that the Pod sent
 	Bytes    uint64   `json:"bytes"`
+	// MulticastSent and MulticastReceived are the Pod's packets to and from multicast groups,
+	// and Groups those that it has joined.
+	MulticastSent     uint64       `json:"multicastSent,omitzero"`
+	MulticastReceived uint64       `json:"multicastReceived,omitzero"`
+	Groups            []netip.Addr `json:"multicastGroups,omitempty"`
 }
 
 // Pods are the Pods of this Node, by key.
@@ -185,6 +190,9 @@ func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 			}
 		}
 		row.Packets, row.Bytes = r.count(k, count, "SpoofGuard")
+		row.MulticastSent, _ = r.count(k, count, "MulticastEgressPodMetric")
+		row.MulticastReceived, _ = r.count(k, count, "MulticastIngressPodMetric")
+		row.Groups = r.multicast.joined(k)
 		rows = append(rows, row)
 	}
 	return rows

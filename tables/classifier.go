@@ -41,6 +41,19 @@ func (p *Pipeline) classifyTunnel() []*flow.Entry {
 		FromTunnelRegMark.Set(), RewriteMACRegMark.Set(), p.goStage(stageConntrackState)))
 }
 
+// classifyMulticastIn takes what other Nodes send to groups past the tables for connections,
+// and what the agent makes past those that ask for a port's addresses.
+func (p *Pipeline) classifyMulticastIn() []*flow.Entry {
+	if !hasTunnel(p) {
+		return nil
+	}
+	return []*flow.Entry{
+		p.entry(forMulticast, tableClassifier, priorityHigh, match(inPort(p.c.Tunnel.No), dstIn(ipv4Multicast)),
+			FromTunnelRegMark.Set(), p.goStage(stageMulticastEgress)),
+		p.entry(forMulticast, tableClassifier, priorityNormal, match(inPort(flow.PortController)), p.goTo(tablePipelineIPClassifier)),
+	}
+}
+
 func (p *Pipeline) classifyPod(port Port) *flow.Entry {
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(port.No)),
 		FromPodRegMark.Set(), FromLocalRegMark.Set(), p.goStage(stageValidation))

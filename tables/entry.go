@@ -36,6 +36,7 @@ const (
 	forPolicies
 	forServices
 	forEgress
+	forMulticast
 )
 
 func (p *Pipeline) cookie(c category, object uint32) uint64 {

@@ -25,6 +25,7 @@ func TestFeatures(t *testing.T) {
 		"nothing":                 func(f *Features) { *f = Features{} },
 		"dsr":                     func(f *Features) { f.DSR = true },
 		"egress-qos":              func(f *Features) { f.EgressQoS = true },
+		"multicast":               func(f *Features) { f.Multicast = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := goldenConfig()

@@ -10,6 +10,7 @@ const (
 	meterPolicy    = 256
 	meterTraceflow = 257
 	meterDNS       = 258
+	meterIGMP      = 259 // ours: a Pod may send reports as fast as it likes
 )
 
 // Group ids; those of Services come after.

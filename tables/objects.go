@@ -1,6 +1,10 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // The index of the pipeline by object: which entries a Node, a Pod, a Service
 // or a policy rule has, and in which table file each is made. Two objects may
@@ -50,6 +54,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.outputControlled(),
 		p.outputToAgent(),
 		p.l7Ports(),
+		p.multicast(),
 	)
 }
 
@@ -96,10 +101,54 @@ func (p *Pipeline) L7Redirection() []*flow.Entry {
 	return append(p.each(p.trackL7), p.classifyL7Return(), p.trafficReturnedL7(), p.outputL7(), p.outputL7Return())
 }
 
+// multicast are the entries of Multicast that depend on the Config alone.
+func (p *Pipeline) multicast() []*flow.Entry {
+	if !hasMulticast(p) {
+		return nil
+	}
+	return concat(
+		p.classifyMulticastIn(),
+		p.classifyMulticast(),
+		p.reportsPass(),
+		one(p.igmpUncounted(tableMulticastEgressPodMetric)),
+		p.reportsToAgent(),
+		one(p.multicastOut()),
+		one(p.igmpUncounted(tableMulticastIngressPodMetric)),
+		p.multicastOutput(),
+	)
+}
+
+// multicastPod are the entries that count a Pod's multicast packets.
+func (p *Pipeline) multicastPod(pod Pod) []*flow.Entry {
+	if !hasMulticast(p) {
+		return nil
+	}
+	return append(p.multicastFromPod(pod), p.multicastToPod(pod))
+}
+
+// MulticastGroup is the entry and the group of a multicast address.
+func (p *Pipeline) MulticastGroup(g MulticastGroup) (*flow.Entry, *flow.Group) {
+	return p.multicastTo(g), p.receivers(g.ID, append([]uint32{p.c.Gateway.No}, g.Ports...), g.Nodes)
+}
+
+// MulticastNeighbours are the groups of all Pods of this Node, and of all Nodes that the
+// tunnel leads to, with the entry that leads there.
+func (p *Pipeline) MulticastNeighbours(pods []uint32, nodes []netip.Addr) (entries []*flow.Entry, groups []*flow.Group) {
+	groups = []*flow.Group{p.receivers(GroupMulticastPods, pods, nil)}
+	if hasTunnel(p) {
+		entries, groups = one(p.reportsToNodes()), append(groups, p.receivers(groupMulticastNodes, nil, nodes))
+	}
+	return entries, groups
+}
+
 // Meters are the limits of packet-ins, PacketInRate packets a second each and
 // twice that in a burst.
 func (p *Pipeline) Meters() []*flow.Meter {
-	return []*flow.Meter{p.packetInMeter(meterPolicy), p.packetInMeter(meterTraceflow), p.packetInMeter(meterDNS)}
+	all := []*flow.Meter{p.packetInMeter(meterPolicy), p.packetInMeter(meterTraceflow), p.packetInMeter(meterDNS)}
+	if hasMulticast(p) {
+		all = append(all, p.packetInMeter(meterIGMP))
+	}
+	return all
 }
 
 // StaticGroups are the groups with which policies log.
@@ -121,6 +170,7 @@ func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 		p.ndFromPod(pod),
 		p.routeToPod(pod),
 		one(p.switchTo(pod.Port)),
+		p.multicastPod(pod),
 	)
 }
 

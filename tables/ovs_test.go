@@ -31,7 +31,8 @@ func TestOpenVSwitch(t *testing.T) {
 		{"no proxy", families{IPv4, IPv6}, func(f *Features) { f.Proxy = false }, V115},
 		{"no Antrea policy", families{IPv4, IPv6}, func(f *Features) { f.AntreaPolicy = false }, V115},
 		{"no features", families{IPv4}, func(f *Features) { *f = Features{} }, V115},
-		{"v2", families{IPv4, IPv6}, func(f *Features) { f.DSR, f.EgressQoS = true, true }, V2},
+		{"v2", families{IPv4, IPv6}, func(f *Features) { f.DSR, f.EgressQoS, f.Multicast = true, true, true }, V2},
+		{"multicast", families{IPv4}, func(f *Features) { f.Multicast, f.AntreaPolicy = true, false }, V115},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := c.list.config()

@@ -34,6 +34,10 @@ const (
 	stageIngressSecurity
 	stageConntrack
 	stageOutput
+	stageMulticastEgress
+	stageMulticastRouting
+	stageMulticastIngress
+	stageMulticastOutput
 )
 
 // stageNames are the stages as Antrea's documents call them.
@@ -52,6 +56,11 @@ var stageNames = [...]string{
 	stageIngressSecurity: "IngressSecurity",
 	stageConntrack:       "Conntrack",
 	stageOutput:          "Output",
+	// Antrea has the names of stages above for those of its multicast pipeline.
+	stageMulticastEgress:  "Multicast",
+	stageMulticastRouting: "Multicast",
+	stageMulticastIngress: "Multicast",
+	stageMulticastOutput:  "Multicast",
 }
 
 // TableNames are all tables in the order in which packets pass them, those too
@@ -86,6 +95,7 @@ const (
 	tableClassifier
 	tableSpoofGuard
 	tableIPv6
+	tablePipelineIPClassifier
 	tableUnSNAT
 	tableConntrackZone
 	tableConntrackState
@@ -115,6 +125,14 @@ const (
 	tableIngressMetric
 	tableConntrackCommit
 	tableOutput
+	tableMulticastEgressRule
+	tableMulticastEgressMetric
+	tableMulticastEgressPodMetric
+	tableMulticastRouting
+	tableMulticastIngressRule
+	tableMulticastIngressMetric
+	tableMulticastIngressPodMetric
+	tableMulticastOutput
 	numTables
 )
 
@@ -143,6 +161,7 @@ var declared = [numTables]declaration{
 	tableClassifier:                {"Classifier", stageClassifier, missDrop, always},
 	tableSpoofGuard:                {"SpoofGuard", stageValidation, missDrop, always},
 	tableIPv6:                      {"IPv6", stageValidation, missNext, hasIPv6},
+	tablePipelineIPClassifier:      {"PipelineIPClassifier", stageValidation, missNext, hasMulticast},
 	tableUnSNAT:                    {"UnSNAT", stageConntrackState, missNext, hasProxy},
 	tableConntrackZone:             {"ConntrackZone", stageConntrackState, missNext, always},
 	tableConntrackState:            {"ConntrackState", stageConntrackState, missOwn, always},
@@ -172,6 +191,14 @@ var declared = [numTables]declaration{
 	tableIngressMetric:             {"IngressMetric", stageIngressSecurity, missNext, always},
 	tableConntrackCommit:           {"ConntrackCommit", stageConntrack, missNext, always},
 	tableOutput:                    {"Output", stageOutput, missDrop, always},
+	tableMulticastEgressRule:       {"MulticastEgressRule", stageMulticastEgress, missNext, hasMulticastPolicy},
+	tableMulticastEgressMetric:     {"MulticastEgressMetric", stageMulticastEgress, missNext, hasMulticastPolicy},
+	tableMulticastEgressPodMetric:  {"MulticastEgressPodMetric", stageMulticastEgress, missNext, hasMulticast},
+	tableMulticastRouting:          {"MulticastRouting", stageMulticastRouting, missNext, hasMulticast},
+	tableMulticastIngressRule:      {"MulticastIngressRule", stageMulticastIngress, missNext, hasMulticastPolicy},
+	tableMulticastIngressMetric:    {"MulticastIngressMetric", stageMulticastIngress, missNext, hasMulticastPolicy},
+	tableMulticastIngressPodMetric: {"MulticastIngressPodMetric", stageMulticastIngress, missNext, hasMulticast},
+	tableMulticastOutput:           {"MulticastOutput", stageMulticastOutput, missDrop, hasMulticast},
 }
 
 func always(*Pipeline) bool            { return true }
@@ -184,7 +211,11 @@ func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR && hasTunnel(p)
 func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
 func hasEgressQoS(p *Pipeline) bool    { return p.c.Features.EgressQoS }
-func isV2(p *Pipeline) bool            { return p.c.Release == V2 }
+func hasMulticast(p *Pipeline) bool    { return p.c.Features.Multicast && hasIPv4(p) }
+func hasMulticastPolicy(p *Pipeline) bool {
+	return hasMulticast(p) && hasAntreaPolicy(p)
+}
+func isV2(p *Pipeline) bool { return p.c.Release == V2 }
 func hasTrafficControl(p *Pipeline) bool {
 	return p.c.Features.TrafficControl || p.c.Features.L7Policy
 }

@@ -17,6 +17,9 @@ import (
 // to the agent; of the others a group makes the copy.
 
 func (p *Pipeline) ruleActions(r Rule) []*flow.Entry {
+	if r.Kind == MulticastPolicy {
+		return p.multicastActions(r)
+	}
 	switch r.Action {
 	case Drop:
 		return p.conjEntry(r, p.deny(r, DispositionDropRegMark))

@@ -10,6 +10,9 @@ import (
 // that drops. A rule that passes has none.
 
 func (p *Pipeline) metrics(r Rule) []*flow.Entry {
+	if r.Kind == MulticastPolicy {
+		return p.multicastMetric(r)
+	}
 	switch r.Action {
 	case Drop, Reject:
 		return []*flow.Entry{p.deniedMetric(r)}

@@ -49,6 +49,8 @@ func (r Rule) table() table {
 		return s.antrea
 	case BaselinePolicy:
 		return s.fallback
+	case MulticastPolicy:
+		return tableMulticastEgressRule
 	}
 	return s.k8s
 }

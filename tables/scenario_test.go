@@ -106,6 +106,7 @@ func (list families) program(c Config) *flow.Program {
 	}
 	list.addPolicies(p, prog)
 	addTraffic(p, prog)
+	addMulticast(p, prog)
 	return prog
 }
 
@@ -198,6 +199,26 @@ func addTraffic(p *Pipeline, prog *flow.Program) {
 	prog.Entries = append(prog.Entries, concat(
 		p.TrafficControl(redirect), p.ReturnPort(tap1), p.TrafficControl(mirror),
 	)...)
+}
+
+// addMulticast has members of a group here and on the other Node, and rules of groups.
+func addMulticast(p *Pipeline, prog *flow.Program) {
+	if !hasMulticast(p) {
+		return
+	}
+	node := IPv4.addr("192.168.77.103")
+	entry, group := p.MulticastGroup(MulticastGroup{
+		ID: FirstMulticastGroup, Addr: IPv4.addr("239.1.2.3"), Ports: []uint32{web.No, db.No}, Nodes: []netip.Addr{node},
+	})
+	entries, groups := p.MulticastNeighbours([]uint32{client.No, web.No, db.No}, []netip.Addr{node})
+	prog.Entries = append(append(prog.Entries, entry), entries...)
+	prog.Groups = append(append(prog.Groups, group), groups...)
+	for id, action := range map[uint32]Action{20: Allow, 21: Drop} {
+		prog.Entries = append(prog.Entries, p.Rule(Rule{
+			ID: id, Direction: Egress, Kind: MulticastPolicy, Priority: 14000 + uint16(id), Action: action,
+			From: []Address{{Prefix: host(IPv4.addr("10.10.0.24"))}}, To: []Address{{Prefix: IPv4.prefix("239.0.0.0/8")}},
+		})...)
+	}
 }
 
 func mac(s string) (m [6]byte) {

@@ -24,7 +24,8 @@ import (
 // Reads:  in_port, eth_src, the source address; icmpv6_type and _code,
 // nd_target, nd_sll.
 // Writes: nothing.
-// Next:   IPv4: conntrack; IPv6: table IPv6. Table-miss: drop.
+// Next:   IPv4: conntrack, or with Multicast PipelineIPClassifier; IPv6: table IPv6.
+// Table-miss: drop.
 
 func (p *Pipeline) guardGateway(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableSpoofGuard, priorityNormal,
@@ -55,6 +56,9 @@ func (p *Pipeline) guardDetection(port Port, own netip.Addr) *flow.Entry {
 func (p *Pipeline) goValid(f Family) flow.Action {
 	if f == IPv6 {
 		return p.goTo(tableIPv6)
+	}
+	if hasMulticast(p) {
+		return p.goTo(tablePipelineIPClassifier)
 	}
 	return p.goStage(stageConntrackState)
 }

@@ -20,6 +20,7 @@ type Features struct {
 	TrafficControl bool
 	L7Policy       bool
 	DSR            bool // LoadBalancer in direct server return mode
+	Multicast      bool // of IPv4
 }
 
 // Release is the release of Antrea whose entries a pipeline has. The tables are the
@@ -170,11 +171,13 @@ func (d Direction) String() string {
 type PolicyKind uint8
 
 // Kinds of rules: those of K8s NetworkPolicies, of Antrea-native policies in
-// any tier but Baseline, and of Baseline.
+// any tier but Baseline, and of Baseline; and egress rules of Antrea-native policies
+// whose peers are multicast groups, which allow or drop.
 const (
 	K8sPolicy PolicyKind = iota
 	AntreaPolicy
 	BaselinePolicy
+	MulticastPolicy
 )
 
 // Action is what a rule does.
@@ -256,6 +259,15 @@ type EgressIP struct {
 type EgressLimit struct {
 	Mark        uint8 // the address', from 1
 	Rate, Burst uint32
+}
+
+// MulticastGroup is a multicast address with the ports of this Node's Pods and the
+// other Nodes that have members, in order.
+type MulticastGroup struct {
+	ID    uint32 // of its group, from FirstMulticastGroup
+	Addr  netip.Addr
+	Ports []uint32
+	Nodes []netip.Addr // addresses that the tunnel goes to
 }
 
 // TrafficControl mirrors or redirects the traffic of Pods.

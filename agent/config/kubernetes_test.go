@@ -29,7 +29,7 @@ func TestKubeConfigFaults(t *testing.T) {
 		"kubernetes: {defaultLoadBalancerMode: dsr}\n":                                   "kubernetes.defaultLoadBalancerMode: mode dsr needs features: {LoadBalancerModeDSR: true}",
 		"kubernetes: {features: {Nonsense: true}}\n":                                     "kubernetes.features.Nonsense: there is no such feature gate; antrail has AntreaPolicy, ",
 		"kubernetes: {features: {TrafficContol: true}}\n":                                "kubernetes.features.TrafficContol: there is no such feature gate (did you mean TrafficControl?)",
-		"kubernetes: {features: {Multicast: true}}\n":                                    "kubernetes.features.Multicast: antrail does not have this feature of Antrea; remove the gate, or set it to false",
+		"kubernetes: {features: {Multicluster: true}}\n":                                 "kubernetes.features.Multicluster: antrail does not have this feature of Antrea; remove the gate, or set it to false",
 		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: web}]\n":                      `ports[0].pod: "web" is not namespace/name`,
 		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: default/web}]\n":              "ports[0].mac: missing",
 		"kubernetes: {}\nports: [{name: a}]\n":                                           "ports[0].ofPort: 0 is not between",

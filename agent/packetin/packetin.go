@@ -30,6 +30,9 @@ type Receiver struct {
 	// Refused, if not nil, is called for each packet that is refused, with the verdict of a
 	// policy if there is one.
 	Refused func(*telemetry.PacketIn, Refusal, *tables.Verdict)
+	// IGMP, if not nil, is called for each message of group management.
+	// It is set before the first packet.
+	IGMP func(*telemetry.PacketIn)
 }
 
 // NewReceiver makes a receiver for a switch that has these names of tables.
@@ -37,6 +40,12 @@ func NewReceiver(names func() *flow.Names) *Receiver { return &Receiver{names: n
 
 // Receive notes a packet that is refused, and writes down one that is logged.
 func (r *Receiver) Receive(pi *telemetry.PacketIn) {
+	if len(pi.UserData) > 0 && pi.UserData[0] == tables.PacketInIGMP {
+		if r.IGMP != nil {
+			r.IGMP(pi)
+		}
+		return
+	}
 	names := r.names()
 	if tables.NoEndpoint(pi.UserData, &pi.Key, names.Table(pi.Table)) {
 		r.reportRefusal(pi, NoEndpoint, nil)

@@ -30,6 +30,7 @@ var featureGates = map[string]gateKind{
 	"EgressTrafficShaping": gateSwitches,
 	"L7NetworkPolicy":      gateSwitches,
 	"LoadBalancerModeDSR":  gateSwitches,
+	"Multicast":            gateSwitches,
 	"TrafficControl":       gateSwitches,
 
 	"EndpointSlice":                 gateAlwaysOn,
@@ -52,7 +53,6 @@ var featureGates = map[string]gateKind{
 	"FlowExporter":                gateNotBuilt,
 	"IPsecCertAuth":               gateNotBuilt,
 	"L7FlowExporter":              gateNotBuilt,
-	"Multicast":                   gateNotBuilt,
 	"Multicluster":                gateNotBuilt,
 	"NodeIPAM":                    gateNotBuilt,
 	"NodeLatencyMonitor":          gateNotBuilt,

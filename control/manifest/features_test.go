@@ -19,12 +19,12 @@ spec:
 func TestFeatureGatesRefused(t *testing.T) {
 	const at = "f.yaml:7: NodeConfig/n1: spec.features"
 	for gate, want := range map[string]string{
-		"Nonsense: true":  at + "[Nonsense]: Invalid value: true: there is no such feature gate; antrail has AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, TrafficControl",
-		"Nonsense: false": at + "[Nonsense]: Invalid value: false: there is no such feature gate; antrail has AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, TrafficControl",
+		"Nonsense: true":  at + "[Nonsense]: Invalid value: true: there is no such feature gate; antrail has AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
+		"Nonsense: false": at + "[Nonsense]: Invalid value: false: there is no such feature gate; antrail has AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
 		"AntreaPolcy: true": at + "[AntreaPolcy]: Invalid value: true: there is no such feature gate" +
 			" (did you mean AntreaPolicy?)",
 		"antreaproxy: true":    at + "[antreaproxy]: Invalid value: true: there is no such feature gate (did you mean AntreaProxy?)",
-		"Multicast: true":      at + "[Multicast]: Invalid value: true: antrail does not have this feature of Antrea; remove the gate, or set it to false",
+		"Multicluster: true":   at + "[Multicluster]: Invalid value: true: antrail does not have this feature of Antrea; remove the gate, or set it to false",
 		"EndpointSlice: false": at + "[EndpointSlice]: Invalid value: false: antrail has no switch for this feature of Antrea: it is always on; remove the gate",
 	} {
 		d := Decode("f.yaml", []byte(nodeConfigWith("  features:\n    "+gate+"\n")))

@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/manifest"
@@ -13,8 +14,11 @@ import (
 // Reasons for which a policy is refused: what the pipeline does not have, and
 // what makes no sense in it.
 var (
-	errNoL7     = errors.New("the feature L7NetworkPolicy is off")
-	errBaseline = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
+	errIGMP            = errors.New("rules of IGMP are not enforced with Multicast: Pods may join every group")
+	errMulticastRule   = errors.New("a rule of multicast groups is an egress rule outside tier Baseline, and has no other peers")
+	errMulticastAction = errors.New("a rule of multicast groups allows or drops, and neither logs nor redirects")
+	errNoL7            = errors.New("the feature L7NetworkPolicy is off")
+	errBaseline        = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
 )
 
 // planner makes the specs of one Antrea-native policy.
@@ -79,7 +83,34 @@ func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) 
 	if err := p.applied(spec, r); err != nil {
 		return nil, err
 	}
-	return spec, p.peers(spec, r)
+	if err := p.peers(spec, r); err != nil {
+		return nil, err
+	}
+	return spec, p.multicast(spec)
+}
+
+// multicast finds a rule that speaks of multicast groups, which has a table of its own.
+func (p *planner) multicast(s *policySpec) error {
+	groups := 0
+	if p.features.Multicast && slices.ContainsFunc(s.proto, func(x cluster.PolicyProtocol) bool { return x.IGMP != nil }) {
+		return errIGMP
+	}
+	for _, b := range s.peers.blocks {
+		if b.CIDR.Addr().Is4() && b.CIDR.Addr().IsMulticast() {
+			groups++
+		}
+	}
+	others := len(s.peers.blocks) - groups + len(s.peers.choices) + len(s.peers.relative) + len(s.peers.nodes) + len(s.peers.services)
+	switch {
+	case !p.features.Multicast || groups == 0:
+		return nil
+	case s.key.Direction != tables.Egress || s.kind == tables.BaselinePolicy || others > 0:
+		return errMulticastRule
+	case s.action != tables.Allow && s.action != tables.Drop || s.log || len(s.l7) > 0:
+		return errMulticastAction
+	}
+	s.kind = tables.MulticastPolicy
+	return nil
 }
 
 var ruleActions = map[cluster.RuleAction]tables.Action{

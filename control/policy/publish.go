@@ -64,7 +64,11 @@ func (p *Policies) priorityOf(s *policySpec) uint16 {
 	if s.kind == tables.K8sPolicy {
 		return 0
 	}
-	return p.priorities[s.kind][s.key.Direction].Of(s.order)
+	kind := s.kind
+	if kind == tables.MulticastPolicy { // they are numbered with the other rules of their policies
+		kind = tables.AntreaPolicy
+	}
+	return p.priorities[kind][s.key.Direction].Of(s.order)
 }
 
 // replace tells the difference between a part before (nil: none) and now, and

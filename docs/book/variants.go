@@ -26,7 +26,21 @@ var variants = []variant{
 	{"EgressQoS", "`features: {EgressTrafficShaping: true}` and `bandwidth: {rate: 800M, burst: 2G}` in Egress egress-web",
 		map[string]string{"Egress: true,": "Egress: true, EgressTrafficShaping: true,",
 			"egressIP: 192.168.77.112}": "egressIP: 192.168.77.112, bandwidth: {rate: 800M, burst: 2G}}"}},
+	{"PipelineIPClassifier", multicastTold, multicast},
+	{"MulticastEgressRule", multicastTold, multicast},
+	{"MulticastEgressMetric", multicastTold, multicast},
+	{"MulticastEgressPodMetric", multicastTold, multicast},
+	{"MulticastRouting", multicastTold, multicast},
+	{"MulticastIngressRule", multicastTold, multicast},
+	{"MulticastIngressMetric", multicastTold, multicast},
+	{"MulticastIngressPodMetric", multicastTold, multicast},
+	{"MulticastOutput", multicastTold, multicast},
 }
+
+// multicast has the tables of Multicast. Groups come from Pods, not from objects.
+var multicast = map[string]string{"AntreaProxy: true,": "AntreaProxy: true, Multicast: true,"}
+
+const multicastTold = "`features: {Multicast: true}`"
 
 // rehearse makes bookNode with the change.
 func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {

@@ -1,0 +1,215 @@
+package multicast
+
+import (
+	"context"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
+)
+
+// How often Pods are asked, and other Nodes are told (RFC 3376, section 8). A member that
+// misses three of them is none any more.
+const (
+	queryInterval  = 125 * time.Second
+	answerWithin   = 10 * time.Second
+	reportInterval = 30 * time.Second
+	podTimeout     = 3*queryInterval + answerWithin
+	nodeTimeout    = 3 * reportInterval
+	// groupsPerReport fit into a packet of 1280 bytes.
+	groupsPerReport = 150
+)
+
+// Cluster is what the querier asks of the objects, and tells them; *control.Reconciler is one.
+type Cluster interface {
+	MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool)
+	PodAt(port uint32) (cluster.Name, bool)
+	HasPod(cluster.Name) bool
+	SetMulticast([]control.MulticastGroup) error
+}
+
+// Switch sends what the querier says.
+type Switch interface {
+	Names() *flow.Names
+	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
+}
+
+// Querier keeps the members of multicast groups. Receive may be called by any goroutine.
+type Querier struct {
+	objects Cluster
+	sw      Switch
+	clock   func() time.Time
+	log     *slog.Logger
+
+	mu      sync.Mutex
+	members members
+	changed chan struct{} // there are changes that the switch does not have
+
+	// Of the goroutine of Run.
+	queried, told time.Time // last query and report
+	reported      []netip.Addr
+}
+
+// New makes a querier without members.
+func New(objects Cluster, sw Switch, clock func() time.Time, log *slog.Logger) *Querier {
+	return &Querier{objects: objects, sw: sw, clock: clock, log: log, members: newMembers(), changed: make(chan struct{}, 1)}
+}
+
+// Receive reads a report that an entry sent to the controller. Others are left alone.
+func (q *Querier) Receive(pi *telemetry.PacketIn) {
+	l := packet.ParseLayers(pi.Frame)
+	if len(pi.UserData) == 0 || pi.UserData[0] != tables.PacketInIGMP || l.Proto != packet.ProtoIGMP || l.L4 == 0 {
+		return
+	}
+	m := packet.IGMP(pi.Frame[l.L4:l.End])
+	if !m.Valid() {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if node := nodeOf(&pi.Key); node.IsValid() {
+		q.note(m, func(a netip.Addr) bool { return q.members.joinNode(a, node, q.clock()) },
+			func(a netip.Addr) bool { return q.members.leaveNode(a, node) })
+	} else if pod, ok := q.objects.PodAt(pi.InPort); ok {
+		q.note(m, func(a netip.Addr) bool { return q.members.joinPod(a, pod, q.clock()) },
+			func(a netip.Addr) bool { return q.members.leavePod(a, pod) })
+	}
+}
+
+// note takes what a report says, and tells Run if it changes members.
+func (q *Querier) note(m packet.IGMP, join, leave func(netip.Addr) bool) {
+	changes := false
+	for x := range m.Memberships() {
+		if x.Joins {
+			changes = join(x.Group) || changes
+		} else {
+			changes = leave(x.Group) || changes
+		}
+	}
+	if changes {
+		q.wake()
+	}
+}
+
+func (q *Querier) wake() {
+	select {
+	case q.changed <- struct{}{}:
+	default:
+	}
+}
+
+// nodeOf is the other end of the tunnel that a packet came from; not valid if it came from
+// a Pod.
+func nodeOf(k *flow.Key) netip.Addr {
+	if v := flow.FieldByID(flow.TunSrc).Get(k); !v.IsZero() {
+		return netip.AddrFrom4([4]byte{byte(v.Lo >> 24), byte(v.Lo >> 16), byte(v.Lo >> 8), byte(v.Lo)})
+	}
+	if v := flow.FieldByID(flow.TunIPv6Src).Get(k); !v.IsZero() {
+		return addr16(v)
+	}
+	return netip.Addr{}
+}
+
+func addr16(v flow.Value) netip.Addr {
+	var b [16]byte
+	for i := range 8 {
+		b[i], b[8+i] = byte(v.Hi>>(56-8*i)), byte(v.Lo>>(56-8*i))
+	}
+	return netip.AddrFrom16(b)
+}
+
+// Run asks, tells and expires until ctx ends.
+func (q *Querier) Run(ctx context.Context) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-q.changed:
+			q.apply()
+		case <-tick.C:
+			q.beat()
+		}
+	}
+}
+
+// beat does what is due.
+func (q *Querier) beat() {
+	gateway, mac, on := q.objects.MulticastNode()
+	if !on {
+		return
+	}
+	now := q.clock()
+	if now.Sub(q.queried) >= queryInterval {
+		q.queried = now
+		query := packet.NewIGMPQuery(uint8(answerWithin/(100*time.Millisecond)), uint8(queryInterval/time.Second))
+		q.send(flow.GroupAction{ID: tables.GroupMulticastPods}, frame(gateway, mac, allHosts, query))
+	}
+	q.mu.Lock()
+	gone := q.members.expire(now.Add(-podTimeout), now.Add(-nodeTimeout), q.objects.HasPod)
+	q.mu.Unlock()
+	if gone {
+		q.apply()
+	} else if now.Sub(q.told) >= reportInterval {
+		q.report()
+	}
+}
+
+// apply gives the switch the groups that there are now, and tells other Nodes.
+func (q *Querier) apply() {
+	q.mu.Lock()
+	all := q.members.all()
+	q.mu.Unlock()
+	if err := q.objects.SetMulticast(all); err != nil {
+		q.log.Warn("groups of multicast are not all in the switch", "error", err)
+	}
+	q.report()
+}
+
+// report tells other Nodes which groups this one has joined, and which no more.
+func (q *Querier) report() {
+	gateway, mac, on := q.objects.MulticastNode()
+	first, known := q.sw.Names().TableID(tables.TableNames()[0])
+	if !on || !known {
+		return
+	}
+	q.mu.Lock()
+	joined := q.members.local()
+	q.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(q.reported), func(a netip.Addr) bool { return slices.Contains(joined, a) })
+	q.told, q.reported = q.clock(), joined
+	for m := range reports(joined, left) {
+		q.send(flow.Resubmit{InPort: flow.PortInPort, Table: first}, frame(gateway, mac, allRouters, m))
+	}
+}
+
+// reports yields the messages that tell groups.
+func reports(joined, left []netip.Addr) func(func(packet.IGMP) bool) {
+	return func(yield func(packet.IGMP) bool) {
+		for part := range slices.Chunk(joined, groupsPerReport) {
+			if !yield(packet.NewIGMPReport(part, nil)) {
+				return
+			}
+		}
+		for part := range slices.Chunk(left, groupsPerReport) {
+			if !yield(packet.NewIGMPReport(nil, part)) {
+				return
+			}
+		}
+	}
+}
+
+func (q *Querier) send(action flow.Action, b []byte) {
+	if err := q.sw.PacketOut(flow.PortController, []flow.Action{action}, b); err != nil {
+		q.log.Warn("a message of IGMP is not sent", "error", err)
+	}
+}

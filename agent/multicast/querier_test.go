@@ -1,0 +1,196 @@
+package multicast
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/tables"
+)
+
+// node is a Node with Pods a, at port 11, and b, at port 12. It writes down the groups that
+// it is told and the messages that are sent.
+type node struct {
+	t      *testing.T
+	q      *Querier
+	now    time.Time
+	gone   string // a Pod that is not there any more
+	groups []string
+	sent   []string
+}
+
+func newNode(t *testing.T) *node {
+	n := &node{t: t, now: time.Unix(1e9, 0)}
+	n.q = New(n, n, func() time.Time { return n.now }, slog.New(slog.DiscardHandler))
+	return n
+}
+
+func (n *node) MulticastNode() (netip.Addr, [6]byte, bool) {
+	return netip.MustParseAddr("10.10.0.1"), [6]byte{0xa, 0, 0, 0, 0, 2}, true
+}
+
+func (n *node) PodAt(port uint32) (cluster.Name, bool) {
+	name, ok := map[uint32]string{11: "a", 12: "b"}[port]
+	return cluster.Name{Namespace: "default", Name: name}, ok
+}
+
+func (n *node) HasPod(name cluster.Name) bool { return name.Name != n.gone }
+
+func (n *node) SetMulticast(all []control.MulticastGroup) error {
+	n.groups = nil
+	for _, g := range all {
+		var who []string
+		for _, p := range g.Pods {
+			who = append(who, p.Name)
+		}
+		n.groups = append(n.groups, fmt.Sprint(g.Addr, who, g.Nodes))
+	}
+	return nil
+}
+
+func (n *node) Names() *flow.Names {
+	names := flow.NewNames()
+	names.SetTable(0, tables.TableNames()[0])
+	return names
+}
+
+func (n *node) PacketOut(inPort uint32, actions []flow.Action, b []byte) error {
+	l := packet.ParseLayers(b)
+	m, h := packet.IGMP(b[l.L4:l.End]), packet.IPv4(b[l.L3:])
+	if inPort != flow.PortController || !m.Valid() || packet.Sum(h[:h.HeaderLen()], 0) != 0xffff || b[0] != 1 || b[5] != h.DstBytes()[3] {
+		n.t.Errorf("port %d: % x", inPort, b)
+	}
+	var groups []string
+	for x := range m.Memberships() {
+		groups = append(groups, fmt.Sprintf("%s joins=%t", x.Group, x.Joins))
+	}
+	n.sent = append(n.sent, fmt.Sprintf("%#x %s %s %v", m.Type(), h.Dst(), flow.ActionsText(actions, nil), groups))
+	return nil
+}
+
+// hear takes a message from a Pod's port, or from another Node.
+func (n *node) hear(port uint32, from string, m packet.IGMP) {
+	pi := &telemetry.PacketIn{
+		InPort: port, UserData: []byte{tables.PacketInIGMP},
+		Frame: frame(netip.MustParseAddr("10.10.0.11"), [6]byte{2}, allRouters, m),
+	}
+	if from != "" {
+		a, f := netip.MustParseAddr(from), flow.TunSrc
+		if a.Is6() {
+			f = flow.TunIPv6Src
+		}
+		flow.FieldByID(f).Put(&pi.Key, flow.ValueOfAddr(a), flow.Ones(a.BitLen()))
+	}
+	n.q.Receive(pi)
+	select {
+	case <-n.q.changed:
+		n.q.apply()
+	default:
+	}
+}
+
+func (n *node) expect(groups ...string) {
+	n.t.Helper()
+	if !slices.Equal(n.groups, groups) {
+		n.t.Errorf("groups %q, want %q", n.groups, groups)
+	}
+}
+
+// later lets seconds pass, with a beat in each.
+func (n *node) later(seconds int) {
+	for range seconds {
+		n.now = n.now.Add(time.Second)
+		n.q.beat()
+	}
+}
+
+func addrs(all ...string) (list []netip.Addr) {
+	for _, a := range all {
+		list = append(list, netip.MustParseAddr(a))
+	}
+	return list
+}
+
+// TestMembers: Pods join and leave, are forgotten if they miss three queries, or go.
+func TestMembers(t *testing.T) {
+	n := newNode(t)
+	join := func(groups ...string) packet.IGMP { return packet.NewIGMPReport(addrs(groups...), nil) }
+	n.hear(11, "", join("239.1.1.1", "239.1.1.2"))
+	n.hear(12, "", packet.IGMP{})
+	n.expect("239.1.1.1 [a] []", "239.1.1.2 [a] []")
+	n.hear(12, "", join("239.1.1.1", "224.0.0.1", "10.1.1.1"))
+	n.hear(13, "", join("239.1.1.1"))
+	n.expect("239.1.1.1 [a b] []", "239.1.1.2 [a] []")
+	n.hear(11, "", packet.NewIGMPReport(nil, addrs("239.1.1.2")))
+	n.expect("239.1.1.1 [a b] []")
+	n.later(300)
+	n.hear(12, "", join("239.1.1.1"))
+	n.later(100)
+	n.expect("239.1.1.1 [b] []")
+	n.gone = "b"
+	n.later(1)
+	n.expect()
+}
+
+// TestQueries: Pods are asked at once, and then every 125 seconds. Other Nodes are told at
+// once what changes, and every 30 seconds what there is.
+func TestQueries(t *testing.T) {
+	n := newNode(t)
+	n.later(251)
+	query := fmt.Sprintf("0x11 224.0.0.1 group:%d []", tables.GroupMulticastPods)
+	if want := []string{query, query, query}; !slices.Equal(n.sent, want) {
+		t.Errorf("sent %q, want %q", n.sent, want)
+	}
+	n.sent = nil
+	n.hear(11, "", packet.NewIGMPReport(addrs("239.1.1.1"), nil))
+	n.later(31)
+	n.hear(11, "", packet.NewIGMPReport(nil, addrs("239.1.1.1")))
+	joins, leaves := "0x22 224.0.0.22 resubmit(,0) [239.1.1.1 joins=true]", "0x22 224.0.0.22 resubmit(,0) [239.1.1.1 joins=false]"
+	if want := []string{joins, joins, leaves}; !slices.Equal(n.sent, want) {
+		t.Errorf("sent %q, want %q", n.sent, want)
+	}
+}
+
+// TestNodes: other Nodes are members until they miss three reports.
+func TestNodes(t *testing.T) {
+	n := newNode(t)
+	for _, node := range []string{"192.168.1.2", "fd00::2"} {
+		n.hear(1, node, packet.NewIGMPReport(addrs("239.1.1.1"), nil))
+	}
+	n.expect("239.1.1.1 [] [192.168.1.2 fd00::2]")
+	n.hear(1, "fd00::2", packet.NewIGMPReport(nil, addrs("239.1.1.1")))
+	n.later(90)
+	n.expect("239.1.1.1 [] [192.168.1.2]")
+	n.later(1)
+	n.expect()
+}
+
+// TestBounds: a Pod joins no more than maxPerPod groups, a Node has no more than its bound.
+func TestBounds(t *testing.T) {
+	n := newNode(t)
+	for i := range 100 {
+		n.hear(11, "", packet.NewIGMPReport([]netip.Addr{netip.AddrFrom4([4]byte{239, 2, 2, byte(i)})}, nil))
+	}
+	if len(n.groups) != maxPerPod || strings.Contains(fmt.Sprint(n.groups), "239.2.2.99") {
+		t.Errorf("%d groups", len(n.groups))
+	}
+	for i := range 8 {
+		var all []netip.Addr
+		for j := range 150 {
+			all = append(all, netip.AddrFrom4([4]byte{239, 3, byte(i), byte(j)}))
+		}
+		n.hear(1, "192.168.1.2", packet.NewIGMPReport(all, nil))
+	}
+	if len(n.groups) != control.MaxMulticastGroups {
+		t.Errorf("%d groups of two members, want %d", len(n.groups), control.MaxMulticastGroups)
+	}
+}

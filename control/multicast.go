@@ -1,0 +1,180 @@
+package control
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
+	"github.com/antrail/antrail/control/numbers"
+	"github.com/antrail/antrail/tables"
+)
+
+// Multicast groups. Their members are no objects: Pods and other Nodes report them
+// (agent/multicast), and a group has the copies that they ask for.
+
+// kindMulticast is the kind of the objects that groups belong to. No object of the
+// cluster is of that kind.
+const kindMulticast cluster.Kind = "MulticastGroup"
+
+// MulticastGroup is a multicast address and who has joined it.
+type MulticastGroup struct {
+	Addr  netip.Addr
+	Pods  []cluster.Name // of this Node
+	Nodes []netip.Addr   // ends of the tunnel
+}
+
+// MaxMulticastGroups is how many groups a Node has at most.
+const MaxMulticastGroups = 1024
+
+// multicastBuilder makes the entries and groups of multicast.
+type multicastBuilder struct {
+	groups []MulticastGroup
+	ids    *numbers.Allocator[netip.Addr]
+	has    map[netip.Addr]bool // that a part was wanted for
+}
+
+func newMulticastBuilder() *multicastBuilder {
+	return &multicastBuilder{
+		ids: numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1),
+		has: map[netip.Addr]bool{},
+	}
+}
+
+// neighbours is the name of what is there without groups.
+const neighbours = "neighbours"
+
+func multicastPart(name string) ledger.Part {
+	return ledger.Part{Object: cluster.Key{Kind: kindMulticast, Name: name}}
+}
+
+// settled gives back the number of a group that the switch does not have any more.
+func (b *multicastBuilder) settled(p ledger.Part, d *ledger.Desired) {
+	if p.Object.Kind != kindMulticast || d != nil {
+		return
+	}
+	if a, err := netip.ParseAddr(p.Object.Name); err == nil && !b.has[a] {
+		b.ids.Free(a)
+	}
+}
+
+func (b *multicastBuilder) build(c *change, w *wants) {
+	if !c.all && !c.podsMoved() && !c.touches(cluster.KindNode, kindMulticast) {
+		return
+	}
+	wanted := map[netip.Addr]bool{}
+	if c.now.config.Features.Multicast {
+		b.neighbours(c.now, w)
+		for _, g := range b.groups {
+			wanted[g.Addr] = b.group(c.now, g, w)
+		}
+	} else if c.all {
+		w.want(multicastPart(neighbours), nil)
+	}
+	for a := range b.has {
+		if !wanted[a] {
+			w.want(multicastPart(a.String()), nil)
+		}
+	}
+	b.has = wanted
+}
+
+// neighbours are all Pods of this Node and all other Nodes, which queries and reports go to.
+func (b *multicastBuilder) neighbours(v *view, w *wants) {
+	var pods []uint32
+	for _, p := range v.connected() {
+		pod, _ := v.localPod(p)
+		pods = append(pods, pod.Port.No)
+	}
+	var nodes []netip.Addr
+	for _, k := range sortedKeys(v.Nodes) {
+		if n := v.Nodes[k]; k.Name != v.node && len(n.PodCIDRs) > 0 {
+			if end, ok := v.pipeline.TunnelEnd(tables.Peer{NodeIPs: n.Addresses}, n.PodCIDRs[0].Addr()); ok {
+				nodes = append(nodes, end)
+			}
+		}
+	}
+	part := multicastPart(neighbours)
+	d, o := &ledger.Desired{}, ledger.Origin{Object: part.Object}
+	entries, groups := v.pipeline.MulticastNeighbours(pods, nodes)
+	d.AddEntries(o, entries...)
+	for _, g := range groups {
+		d.AddGroup(o, g)
+	}
+	w.want(part, d)
+}
+
+// group wants what a group's members ask for; false if it has none here and no number.
+func (b *multicastBuilder) group(v *view, g MulticastGroup, w *wants) bool {
+	value := tables.MulticastGroup{Addr: g.Addr, Nodes: g.Nodes}
+	for _, name := range g.Pods {
+		if p := v.here[cluster.Key{Kind: cluster.KindPod, Namespace: name.Namespace, Name: name.Name}]; p != nil {
+			if pod, lacks := v.localPod(p); lacks == "" {
+				value.Ports = append(value.Ports, pod.Port.No)
+			}
+		}
+	}
+	if len(value.Ports)+len(value.Nodes) == 0 {
+		return false
+	}
+	id, ok := b.ids.Assign(g.Addr)
+	if !ok {
+		return false
+	}
+	value.ID = id
+	slices.Sort(value.Ports)
+	part := multicastPart(g.Addr.String())
+	d, o := &ledger.Desired{}, ledger.Origin{Object: part.Object}
+	entry, group := v.pipeline.MulticastGroup(value)
+	d.AddEntries(o, entry)
+	d.AddGroup(o, group)
+	w.want(part, d)
+	return true
+}
+
+// SetMulticast sets the groups that have members, in order of their addresses, in place of
+// those before. Errors are as those of Update.
+func (r *Reconciler) SetMulticast(groups []MulticastGroup) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.multicast.groups = groups
+	if r.view == nil {
+		return nil
+	}
+	r.collect(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{kindMulticast: true}})
+	return r.bring()
+}
+
+// MulticastNode is what multicast needs of a Node's switch: whether it has multicast, and the
+// gateway's address and MAC address.
+func (r *Reconciler) MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.view == nil || !r.view.config.Features.Multicast {
+		return gateway, mac, false
+	}
+	for _, a := range r.view.config.GatewayIPs {
+		if a.Is4() {
+			return a, r.view.config.Gateway.MAC, true
+		}
+	}
+	return gateway, mac, false
+}
+
+// joined are the groups that a Pod has joined.
+func (b *multicastBuilder) joined(k cluster.Key) (all []netip.Addr) {
+	for _, g := range b.groups {
+		if slices.Contains(g.Pods, cluster.Name{Namespace: k.Namespace, Name: k.Name}) {
+			all = append(all, g.Addr)
+		}
+	}
+	return all
+}
+
+// HasPod says whether a Pod of this Node has a port of the switch.
+func (r *Reconciler) HasPod(name cluster.Name) bool {
+	r.seen.mu.RLock()
+	defer r.seen.mu.RUnlock()
+	_, ok := r.seen.ports[name]
+	return ok
+}

@@ -1,0 +1,20 @@
+package tables
+
+import "github.com/antrail/antrail/flow"
+
+// MulticastEgressMetric counts packets to multicast groups by the rule that decided on
+// them, and drops those that the rule denies. It exists with Multicast and AntreaPolicy.
+//
+// Reads:  APConjIDField, APDenyRegMark.
+// Writes: nothing.
+// Next:   MulticastEgressPodMetric, which is also the table-miss; none for what is denied.
+
+// multicastMetric counts what a rule allows, or drops what it denies.
+func (p *Pipeline) multicastMetric(r Rule) []*flow.Entry {
+	const at = tableMulticastEgressMetric
+	rule := APConjIDField.Is(uint64(r.ID))
+	if r.Action == Drop {
+		return one(p.entry(forPolicies, at, priorityNormal, match(APDenyRegMark.Is(), rule)))
+	}
+	return one(p.entry(forPolicies, at, priorityNormal, match(rule), p.goNext(at)))
+}
