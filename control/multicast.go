@@ -95,7 +95,7 @@ func (b *multicastBuilder) neighbours(v *view, w *wants) {
 		}
 	}
 	part := multicastPart(neighbours)
-	d, o := &ledger.Desired{}, ledger.Origin{Object: part.Object}
+	d, o := &ledger.Desired{}, ledger.Origin{Object: nodeBuilder{}.config(v).Object, Field: "spec.features"}
 	entries, groups := v.pipeline.MulticastNeighbours(pods, nodes)
 	d.AddEntries(o, entries...)
 	for _, g := range groups {
