@@ -27,11 +27,11 @@ import (
 // Lookups only read and take no lock. A published Classifier never changes: a bundle, or a
 // packet that learns (learned.go), makes an edited one that shares what it does not touch.
 type Classifier struct {
-	subtables []*subtable            // by highest priority, falling
-	probes    []probe                // of the subtables
-	gates     gates                  // of the probes that are gated
-	tries     [numPrefixFields]*trie // of prefixes shorter than their field, for lookups
-	values    [numPrefixFields]*trie // of all prefixes, for examined bits
+	subtables []*subtable           // by highest priority, falling
+	probes    []probe               // of the subtables
+	gates     gates                 // of the probes that are gated
+	tries     [numPrefixFields]trie // of prefixes shorter than their field, for lookups
+	values    [numPrefixFields]trie // of all prefixes, for examined bits
 	entries   int
 	clauses   int  // of the entries, those that are soft
 	timed     int  // of the entries, those that have a timeout
@@ -58,6 +58,9 @@ func (c *Classifier) editable() *Classifier {
 	n := *c
 	n.edit = new(edit)
 	n.subtables = slices.Clone(c.subtables)
+	for i := range n.tries {
+		n.tries[i], n.values[i] = c.tries[i].editable(), c.values[i].editable()
+	}
 	return &n
 }
 
@@ -164,14 +167,14 @@ func (c *Classifier) remove(e *Entry) {
 }
 
 // plant changes the tries for an entry that is added or removed.
-func (c *Classifier) plant(st *subtable, e *Entry, change func(*trie, aligned, uint8, *edit) *trie) {
+func (c *Classifier) plant(st *subtable, e *Entry, change func(*trie, aligned, uint8)) {
 	for _, p := range st.prefixes {
 		v := p.of(&e.Match.Value)
 		if !c.learned {
-			c.values[p.field] = change(c.values[p.field], v, p.bits, c.edit)
+			change(&c.values[p.field], v, p.bits)
 		}
 		if !p.whole() {
-			c.tries[p.field] = change(c.tries[p.field], v, p.bits, c.edit)
+			change(&c.tries[p.field], v, p.bits)
 		}
 	}
 }
@@ -241,7 +244,7 @@ func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 			continue
 		}
 		if p.gated && s.Examined != nil {
-			if !s.lengths.of(p.gate.field, c.tries[p.gate.field], k).has(p.gate.bits) {
+			if !s.lengths.of(p.gate.field, &c.tries[p.gate.field], k).has(p.gate.bits) {
 				s.Examined.examineMiss(c, p.subtable, k)
 				continue
 			}

@@ -1,6 +1,7 @@
 package lookup
 
 import (
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strconv"
@@ -112,6 +113,44 @@ func finds(c *Classifier, seed uint64) (all []*Entry) {
 		all = append(all, s.Find(c, randomKey(r)))
 	}
 	return all
+}
+
+// TestTrieEdits edits a trie many times over. The copy before must go on having the prefixes that it
+// had, and nodes that are gone must not gather.
+func TestTrieEdits(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 5))
+	type prefix struct {
+		value  aligned
+		length uint8
+	}
+	var tree trie
+	there := map[prefix]int{}
+	has := func(t *trie, p prefix) bool { _, lacks := t.lacks(p.value, p.length); return !lacks }
+	for step := range 2000 {
+		before, had := tree, maps.Clone(there)
+		tree = tree.editable()
+		for range 1 + r.IntN(5) {
+			p := prefix{length: uint8(1 + r.IntN(7))}
+			p.value = aligned{hi: uint64(r.IntN(128)) << 57}.cut(p.length)
+			if there[p] > 0 && r.IntN(3) > 0 {
+				there[p]--
+				tree.remove(p.value, p.length)
+			} else {
+				there[p]++
+				tree.insert(p.value, p.length)
+			}
+		}
+		for p := range there {
+			if has(&before, p) != (had[p] > 0) || has(&tree, p) != (there[p] > 0) {
+				t.Fatalf("seed %d, step %d: %x/%d: before %v, there were %d; now %v, there are %d", seed, step, p.value.hi, p.length, has(&before, p), had[p], has(&tree, p), there[p])
+			}
+		}
+	}
+	if n, most := len(tree.nodes), 4*len(there)+100; n > most {
+		t.Errorf("%d nodes for %d prefixes, want at most %d", n, len(there), most)
+	}
 }
 
 // TestEditSharesTheRest asserts that one entry more copies one chunk of a large

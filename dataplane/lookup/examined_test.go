@@ -200,12 +200,12 @@ func TestTrieLacks(t *testing.T) {
 	}
 	few := 0
 	for range 200 {
-		var tree *trie
+		var tree trie
 		there := map[node]bool{}
 		for range 1 + r.IntN(60) {
 			v, n := some()
 			there[node{v, n}] = true
-			tree = tree.insert(v, n, nil)
+			tree.insert(v, n)
 		}
 		for range 100 {
 			v, n := some()

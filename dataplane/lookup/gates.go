@@ -77,7 +77,7 @@ func (g *gates) open(s placeSet, c *Classifier, k *flow.Key, l *prefixLengths) p
 	s = append(s, g.always...)
 	for i := range g.fields {
 		f := &g.fields[i]
-		for w, lengths := range l.of(f.field, c.tries[f.field], k) {
+		for w, lengths := range l.of(f.field, &c.tries[f.field], k) {
 			for ; lengths != 0; lengths &= lengths - 1 {
 				for j, places := range f.of[64*w+bits.TrailingZeros64(lengths)] {
 					s[j] |= places

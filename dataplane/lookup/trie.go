@@ -104,82 +104,135 @@ func (a aligned) common(b aligned, limit uint8) uint8 {
 	return min(uint8(n), limit)
 }
 
-// trie is a node of a binary tree of prefixes in which every node without
-// entries of its own has two children. Nodes of another edit are copied before
-// they change.
+// trie is a binary tree of prefixes in which every node without entries of its own has two
+// children. Nodes lie in one slice and name each other by place, because the garbage collector
+// then has no pointers to follow. Place 0 is no node.
+//
+//  1. An edit appends nodes, and never writes a node below shared: lookups read those by copies of
+//     the trie with a shorter slice.
+//  2. Of all copies, only the newest is edited, because an edit writes behind the slices of others.
+//     The copy of an edit that failed is dropped.
 type trie struct {
-	edit     *edit
+	nodes  []trieNode
+	root   uint32
+	shared uint32 // nodes of other copies
+	gone   int    // nodes that the tree no longer has
+}
+
+type trieNode struct {
 	value    aligned
+	children [2]uint32
+	entries  uint32 // that have exactly this prefix
 	bits     uint8
-	entries  int // that have exactly this prefix
-	children [2]*trie
 }
 
-func (t *trie) own(ed *edit) *trie {
-	if t.edit == ed {
-		return t
-	}
+// editable returns the copy of an edit. If most nodes are gone, it leaves them out.
+func (t *trie) editable() trie {
 	n := *t
-	n.edit = ed
-	return &n
+	if n.gone > len(n.nodes)/2 {
+		n = trie{}
+		n.root = n.copyFrom(t, t.root)
+	}
+	n.shared = uint32(len(n.nodes))
+	return n
 }
 
-// insert is the tree with one more entry of a prefix.
-func (t *trie) insert(value aligned, length uint8, ed *edit) *trie {
-	if t == nil {
-		return &trie{edit: ed, value: value, bits: length, entries: 1}
+// copyFrom adds another trie's node at a place, and the nodes below it.
+func (t *trie) copyFrom(other *trie, at uint32) uint32 {
+	if at == 0 {
+		return 0
 	}
-	shared := t.value.common(value, min(t.bits, length))
-	if shared < t.bits {
-		fork := &trie{edit: ed, value: value.cut(shared), bits: shared}
-		fork.children[t.value.bit(shared)] = t
-		t = fork
-	} else {
-		t = t.own(ed)
+	n := other.nodes[at]
+	for i, child := range n.children {
+		n.children[i] = t.copyFrom(other, child)
 	}
-	if length == t.bits {
-		t.entries++
-		return t
-	}
-	child := &t.children[value.bit(t.bits)]
-	*child = (*child).insert(value, length, ed)
-	return t
+	return t.add(n)
 }
 
-// remove is the tree with one entry less of a prefix that is there.
-func (t *trie) remove(value aligned, length uint8, ed *edit) *trie {
-	t = t.own(ed)
-	if length == t.bits {
-		t.entries--
+// add appends a node and returns its place.
+func (t *trie) add(n trieNode) uint32 {
+	if t.nodes == nil {
+		t.nodes = make([]trieNode, 1, 8)
+	}
+	t.nodes = append(t.nodes, n)
+	return uint32(len(t.nodes) - 1)
+}
+
+// own returns the place of a node that the edit may write: at, or that of a copy.
+func (t *trie) own(at uint32) uint32 {
+	if at >= t.shared {
+		return at
+	}
+	t.gone++
+	return t.add(t.nodes[at])
+}
+
+// insert adds one entry of a prefix.
+func (t *trie) insert(value aligned, length uint8) { t.root = t.insertBelow(t.root, value, length) }
+
+// insertBelow is insert in the tree below a place. It returns the new place of that tree.
+func (t *trie) insertBelow(at uint32, value aligned, length uint8) uint32 {
+	if at == 0 {
+		return t.add(trieNode{value: value, bits: length, entries: 1})
+	}
+	n := &t.nodes[at]
+	if shared := n.value.common(value, min(n.bits, length)); shared < n.bits {
+		fork := trieNode{value: value.cut(shared), bits: shared}
+		fork.children[n.value.bit(shared)] = at
+		at = t.add(fork)
 	} else {
-		child := &t.children[value.bit(t.bits)]
-		*child = (*child).remove(value, length, ed)
+		at = t.own(at)
 	}
-	switch a, b := t.children[0], t.children[1]; {
-	case t.entries > 0 || a != nil && b != nil:
-		return t
-	case a != nil:
-		return a
-	default:
-		return b
+	n = &t.nodes[at]
+	if length == n.bits {
+		n.entries++
+		return at
 	}
+	side := value.bit(n.bits)
+	child := t.insertBelow(n.children[side], value, length)
+	t.nodes[at].children[side] = child // the slice may be another one now
+	return at
+}
+
+// remove takes away one entry of a prefix that is there.
+func (t *trie) remove(value aligned, length uint8) { t.root = t.removeBelow(t.root, value, length) }
+
+// removeBelow is remove in the tree below a place. It returns the new place of that tree.
+func (t *trie) removeBelow(at uint32, value aligned, length uint8) uint32 {
+	at = t.own(at)
+	if n := &t.nodes[at]; length == n.bits {
+		n.entries--
+	} else {
+		side := value.bit(n.bits)
+		child := t.removeBelow(n.children[side], value, length)
+		t.nodes[at].children[side] = child
+	}
+	n := &t.nodes[at]
+	if n.entries > 0 || n.children[0] != 0 && n.children[1] != 0 {
+		return at
+	}
+	t.gone++
+	return n.children[0] + n.children[1] // at most one is there
 }
 
 // lacks says whether the tree has no prefix of a length that a value begins with. It also
 // returns how many of the value's first bits show it.
 func (t *trie) lacks(value aligned, length uint8) (n uint8, ok bool) {
-	for above := uint8(0); ; {
-		switch {
-		case t == nil || t.bits > length:
+	above := uint8(0)
+	for at := t.root; at != 0; {
+		node := &t.nodes[at]
+		switch common := value.common(node.value, node.bits); {
+		case node.bits > length:
 			return above, true
-		case value.common(t.value, t.bits) < t.bits:
-			return value.common(t.value, t.bits) + 1, true
-		case t.bits == length:
-			return length, t.entries == 0
+		case common < node.bits:
+			return common + 1, true
+		case node.bits == length:
+			return length, node.entries == 0
 		}
-		above = t.bits + 1
-		t = t.children[value.bit(t.bits)]
+		above = node.bits + 1
+		at = node.children[value.bit(node.bits)]
 	}
+	return above, true
 }
 
 // prefixLengths is, field by field, a set of prefix lengths; it is filled as it
@@ -203,11 +256,15 @@ func (l *prefixLengths) of(field prefixField, t *trie, k *flow.Key) *lengthSet {
 	l.known |= 1 << field
 	*s = lengthSet{}
 	v := leftAligned(prefixPlaces[field], k)
-	for t != nil && v.common(t.value, t.bits) == t.bits {
-		if t.entries > 0 {
-			s[t.bits/64] |= 1 << (t.bits % 64)
+	for at := t.root; at != 0; {
+		n := &t.nodes[at]
+		if v.common(n.value, n.bits) < n.bits {
+			break
 		}
-		t = t.children[v.bit(t.bits)]
+		if n.entries > 0 {
+			s[n.bits/64] |= 1 << (n.bits % 64)
+		}
+		at = n.children[v.bit(n.bits)]
 	}
 	return s
 }
