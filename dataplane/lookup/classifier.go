@@ -134,7 +134,7 @@ func (c *Classifier) insert(e *Entry) *Entry {
 		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
 	}
 	st := c.own(i)
-	st.insert(newRow(e, c.edit))
+	st.insert(newRow(e))
 	c.count(e, 1)
 	c.plant(st, e, (*trie).insert)
 	return old
@@ -144,7 +144,7 @@ func (c *Classifier) insert(e *Entry) *Entry {
 // returns false and does nothing if more than one chunk of a subtable would have to change.
 func (c *Classifier) insertLive(e *Entry) bool {
 	i := c.subtable(&e.Match.Mask)
-	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e, nil)) {
+	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e)) {
 		return false
 	}
 	c.count(e, 1)
@@ -205,7 +205,7 @@ func (c *Classifier) Installed(m *flow.Match, priority uint16) *Entry {
 	if i < 0 {
 		return nil
 	}
-	for r := c.subtables[i].find(&m.Value); r != nil; r = r.next {
+	for _, r := range c.subtables[i].find(&m.Value) {
 		if r.priority == priority {
 			return r.entry
 		}
@@ -228,8 +228,8 @@ func (c *Classifier) List() []*Entry {
 	return all
 }
 
-// lookup returns the best hard entry that is better than best. It appends to s.soft the matching
-// clauses above it, the first of each match, and maybe clauses below. It leaves out entries
+// lookup returns the best hard entry that is better than best. It appends to s.IsSoft the matching
+// clauses above it, by match, and maybe clauses below. It leaves out entries
 // with conj_id if the key has none.
 func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 	s.lengths.known = 0
@@ -257,18 +257,18 @@ func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 				continue
 			}
 		}
-		r := p.find(k)
+		rows := p.find(k)
 		if s.Examined != nil {
-			s.Examined.find(c, p.subtable, r, k)
+			s.Examined.find(c, p.subtable, len(rows) > 0, k)
 		}
-		if r == nil {
+		if len(rows) == 0 {
 			continue
 		}
-		if r.clauses != nil && (best == nil || r.priority >= best.priority) {
-			s.IsSoft = append(s.IsSoft, r)
+		if r := &rows[0]; r.clauses != nil && (best == nil || r.priority >= best.priority) {
+			s.IsSoft = append(s.IsSoft, rows)
 		}
-		if r.hard != nil && r.hard.betterThan(best) {
-			best = r.hard
+		if hard := firstHard(rows); hard != nil && hard.betterThan(best) {
+			best = hard
 		}
 	}
 	return best
@@ -284,12 +284,15 @@ func (c *Classifier) completed(k *flow.Key, best *row, s *Scratch) *row {
 		if !st.namesID {
 			continue
 		}
-		r := st.find(k)
+		rows := st.find(k)
 		if s.Examined != nil {
-			s.Examined.find(c, st, r, k)
+			s.Examined.find(c, st, len(rows) > 0, k)
 		}
-		if r != nil && r.hard != nil && r.hard.betterThan(best) {
-			best = r.hard
+		if len(rows) == 0 {
+			continue
+		}
+		if hard := firstHard(rows); hard != nil && hard.betterThan(best) {
+			best = hard
 		}
 	}
 	return best

@@ -83,9 +83,9 @@ func (c *Clauses) of(id uint32) (seen, all uint64) {
 
 // Scratch is memory that lookups reuse, so that none allocates. Each worker has its own.
 type Scratch struct {
-	IsSoft     []*row // clauses that match, of each match the first that is left
-	level      []*row // those of one priority
-	none       []*row
+	IsSoft     [][]row // clauses that match, of each match those that are left
+	level      []*row  // those of one priority
+	none       [][]row
 	lengths    prefixLengths
 	open       placeSet                // probes that the lengths leave to be asked; empty until one is gated
 	candidates [2][][]flow.Conjunction // of clauses 1 and 2
@@ -137,10 +137,10 @@ func (s *Scratch) conjunction(c lookups, k *flow.Key, hard *row) *row {
 // may complete anything: those of a single match cannot.
 func (s *Scratch) highest() (priority uint16, more bool) {
 	matches := 0
-	for _, r := range s.IsSoft {
-		if r != nil {
+	for _, left := range s.IsSoft {
+		if len(left) > 0 {
 			matches++
-			priority, more = max(priority, r.priority), more || r.mixed
+			priority, more = max(priority, left[0].priority), more || left[0].mixed
 		}
 	}
 	return priority, more || matches > 1
@@ -149,12 +149,12 @@ func (s *Scratch) highest() (priority uint16, more bool) {
 // takeHighestClauses takes the clauses of the highest priority out of those that are left.
 func (s *Scratch) takeHighestClauses(priority uint16) []*row {
 	s.level = s.level[:0]
-	for i, r := range s.IsSoft {
-		if r == nil || r.priority != priority {
+	for i, left := range s.IsSoft {
+		if len(left) == 0 || left[0].priority != priority {
 			continue
 		}
-		s.level = append(s.level, r)
-		if s.IsSoft[i] = r.next; r.next != nil && r.next.clauses == nil {
+		s.level = append(s.level, &left[0])
+		if s.IsSoft[i] = left[1:]; len(left) > 1 && left[1].clauses == nil {
 			s.IsSoft[i] = nil // what is below is hidden
 		}
 	}

@@ -3,6 +3,7 @@
 // nothing of packets.
 //
 //	entry.go                       an installed entry with its counters
+//	chunk.go                       entries whose hashes lie together, and their values
 //	subtable.go                    the entries of one mask, in a hash table
 //	trie.go, gates.go              prefix lengths, and the subtables that they rule out
 //	examined.go                    the bits of a key that a lookup depends on

@@ -17,8 +17,8 @@ type Examined struct {
 }
 
 // find adds the bits on which the result of a subtable's search depends.
-func (a *Examined) find(c *Classifier, st *subtable, r *row, k *flow.Key) {
-	if r == nil {
+func (a *Examined) find(c *Classifier, st *subtable, found bool, k *flow.Key) {
+	if !found {
 		a.examineMiss(c, st, k)
 		return
 	}

@@ -4,7 +4,6 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -14,7 +13,7 @@ import (
 //
 // The words in which all entries agree (common) are compared first and are not hashed. So
 // a subtable of one entry has nothing to hash at all. The others (varying) choose one of
-// the chunks, and a chunk holds about half a dozen rows with their values side by side.
+// the chunks, and a chunk holds about half a dozen values with their rows side by side.
 // Chunks hang in pages. Changing one row of a hundred thousand copies one chunk, one page
 // and a list of pages, and shares the rest. A row that comes while lookups read (putLive)
 // copies one chunk only.
@@ -53,75 +52,6 @@ type wordValue struct {
 	value uint64
 }
 
-const pageSize = 64
-
-type page struct {
-	edit   *edit
-	chunks [pageSize]atomic.Pointer[chunk]
-}
-
-// copy is the page for another edit.
-func (p *page) copy(ed *edit) *page {
-	n := &page{edit: ed}
-	for i := range p.chunks {
-		n.chunks[i].Store(p.chunks[i].Load())
-	}
-	return n
-}
-
-// chunk holds the rows whose hashes choose it: for each its tag (the hash's
-// upper half) and its values, in the order of subtable.varying.
-type chunk struct {
-	edit   *edit
-	tags   []uint32
-	values []uint64
-	rows   []*row
-}
-
-// chunkLoad is how many rows a chunk holds on average before there are twice
-// as many chunks.
-const chunkLoad = 6
-
-// row is an entry in its subtable. Within its edit it may change; one without never does.
-type row struct {
-	edit     *edit
-	entry    *Entry
-	clauses  *Clauses // of a soft entry
-	next     *row     // of the same match and a lower priority
-	hard     *row     // the first from here on that is
-	priority uint16
-	mixed    bool // from here on, one entry has different clauses
-}
-
-func newRow(e *Entry, ed *edit) *row {
-	r := &row{edit: ed, entry: e, clauses: e.clauses, priority: e.Priority}
-	r.before(nil)
-	return r
-}
-
-// before puts a row that nobody reads yet in front of others.
-func (r *row) before(next *row) {
-	r.next, r.hard, r.mixed = next, r, false
-	if r.clauses != nil {
-		r.hard, r.mixed = nil, r.clauses.clause == 0
-	}
-	if next != nil {
-		r.mixed = r.mixed || next.mixed
-		if r.hard == nil {
-			r.hard = next.hard
-		}
-	}
-}
-
-// betterThan says whether a hard row wins over another, or over none: by
-// priority, then as the one installed last.
-func (r *row) betterThan(best *row) bool {
-	return best == nil || r.priority > best.priority || r.priority == best.priority && r.entry.seq > best.entry.seq
-}
-
-// word is one word of the value that the row asks for.
-func (r *row) word(w WordMask) uint64 { return r.entry.Match.Value.Word(int(w.Index)) }
-
 func newSubtable(mask *flow.Key, ed *edit) *subtable {
 	st := &subtable{mask: *mask, maskHash: hashMask(mask), prefixes: prefixesOf(mask), namesID: mask.ConjID() != 0, edit: ed}
 	st.resize(1)
@@ -147,8 +77,8 @@ func (st *subtable) resize(chunks uint64) {
 	}
 }
 
-// find returns the row of highest priority that matches the key.
-func (st *subtable) find(k *flow.Key) *row {
+// find returns the rows that match the key, that of highest priority first.
+func (st *subtable) find(k *flow.Key) []row {
 	for i := range st.common {
 		if w := &st.common[i]; k.Word(int(w.Index))&w.Mask != w.value {
 			return nil
@@ -165,8 +95,9 @@ func (st *subtable) find(k *flow.Key) *row {
 			return nil
 		}
 	}
-	if i := c.find(st.varying, uint32(h>>32), k); i >= 0 {
-		return c.rows[i]
+	if at := c.find(st.varying, uint32(h>>32), k); at >= 0 {
+		first, end := c.span(at, 1+len(st.varying))
+		return c.rows[first:end]
 	}
 	return nil
 }
@@ -180,37 +111,19 @@ func (st *subtable) hash(k *flow.Key) uint64 {
 	return h
 }
 
-// find is the place of a key's row in the chunk, or -1.
-func (c *chunk) find(words []WordMask, tag uint32, k *flow.Key) int {
-next:
-	for i, t := range c.tags {
-		if t != tag {
-			continue
-		}
-		values := c.values[i*len(words):]
-		for j, w := range words {
-			if k.Word(int(w.Index))&w.Mask != values[j] {
-				continue next
-			}
-		}
-		return i
-	}
-	return -1
-}
-
 // insert adds a row. None of its match and priority is there.
-func (st *subtable) insert(r *row) {
+func (st *subtable) insert(r row) {
 	if st.rows == 0 {
 		st.setFirstRow(r)
 	} else if !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad {
-		st.rebuild(r)
+		st.rebuild(&r)
 		return
 	}
 	st.put(r)
 }
 
 // setFirstRow gives an empty subtable its first row's words: all of them common.
-func (st *subtable) setFirstRow(r *row) {
+func (st *subtable) setFirstRow(r row) {
 	st.common, st.varying = nil, nil
 	for i := range flow.KeyWords {
 		if m := st.mask.Word(i); m != 0 {
@@ -222,12 +135,12 @@ func (st *subtable) setFirstRow(r *row) {
 }
 
 // agrees says whether a row has the common words.
-func (st *subtable) agrees(r *row) bool {
+func (st *subtable) agrees(r row) bool {
 	return !slices.ContainsFunc(st.common, func(w wordValue) bool { return r.word(w.WordMask) != w.value })
 }
 
 // put puts a row in its chunk.
-func (st *subtable) put(r *row) {
+func (st *subtable) put(r row) {
 	h := st.hash(&r.entry.Match.Value)
 	st.highest = max(st.highest, r.priority)
 	st.byConjunction = st.byConjunction && r.entry.Match.Value.ConjID() != 0
@@ -237,7 +150,7 @@ func (st *subtable) put(r *row) {
 // putLive is put while lookups read the subtable: one store puts a copy of the
 // row's chunk in the chunk's place. It reports false, and does nothing, where
 // more than that would have to change.
-func (st *subtable) putLive(r *row) bool {
+func (st *subtable) putLive(r row) bool {
 	if st.pages == nil || !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad ||
 		r.priority > st.highest || st.byConjunction && r.entry.Match.Value.ConjID() == 0 {
 		return false
@@ -250,7 +163,7 @@ func (st *subtable) putLive(r *row) bool {
 	}
 	c := &chunk{}
 	if old := p.chunks[at%pageSize].Load(); old != nil {
-		c = old.copy(nil)
+		c = old.copy(nil, 1+len(st.varying))
 	}
 	st.putIn(c, h, r)
 	p.chunks[at%pageSize].Store(c)
@@ -258,57 +171,32 @@ func (st *subtable) putLive(r *row) bool {
 }
 
 // putIn puts a row of a hash into its chunk, which may be changed.
-func (st *subtable) putIn(c *chunk, h uint64, r *row) {
-	if i := c.find(st.varying, uint32(h>>32), &r.entry.Match.Value); i >= 0 {
-		c.rows[i] = c.rows[i].with(r, c.edit)
+func (st *subtable) putIn(c *chunk, h uint64, r row) {
+	at := c.find(st.varying, uint32(h>>32), &r.entry.Match.Value)
+	if at < 0 {
+		c.index = append(c.index, h>>32<<32|uint64(len(c.rows)))
+		for _, w := range st.varying {
+			c.index = append(c.index, r.word(w))
+		}
+		c.rows = append(c.rows, r.before(nil))
+		st.rows++
 		return
 	}
-	c.tags = append(c.tags, uint32(h>>32))
-	for _, w := range st.varying {
-		c.values = append(c.values, r.word(w))
+	size := 1 + len(st.varying)
+	first, end := c.span(at, size)
+	i := first
+	for i < end && c.rows[i].priority >= r.priority {
+		i++
 	}
-	c.rows = append(c.rows, r)
-	st.rows++
-}
-
-// with is a chain of rows with one more, by priority, falling. Rows of another edit,
-// which other chains share, are not changed, but those of this edit are. If a chain grew
-// by a row a hundred times by copies, its rows would lie far apart in memory. The garbage
-// collector would take long to go from one to the next.
-func (r *row) with(more *row, ed *edit) *row {
-	if r == nil || more.priority > r.priority {
-		more.before(r)
-		return more
-	}
-	n := r.own(ed)
-	n.before(n.next.with(more, ed))
-	return n
-}
-
-// own is the row, or a copy of it, that an edit may change.
-func (r *row) own(ed *edit) *row {
-	if ed != nil && r.edit == ed {
-		return r
-	}
-	n := *r
-	n.edit = ed
-	return &n
-}
-
-// without is a chain of rows without an entry's.
-func (r *row) without(e *Entry) *row {
-	if r.entry == e {
-		return r.next
-	}
-	n := *r
-	n.before(r.next.without(e))
-	return &n
+	c.rows = slices.Insert(c.rows, i, r.before(c.rows[i:end]))
+	c.moveRows(at+size, size, 1)
+	c.tellBefore(first, i, end+1)
 }
 
 // ownChunk is a chunk that may be changed.
 func (st *subtable) ownChunk(i uint64) *chunk {
 	if st.only != nil {
-		st.only = st.only.own(st.edit)
+		st.only = st.only.own(st.edit, 1+len(st.varying))
 		return st.only
 	}
 	p := st.pages[i/pageSize]
@@ -318,30 +206,9 @@ func (st *subtable) ownChunk(i uint64) *chunk {
 		p = p.copy(st.edit)
 	}
 	st.pages[i/pageSize] = p
-	c := p.chunks[i%pageSize].Load().own(st.edit)
+	c := p.chunks[i%pageSize].Load().own(st.edit, 1+len(st.varying))
 	p.chunks[i%pageSize].Store(c)
 	return c
-}
-
-// own is the chunk, or a copy of it, or an empty one, that an edit may change.
-func (c *chunk) own(ed *edit) *chunk {
-	switch {
-	case c == nil:
-		return &chunk{edit: ed}
-	case c.edit == ed:
-		return c
-	}
-	return c.copy(ed)
-}
-
-// copy is the chunk for another edit, with room for one more row.
-func (c *chunk) copy(ed *edit) *chunk {
-	rows := len(c.rows)
-	words := len(c.values) / max(rows, 1)
-	return &chunk{
-		ed, append(make([]uint32, 0, rows+1), c.tags...),
-		append(make([]uint64, 0, (rows+1)*words), c.values...), append(make([]*row, 0, rows+1), c.rows...),
-	}
 }
 
 // remove takes out the row of an entry that is there.
@@ -349,12 +216,15 @@ func (st *subtable) remove(e *Entry) {
 	k := &e.Match.Value
 	h := st.hash(k)
 	c := st.ownChunk(h & (st.chunks - 1))
-	i := c.find(st.varying, uint32(h>>32), k)
 	st.removed++
-	if left := c.rows[i].without(e); left != nil {
-		c.rows[i] = left
-	} else {
-		c.removeAt(i, len(st.varying))
+	at, size := c.find(st.varying, uint32(h>>32), k), 1+len(st.varying)
+	first, end := c.span(at, size)
+	i := first + slices.IndexFunc(c.rows[first:end], func(r row) bool { return r.entry == e })
+	c.rows = slices.Delete(c.rows, i, i+1)
+	c.moveRows(at+size, size, -1)
+	c.tellBefore(first, i, end-1)
+	if first+1 == end {
+		c.index = slices.Delete(c.index, at, at+size)
 		st.rows--
 	}
 	if st.removed > st.rows && st.removed > pageSize {
@@ -362,21 +232,13 @@ func (st *subtable) remove(e *Entry) {
 	}
 }
 
-// removeAt puts the last row in the place of one that goes.
-func (c *chunk) removeAt(i, words int) {
-	last := len(c.rows) - 1
-	c.tags[i], c.rows[i] = c.tags[last], c.rows[last]
-	copy(c.values[i*words:(i+1)*words], c.values[last*words:])
-	c.tags, c.rows, c.values = c.tags[:last], c.rows[:last], c.values[:last*words]
-}
-
 // rebuild lays the subtable out again, with one row more unless that is nil. Common
 // words, chunks and the highest priority are what the rows need now.
 func (st *subtable) rebuild(more *row) {
-	var rows []*row
-	st.all(func(r *row) { rows = append(rows, newRow(r.entry, st.edit)) })
+	var rows []row
+	st.all(func(r *row) { rows = append(rows, *r) })
 	if more != nil {
-		rows = append(rows, more)
+		rows = append(rows, *more)
 	}
 	chunks := uint64(1)
 	for int(chunks)*chunkLoad <= max(len(rows), st.expected) {
@@ -388,7 +250,7 @@ func (st *subtable) rebuild(more *row) {
 	}
 	st.setFirstRow(rows[0])
 	st.common = slices.DeleteFunc(st.common, func(w wordValue) bool {
-		varies := slices.ContainsFunc(rows, func(r *row) bool { return r.word(w.WordMask) != w.value })
+		varies := slices.ContainsFunc(rows, func(r row) bool { return r.word(w.WordMask) != w.value })
 		if varies {
 			st.varying = append(st.varying, w.WordMask)
 		}
@@ -408,17 +270,6 @@ func (st *subtable) all(visit func(*row)) {
 		}
 		for i := range p.chunks {
 			p.chunks[i].Load().all(visit)
-		}
-	}
-}
-
-func (c *chunk) all(visit func(*row)) {
-	if c == nil {
-		return
-	}
-	for _, r := range c.rows {
-		for ; r != nil; r = r.next {
-			visit(r)
 		}
 	}
 }
