@@ -13,15 +13,26 @@ import (
 type ClauseLists struct {
 	known map[weak.Pointer[flow.Action]]weak.Pointer[Clauses]
 	limit int // how many may be known before those that are gone are swept out
+
+	// Clauses of short lists, and their conjunctions, are made several at a time.
+	short        []Clauses // that no entry has yet
+	conjunctions []flow.Conjunction
 }
 
 // worthSharing is the length of a list from which on it is looked for.
 const worthSharing = 8
 
+// madeTogether is how many small parts of entries are one object, because the garbage collector looks
+// at each object. All of them stay in memory as long as one is in use.
+const madeTogether = 32
+
 // Of is the clauses of an entry by its actions; nil for a hard one.
 func (l *ClauseLists) Of(actions []flow.Action) *Clauses {
-	if len(actions) < worthSharing || !IsSoft(actions) {
-		return newClauses(actions)
+	if !IsSoft(actions) {
+		return nil
+	}
+	if len(actions) < worthSharing {
+		return l.ofShort(actions)
 	}
 	at := weak.Make(&actions[0])
 	if c := l.known[at].Value(); c != nil && len(c.actions) == len(actions) {
@@ -29,6 +40,21 @@ func (l *ClauseLists) Of(actions []flow.Action) *Clauses {
 	}
 	c := newClauses(actions)
 	l.add(at, c)
+	return c
+}
+
+// ofShort is Of a short list of a soft entry.
+func (l *ClauseLists) ofShort(actions []flow.Action) *Clauses {
+	if len(l.short) == 0 {
+		l.short = make([]Clauses, madeTogether)
+		l.conjunctions = make([]flow.Conjunction, 0, madeTogether)
+	}
+	c := &l.short[0]
+	l.short = l.short[1:]
+	before := len(l.conjunctions)
+	l.conjunctions = appendClauses(l.conjunctions, actions) // if it grows, the clauses before keep what they have
+	end := len(l.conjunctions)
+	c.set(l.conjunctions[before:end:end])
 	return c
 }
 

@@ -38,13 +38,18 @@ func newClauses(actions []flow.Action) *Clauses {
 	if !IsSoft(actions) {
 		return nil
 	}
-	all := clausesOf(actions)
-	c := &Clauses{actions: all, clause: all[0].Clause}
+	c := &Clauses{}
+	c.set(appendClauses(make([]flow.Conjunction, 0, len(actions)), actions))
+	return c
+}
+
+// set makes c the clauses of conjunctions, and sorts them. There is at least one.
+func (c *Clauses) set(all []flow.Conjunction) {
+	*c = Clauses{actions: all, clause: all[0].Clause}
 	slices.SortFunc(all, func(a, b flow.Conjunction) int { return cmp.Compare(a.ID, b.ID) })
 	if slices.ContainsFunc(all, func(a flow.Conjunction) bool { return a.Clause != c.clause }) {
 		c.clause = 0
 	}
-	return c
 }
 
 // IsSoft reports whether actions make an entry a clause. Only notes stand beside conjunctions, so
@@ -56,9 +61,8 @@ func IsSoft(actions []flow.Action) bool {
 	})
 }
 
-// clausesOf returns the conjunction actions of a soft entry.
-func clausesOf(actions []flow.Action) []flow.Conjunction {
-	cs := make([]flow.Conjunction, 0, len(actions))
+// appendClauses appends the conjunction actions of a soft entry.
+func appendClauses(cs []flow.Conjunction, actions []flow.Action) []flow.Conjunction {
 	for _, a := range actions {
 		if c, ok := a.(flow.Conjunction); ok {
 			cs = append(cs, c)

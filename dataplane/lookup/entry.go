@@ -33,10 +33,11 @@ func (c *Counters) Touch(now int64) {
 	}
 }
 
-// NewEntry makes an entry that is installed at a time. A soft entry has clauses, and a hard
-// one compiled actions.
-func NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq uint64, now int64) *Entry {
-	n := &Entry{Entry: e, clauses: cl, Compiled: actions, Counters: &Counters{Slot: lastSlot.Add(1)}, seq: seq}
+// NewEntry makes an entry that is installed at a time, with counters that no other has had. A soft
+// entry has clauses, and a hard one compiled actions.
+func NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, counters *Counters, seq uint64, now int64) *Entry {
+	n := &Entry{Entry: e, clauses: cl, Compiled: actions, Counters: counters, seq: seq}
+	n.Slot = lastSlot.Add(1)
 	n.InstalledAt.Store(now)
 	n.Used.Store(now)
 	return n

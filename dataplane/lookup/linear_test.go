@@ -30,7 +30,7 @@ func (l linear) find(k *flow.Key) *Entry {
 // hard is the first entry without clauses that matches.
 func (l linear) hard(k *flow.Key) *Entry {
 	for _, e := range l {
-		if len(clausesOf(e.Actions)) == 0 && e.Match.Matches(k) {
+		if len(appendClauses(nil, e.Actions)) == 0 && e.Match.Matches(k) {
 			return e
 		}
 	}
@@ -45,7 +45,7 @@ func (l linear) complete(k *flow.Key, priority uint16) (ids []uint32) {
 		if e.Priority != priority || !e.Match.Matches(k) {
 			continue
 		}
-		for _, c := range clausesOf(e.Actions) {
+		for _, c := range appendClauses(nil, e.Actions) {
 			if seen[c.ID] == nil {
 				seen[c.ID] = map[uint8]bool{}
 			}
