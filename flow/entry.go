@@ -9,6 +9,7 @@ type Match struct {
 // Entry is one flow entry. Its identity within a pipeline is table, priority
 // and match.
 type Entry struct {
+	Actions     []Action // first, because the garbage collector reads no further than the last pointer
 	Table       uint8
 	Priority    uint16 // 32768 when the text gives none
 	Match       Match
@@ -16,7 +17,6 @@ type Entry struct {
 	IdleTimeout uint16 // seconds, 0 for never
 	HardTimeout uint16 // seconds, 0 for never
 	SendFlowRem bool   // tell the controller when the entry goes; kept and printed
-	Actions     []Action
 }
 
 // GroupType is how a group picks buckets.

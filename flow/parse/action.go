@@ -93,7 +93,7 @@ func (p *parser) actionsBehind(s span, depth, tags int) (*actionList, error) {
 	if err := each(s, l.read); err != nil {
 		return nil, err
 	}
-	l.actions = append([]flow.Action(nil), l.so...)
+	l.actions = p.keep(l.so)
 	return l, nil
 }
 

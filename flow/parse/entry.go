@@ -16,11 +16,14 @@ func Entry(line string, n *flow.Names) (*flow.Entry, error) {
 
 // Parser reads one flow entry after another as the function Entry does. It is faster,
 // because it uses its memory again. One goroutine at a time uses it.
+//
+// It makes several entries as one object, and their short lists of actions as another, because the
+// garbage collector looks at each object. All of them stay in memory as long as one is in use.
 type Parser struct{ p parser }
 
 // NewParser makes a parser of entries that may use the names of n. The names must not
 // change while it reads.
-func NewParser(n *flow.Names) *Parser { return &Parser{parser{names: n}} }
+func NewParser(n *flow.Names) *Parser { return &Parser{parser{names: n, many: true}} }
 
 // Entry reads one flow entry. The entry holds no part of line.
 func (r *Parser) Entry(line string) (*flow.Entry, error) { return r.p.entry(span{line, 0}) }
@@ -39,7 +42,7 @@ func (p *parser) entry(line span) (*flow.Entry, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
 	}
-	r := entryReader{p: p, line: line, e: &flow.Entry{Priority: flow.DefaultPriority}}
+	r := entryReader{p: p, line: line, e: p.newEntry()}
 	p.items, p.given = p.items[:0], p.given[:0]
 	for rest := line; ; {
 		it, ok, err := next(&rest)
@@ -55,6 +58,41 @@ func (p *parser) entry(line span) (*flow.Entry, error) {
 			return nil, err
 		}
 	}
+}
+
+// Several entries are one object, and several actions are one.
+const (
+	entriesTogether = 6 // 4 KB
+	actionsTogether = 32
+)
+
+// newEntry is an entry to be read.
+func (p *parser) newEntry() *flow.Entry {
+	if len(p.entries) == 0 {
+		p.entries = make([]flow.Entry, 1)
+		if p.many {
+			p.entries = make([]flow.Entry, entriesTogether)
+		}
+	}
+	e := &p.entries[0]
+	p.entries = p.entries[1:]
+	e.Priority = flow.DefaultPriority
+	return e
+}
+
+// keep copies a list of actions, for an entry to hold.
+func (p *parser) keep(actions []flow.Action) []flow.Action {
+	n := len(actions)
+	if !p.many || n == 0 || n > actionsTogether/4 {
+		return append([]flow.Action(nil), actions...)
+	}
+	if n > len(p.room) {
+		p.room = make([]flow.Action, actionsTogether)
+	}
+	kept := p.room[:n:n]
+	p.room = p.room[n:]
+	copy(kept, actions)
+	return kept
 }
 
 // entryReader reads what stands before an entry's actions.

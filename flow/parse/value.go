@@ -22,6 +22,11 @@ type parser struct {
 	given []string // settings
 	needs []need
 	lists []*actionList // by depth
+
+	// Memory for what is read next, if many entries are read.
+	many    bool
+	entries []flow.Entry
+	room    []flow.Action
 }
 
 // number reads an unsigned number up to limit: decimal, or 0x and hexadecimal.
