@@ -58,7 +58,7 @@ func TestEditedClassifier(t *testing.T) {
 
 // testEntry is an entry without compiled actions.
 func testEntry(e *flow.Entry, seq uint64) *Entry {
-	return NewEntry(e, newClauses(e.Actions), nil, new(Counters), seq, 0)
+	return NewEntry(e, newClauses(e.Actions), nil, seq, 0)
 }
 
 // newClassifier is a classifier of entries.

@@ -33,10 +33,36 @@ func (c *Counters) Touch(now int64) {
 	}
 }
 
-// NewEntry makes an entry that is installed at a time, with counters that no other has had. A soft
-// entry has clauses, and a hard one compiled actions.
-func NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, counters *Counters, seq uint64, now int64) *Entry {
-	n := &Entry{Entry: e, clauses: cl, Compiled: actions, Counters: counters, seq: seq}
+// NewEntry makes an entry that is installed at a time. A soft entry has clauses, and a hard
+// one compiled actions.
+func NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq uint64, now int64) *Entry {
+	return (&Room{entries: make([]Entry, 1), counters: make([]Counters, 1)}).NewEntry(e, cl, actions, seq, now)
+}
+
+// Room is memory for entries to come. It is made for several at a time, because the garbage collector
+// looks at each object. All of them stay in memory as long as one is in use.
+type Room struct {
+	entries  []Entry
+	counters []Counters
+}
+
+// What is one object: entries hold the text that they came from, so there are few.
+const (
+	entriesTogether  = 6
+	countersTogether = 32
+)
+
+// NewEntry is the function NewEntry, with memory of the room.
+func (r *Room) NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq uint64, now int64) *Entry {
+	if len(r.entries) == 0 {
+		r.entries = make([]Entry, entriesTogether)
+	}
+	if len(r.counters) == 0 {
+		r.counters = make([]Counters, countersTogether)
+	}
+	n := &r.entries[0]
+	n.Entry, n.clauses, n.Compiled, n.Counters, n.seq = e, cl, actions, &r.counters[0], seq
+	r.entries, r.counters = r.entries[1:], r.counters[1:]
 	n.Slot = lastSlot.Add(1)
 	n.InstalledAt.Store(now)
 	n.Used.Store(now)

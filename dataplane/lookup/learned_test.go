@@ -92,7 +92,7 @@ func TestLearnAgain(t *testing.T) {
 		t.Error("an entry with other actions was refreshed")
 	}
 	e.Packets.Store(3)
-	l.Add(NewEntry(&other, nil, nil, new(Counters), 0, 9), 1) // in its place, so within the limit
+	l.Add(NewEntry(&other, nil, nil, 0, 9), 1) // in its place, so within the limit
 	if all := l.List(); len(all) != 1 || all[0].Entry != &other || all[0].Packets.Load() != 3 {
 		t.Errorf("%d entries", len(all))
 	}

@@ -250,41 +250,27 @@ func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.
 // Compiler makes the entries of one program after another. One goroutine at a
 // time uses it; entries may start one that ends with it.
 type Compiler struct {
-	seq      uint64 // of the last entry
-	shared   lookup.ClauseLists
-	counters []lookup.Counters // that no entry has yet
+	seq    uint64 // of the last entry
+	shared lookup.ClauseLists
+	room   lookup.Room
 }
 
-// countersTogether is how many entries' counters are one object, because the garbage collector looks
-// at each object. All of them stay in memory as long as one is in use.
-const countersTogether = 32
-
-// entry compiles an entry of a bundle.
+// entry compiles an entry of a bundle, whose actions are clauses or run.
 func (c *Compiler) entry(e *flow.Entry, now int64) *lookup.Entry {
 	c.seq++
-	if len(c.counters) == 0 {
-		c.counters = make([]lookup.Counters, countersTogether)
-	}
-	counters := &c.counters[0]
-	c.counters = c.counters[1:]
-	return compiledEntry(c.shared.Of(e.Actions), e, counters, c.seq, now)
-}
-
-// compiledEntry makes an entry with compiled actions, or with clauses if it has any.
-func compiledEntry(cl *lookup.Clauses, e *flow.Entry, counters *lookup.Counters, seq uint64, now int64) *lookup.Entry {
-	var actions []flow.Action
+	cl, actions := c.shared.Of(e.Actions), []flow.Action(nil)
 	if cl == nil {
 		actions = CompileActions(e.Actions)
 	}
-	n := lookup.NewEntry(e, cl, actions, counters, seq, now)
+	n := c.room.NewEntry(e, cl, actions, c.seq, now)
 	n.Learner = learns(e)
 	return n
 }
 
 // LearnedEntry makes an entry that a packet has learned.
 func LearnedEntry(e *flow.Entry, now int64) *lookup.Entry {
-	n := compiledEntry(nil, e, new(lookup.Counters), 0, now)
-	n.Learned = true
+	n := lookup.NewEntry(e, nil, CompileActions(e.Actions), 0, now)
+	n.Learned, n.Learner = true, learns(e)
 	return n
 }
 
