@@ -32,7 +32,7 @@ func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	if why != "" {
 		t.arena.Stamp(boot)
 	} else {
-		t.restore(c.Now())
+		newRestorer(t).restore(c.Now())
 	}
 	t.counts.restored.Empty, t.counts.restored.Took = why, time.Since(start)
 	return t, nil
@@ -49,14 +49,17 @@ func Await(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	if why := t.arena.Foreign(boot); why != "" {
 		return nil, fmt.Errorf("the connections cannot be taken over: %s", why)
 	}
+	t.awaiting = newRestorer(t)
 	return t, nil
 }
 
 // TakeOver restores the connections. The caller calls it once, on a table that Await has made,
-// when the other process does not use the memory any more.
+// when the other process does not use the memory any more. Its memory is there already, since no
+// packet moves meanwhile.
 func (t *Table) TakeOver() {
 	start := time.Now()
-	t.restore(t.clock())
+	t.awaiting.restore(t.clock())
+	t.awaiting = nil
 	t.counts.restored.Took = time.Since(start)
 }
 
@@ -97,8 +100,11 @@ const (
 type restoreWorker struct {
 	*restorer
 	found [restoreOutcomes]int
-	zones [1 << 16]uint32  // connections
-	ports [1 << 16]holding // by portShare, lastShare included
+	zones []uint32  // connections
+	ports []holding // by portShare, lastShare included
+	// The zones and ports that have any.
+	usedZones []uint16
+	usedPorts []uint32
 }
 
 // holding is a port's connections, and the lists of those that may be evicted.
@@ -107,14 +113,24 @@ type holding struct {
 	lists [evictable]store.Span
 }
 
+// newRestorer makes a restorer with workers, and has their memory mapped.
+func newRestorer(t *Table) *restorer {
+	r := &restorer{t: t, longest: int64(t.machine.Timeouts.Longest())}
+	for range runtime.GOMAXPROCS(0) {
+		k := &restoreWorker{restorer: r, zones: make([]uint32, 1<<16), ports: make([]holding, 1<<16)}
+		clear(k.zones) // which writes each page
+		clear(k.ports)
+		r.workers = append(r.workers, k)
+	}
+	return r
+}
+
 // restore restores the connections in the cells. No other goroutine may use the table yet.
-func (t *Table) restore(now int64) {
-	r := &restorer{t: t, now: now, longest: int64(t.machine.Timeouts.Longest())}
+func (r *restorer) restore(now int64) {
+	t := r.t
+	r.now = now
 	r.room.Store(t.limits.max.Load())
 	r.scarce = int64(t.arena.End())-1 > r.room.Load()
-	for range runtime.GOMAXPROCS(0) {
-		r.workers = append(r.workers, &restoreWorker{restorer: r})
-	}
 	strays, chain := t.index.Restore(t.arena, &t.chains, len(r.workers), func(worker int, slot uint32, e *store.Entry, sound bool) bool {
 		return r.workers[worker].restoreEntry(slot, e, sound)
 	})
@@ -135,9 +151,14 @@ func (k *restoreWorker) restoreEntry(slot uint32, e *store.Entry, sound bool) bo
 	if became != cellTaken {
 		return false
 	}
-	k.zones[e.Keys[tuple.Original].Zone]++
-	port := &k.ports[min(e.Port, lastShare)]
-	port.count++
+	zone, portNo := e.Keys[tuple.Original].Zone, min(e.Port, lastShare)
+	port := &k.ports[portNo]
+	if k.zones[zone]++; k.zones[zone] == 1 {
+		k.usedZones = append(k.usedZones, zone)
+	}
+	if port.count++; port.count == 1 {
+		k.usedPorts = append(k.usedPorts, portNo)
+	}
 	if e.Flags&store.Offloaded != 0 {
 		forgetWindows(e)
 	}
@@ -171,18 +192,15 @@ func (k *restoreWorker) settle() {
 	sum.Expired += k.found[cellExpired]
 	sum.Refused += k.found[cellRefused]
 	t.limits.total.Add(int64(k.found[cellTaken]))
-	for zone, n := range k.zones {
-		if n > 0 {
-			t.zone(uint16(zone)).count.Add(int64(n))
-		}
+	for _, zone := range k.usedZones {
+		t.zone(zone).count.Add(int64(k.zones[zone]))
 	}
-	for port := range k.ports {
-		if h := &k.ports[port]; h.count > 0 {
-			s := t.shares.ofPort(t, uint32(port))
-			t.shares.countConnections(s, int64(h.count))
-			for i := range h.lists {
-				s.lists[i].Adopt(t.arena, h.lists[i])
-			}
+	for _, port := range k.usedPorts {
+		h := &k.ports[port]
+		s := t.shares.ofPort(t, port)
+		t.shares.countConnections(s, int64(h.count))
+		for i := range h.lists {
+			s.lists[i].Adopt(t.arena, h.lists[i])
 		}
 	}
 }
