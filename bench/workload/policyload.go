@@ -44,8 +44,9 @@ func RuleEntries(names *flow.Names, first, n int) (entries []*flow.Entry, err er
 			fmt.Sprintf("udp,tp_dst=%d actions=conjunction(%d,3/3)", lowestPort+i, id))
 	}
 	lines = append(lines, fmt.Sprintf("reg1=%#x actions=%s", testbed.Receiver().OFPort, strings.Join(pod, ",")))
+	parser := parse.NewParser(names) // as a switch reads a bundle
 	for _, line := range lines {
-		e, err := parse.Entry(fmt.Sprintf("table=AntreaPolicyIngressRule,priority=%d,%s", priority, line), names)
+		e, err := parser.Entry(fmt.Sprintf("table=AntreaPolicyIngressRule,priority=%d,%s", priority, line))
 		if err != nil {
 			return nil, err
 		}
