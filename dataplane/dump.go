@@ -49,7 +49,22 @@ func (s *Switch) Flows() []telemetry.FlowStats {
 	var all []telemetry.FlowStats
 	for _, t := range p.Tables {
 		if t != nil {
-			all = appendFlows(all, t, now)
+			all = appendFlows(all, listed(t), now)
+		}
+	}
+	return all
+}
+
+// LearnedFlows is Flows of learned entries, which costs nothing for others.
+func (s *Switch) LearnedFlows() (all []telemetry.FlowStats) {
+	s.creditNow()
+	p, now := s.program.Load(), s.clock()
+	if p == nil {
+		return nil
+	}
+	for _, t := range p.Tables {
+		if t != nil {
+			all = appendFlows(all, t.Live.Learned.List(), now)
 		}
 	}
 	return all
@@ -62,13 +77,18 @@ func (s *Switch) FlowsIn(table uint8) []telemetry.FlowStats {
 	if p == nil || p.Tables[table] == nil {
 		return nil
 	}
-	return appendFlows(nil, p.Tables[table], s.clock())
+	return appendFlows(nil, listed(p.Tables[table]), s.clock())
 }
 
-// appendFlows appends the table's entries to all, by priority.
-func appendFlows(all []telemetry.FlowStats, t *lookup.Table, now int64) []telemetry.FlowStats {
+// listed returns a table's entries by priority.
+func listed(t *lookup.Table) []*lookup.Entry {
 	entries := append(t.Static.List(), t.Live.Learned.List()...)
 	slices.SortStableFunc(entries, func(a, b *lookup.Entry) int { return cmp.Compare(b.Priority, a.Priority) })
+	return entries
+}
+
+// appendFlows appends the entries that have not expired to all.
+func appendFlows(all []telemetry.FlowStats, entries []*lookup.Entry, now int64) []telemetry.FlowStats {
 	for _, e := range entries {
 		if e.Expired(now) {
 			continue

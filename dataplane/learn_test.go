@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,8 +35,8 @@ func (r *rig) learnedFlows() (learned []telemetry.FlowStats) {
 	return learned
 }
 
-// wantLearned fails unless there are n learned entries, and in the tables'
-// counts too.
+// wantLearned fails unless there are n learned entries in the dump, in the tables' counts, and
+// asked for alone.
 func (r *rig) wantLearned(n int) {
 	r.Helper()
 	tables := 0
@@ -44,6 +45,9 @@ func (r *rig) wantLearned(n int) {
 	}
 	if got := len(r.learnedFlows()); got != n || tables != n {
 		r.Errorf("%d learned entries in the dump, %d in the tables, want %d", got, tables, n)
+	}
+	if got, want := r.sw.LearnedFlows(), r.learnedFlows(); !reflect.DeepEqual(got, want) {
+		r.Errorf("learned entries alone are %v, in the dump %v", got, want)
 	}
 }
 

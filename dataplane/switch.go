@@ -420,8 +420,8 @@ func (s *Switch) Poll() {
 }
 
 // BringBack ends what the kernel forwards by itself: when it returns, every packet
-// comes to the ports, and connections and counters say what had passed. Run must
-// have returned.
+// comes to the ports, and connections and counters say what had passed. While Run goes
+// on, the kernel may get connections again.
 func (s *Switch) BringBack() { s.offload.Close() }
 
 // Close closes the ports and gives the workers' descriptors back. Run must

@@ -181,8 +181,11 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 // surrender stops the switch and leaves all to the next one. stop ends the workers.
 func (p *Process) surrender(s *successor, stop func() error) error {
 	defer s.Close()
-	// What is not handed over is closed while the other ports move packets.
+	// What is not handed over is closed while the other ports move packets. The kernel gives
+	// connections back meanwhile, and entries get their counters, so that little is left.
 	err := p.ports.closeRest(s.given)
+	p.sw.BringBack()
+	p.sw.LearnedFlows()
 	still := p.sw.Clock()
 	err = errors.Join(err, stop())
 	for _, h := range s.given {
@@ -191,10 +194,8 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	p.sw.Poll() // frames that ports have read and not handed out are in no other process
 	p.sw.BringBack()
 	stopped := note{Say: sayStopped, Still: still}
-	for _, f := range p.sw.Flows() {
-		if f.Learned {
-			stopped.Learned = append(stopped.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
-		}
+	for _, f := range p.sw.LearnedFlows() {
+		stopped.Learned = append(stopped.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 	}
 	if said := s.Say(stopped); said != nil {
 		return errors.Join(said, err)

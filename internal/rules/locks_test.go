@@ -22,7 +22,7 @@ var waiting = []struct {
 	{"who changes the switch or asks it something, and upkeep: no worker", []string{
 		"dataplane.New", "dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane/program.Compiler.runCompile", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
-		"dataplane.Switch.Flows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
+		"dataplane.Switch.Flows", "dataplane.Switch.LearnedFlows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
 		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassCounters.Sum", "packet.HeapPool.Free",
 		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
 		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
