@@ -131,6 +131,7 @@ func (r *restorer) restore(now int64) {
 	r.now = now
 	r.room.Store(t.limits.max.Load())
 	r.scarce = int64(t.arena.End())-1 > r.room.Load()
+	r.workers = r.workers[:t.arena.RestoreWorkers(len(r.workers))]
 	strays, chain := t.index.Restore(t.arena, &t.chains, len(r.workers), func(worker int, slot uint32, e *store.Entry, sound bool) bool {
 		return r.workers[worker].restoreEntry(slot, e, sound)
 	})

@@ -46,6 +46,10 @@ type worker struct {
 	chain    int // the longest
 }
 
+// RestoreWorkers is how many workers restore an arena, of at most so many. On a busy machine each may
+// have to wait for a processor, so a small arena has one: the caller.
+func (a *Arena) RestoreWorkers(most int) int { return min(most, 1+int(a.End())/restoreSlice) }
+
 // Restore builds the index for the connections that lie in an arena, and frees the other
 // cells. No other goroutine may use arena and index yet.
 //
@@ -67,9 +71,10 @@ func (x *Index) Restore(
 	for _, phase := range []func(*worker){(*worker).runVerify, (*worker).runLink, (*worker).runFollow} {
 		r.next.Store(0)
 		var all sync.WaitGroup
-		for _, k := range r.workers {
+		for _, k := range r.workers[1:] {
 			all.Go(func() { runPhase(k, phase) })
 		}
+		runPhase(r.workers[0], phase)
 		all.Wait()
 	}
 	for _, k := range r.workers {
