@@ -85,6 +85,8 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(err == nil, "kubernetes.pipeline: %v", err)
 	dsr := manifest.DSRFault(k.DefaultLoadBalancerMode, k.Features)
 	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
+	fault := manifest.MulticastFault(c.Encap(), k.Features)
+	f.check(fault == "", "kubernetes.features.Multicast: %s", fault)
 	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
 		fault := manifest.FeatureFault(name, k.Features[name])
 		f.check(fault == "", "kubernetes.features.%s: %s", name, fault)

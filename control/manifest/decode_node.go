@@ -220,6 +220,7 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	if fault := DSRFault(spec.DefaultLoadBalancerMode, spec.Features); fault != "" {
 		c.invalid(specAt.Child("defaultLoadBalancerMode"), spec.DefaultLoadBalancerMode, "%s", fault)
 	}
+	checkMulticast(c, n)
 	release, err := tables.ParseRelease(spec.Pipeline)
 	if err != nil {
 		c.invalid(specAt.Child("pipeline"), Clip(spec.Pipeline), "must be v1.15 or v2")
@@ -227,6 +228,17 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	n.Release = release
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
 	return n
+}
+
+// checkMulticast refuses the gate Multicast where nothing would come of it.
+func checkMulticast(c *check, n *cluster.NodeConfig) {
+	at := specAt.Child("features").Key("Multicast")
+	if fault := MulticastFault(n.Encap, n.Features); fault != "" {
+		c.invalid(at, true, "%s", fault)
+	}
+	if n.Features["Multicast"] && !slices.ContainsFunc(n.Gateway.IPs, netip.Addr.Is4) {
+		c.invalid(at, true, "needs an IPv4 address in spec.gateway.ips: groups are of IPv4, and queries come from the gateway")
+	}
 }
 
 // nodePortAddresses refuses ::1: the kernel sends nothing from there to another link,

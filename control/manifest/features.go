@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables"
 )
 
 // Feature gates. Antrea's gates are the only names that spec.features of a NodeConfig
@@ -102,6 +103,15 @@ func FeatureFault(name string, on bool) string {
 func DSRFault(mode string, features map[string]bool) string {
 	if mode == "dsr" && !features["LoadBalancerModeDSR"] {
 		return "mode dsr needs features: {LoadBalancerModeDSR: true}"
+	}
+	return ""
+}
+
+// MulticastFault is the fault of the gate Multicast on a Node; "" when nothing is. Packets
+// of groups go to other Nodes through the tunnel alone.
+func MulticastFault(mode tables.EncapMode, features map[string]bool) string {
+	if features["Multicast"] && mode != tables.Encap {
+		return "needs trafficEncapMode encap: packets of groups go to other Nodes through the tunnel"
 	}
 	return ""
 }

@@ -36,6 +36,15 @@ func TestFeatureGatesRefused(t *testing.T) {
 	if len(d.Problems) != 1 || !strings.HasSuffix(d.Problems[0].Error(), "mode dsr needs features: {LoadBalancerModeDSR: true}") {
 		t.Errorf("dsr without its gate: %v", d.Problems)
 	}
+	multicast := nodeConfigWith("  features: {Multicast: true}\n")
+	for text, want := range map[string]string{
+		strings.Replace(multicast, "10.0.0.1", `"fd00::1"`, 1): "needs an IPv4 address in spec.gateway.ips: groups are of IPv4, and queries come from the gateway",
+		multicast + "  trafficEncapMode: noEncap\n":            "needs trafficEncapMode encap: packets of groups go to other Nodes through the tunnel",
+	} {
+		if d := Decode("f.yaml", []byte(text)); len(d.Problems) != 1 || !strings.HasSuffix(d.Problems[0].Error(), want) {
+			t.Errorf("%s: %v, want %q", text, d.Problems, want)
+		}
+	}
 }
 
 // TestFeatureGatesTaken: gates that are what antrail does anyway are taken.
