@@ -149,8 +149,8 @@ func BenchmarkLiveArmed(b *testing.B) {
 func TestLiveWait(t *testing.T) {
 	const session, wait = 7 << 32, 100 * time.Millisecond
 	r := newRig(t, "table=0 actions=output:2")
+	armed := time.Now() // the switch waits from some moment after it
 	l := r.watch(dataplane.LiveRequest{Match: wantAll, Wait: wait, FirstID: session | 1, Begin: 5})
-	armed := time.Now()
 	tunnelled := func(id uint64) {
 		f := packet.NewFrame(make([]byte, 2048), nil)
 		_, b := r.compose(anyTCP)
