@@ -456,13 +456,13 @@ func TestUnenforced(t *testing.T) {
 ---
 {apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {}}
 ---
-{apiVersion: crd.antrea.io/v1beta1, kind: Egress, metadata: {name: out}, spec: {appliedTo: {podSelector: {}}, egressIP: 192.0.2.7, bandwidth: {rate: 10M, burst: 10M}}}
+{apiVersion: crd.antrea.io/v1beta1, kind: Egress, metadata: {name: out}, spec: {appliedTo: {podSelector: {}}, egressIP: 192.0.2.7, egressIPs: [192.0.2.8]}}
 `)
 	f := follow(t, api, nil).synced()
 	const (
 		policy = "AdminNetworkPolicy.policy.networking.k8s.io/deny: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1"
 		trace  = "Traceflow.crd.antrea.io/tf: antrail does not have kind Traceflow of crd.antrea.io/v1beta1; antrail trace shows a packet's way"
-		egress = "Egress/out: spec.bandwidth: Forbidden: antrail does not limit the bandwidth of an Egress; remove the field"
+		egress = "Egress/out: spec.egressIPs: Forbidden: may not be set together with egressIP"
 	)
 	for _, want := range []string{policy, trace, egress} {
 		f.until(want, func() bool { return strings.Contains(f.log.String(), want) })
