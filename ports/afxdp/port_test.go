@@ -3,6 +3,7 @@ package afxdp
 import (
 	"bytes"
 	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -17,6 +18,9 @@ import (
 // umemFor makes a UMEM that is closed, and so checked, at the test's end.
 func umemFor(t *testing.T, frames int) *UMEM {
 	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("sockets of AF_XDP need root")
+	}
 	u, err := NewUMEM(frames)
 	if err != nil {
 		t.Fatal(err)
