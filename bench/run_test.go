@@ -27,7 +27,7 @@ func TestProfiles(t *testing.T) {
 		t.Skip("network namespaces need root")
 	}
 	dir := reaptest.LabDir(t)
-	if err := os.WriteFile(filepath.Join(dir, "stays"), nil, 0o600); err != nil { // labs that go remove what is empty
+	if err := os.WriteFile(filepath.Join(dir, "stays"), nil, 0o600); err != nil { // a lab that ends removes its directory when it is empty
 		t.Fatal(err)
 	}
 	t.Setenv("TMPDIR", dir) // the contenders'

@@ -84,7 +84,7 @@ func (q *Querier) Receive(pi *telemetry.PacketIn) {
 	}
 }
 
-// note takes what a report says, and tells Run if it changes members.
+// note joins and leaves the groups of a report, and wakes Run if that changes members.
 func (q *Querier) note(m packet.IGMP, join, leave func(netip.Addr) bool) {
 	changes := false
 	for x := range m.Memberships() {
@@ -126,7 +126,7 @@ func addr16(v flow.Value) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// Run asks, tells and expires until ctx ends.
+// Run asks Pods, reports to other Nodes and drops old members until ctx ends.
 func (q *Querier) Run(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -142,7 +142,7 @@ func (q *Querier) Run(ctx context.Context) {
 	}
 }
 
-// beat does what is due.
+// beat sends a query or a report when one is due, and drops members that are too old.
 func (q *Querier) beat() {
 	gateway, mac, on := q.objects.MulticastNode()
 	if !on {

@@ -17,8 +17,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// node is a Node with Pods a, at port 11, and b, at port 12. It writes down the groups that
-// it is told and the messages that are sent.
+// node is a Node with Pods a, at port 11, and b, at port 12. It keeps the groups and
+// the messages of the querier.
 type node struct {
 	t      *testing.T
 	q      *Querier

@@ -139,7 +139,7 @@ func sourceOf(c *cobra.Command) *source {
 	return s
 }
 
-// requested asks whom the line names for a path's records; nil if there is no answer.
+// requested asks the agent or the files that the line names for a path's records; nil if there is no answer.
 func requested[Record any](c *cobra.Command, path string) (all []Record) {
 	client, err := sourceOf(c).client(io.Discard)
 	if err != nil {
