@@ -17,7 +17,7 @@ import (
 // cluster is of that kind.
 const kindMulticast cluster.Kind = "MulticastGroup"
 
-// MulticastGroup is a multicast address and who has joined it.
+// MulticastGroup is a multicast address and its members.
 type MulticastGroup struct {
 	Addr  netip.Addr
 	Pods  []cluster.Name // of this Node
@@ -41,7 +41,7 @@ func newMulticastBuilder() *multicastBuilder {
 	}
 }
 
-// neighbours is the name of what is there without groups.
+// neighbours is the name of the part that is installed even without a group.
 const neighbours = "neighbours"
 
 func multicastPart(name string) ledger.Part {

@@ -14,7 +14,7 @@ import (
 // Reads:  the destination, in_port, tun_dst, ct_state, PktSourceField.
 // Writes: pkt_mark, PktDestinationField, RemoteSNATRegMark, MAC addresses,
 // tun_dst.
-// Next:   EgressQoS for what has an address of this Node, if that table exists;
+// Next:   EgressQoS for packets with an Egress address of this Node, if it exists;
 // else switching. Table-miss: to the gateway, without an Egress.
 
 // egressNever: Nodes, Services and excepted ranges are reached without an

@@ -8,9 +8,9 @@ import "github.com/antrail/antrail/flow"
 //
 // Reads:  EgressMarkField.
 // Writes: nothing.
-// Next:   switching. A meter drops what is above its rate.
+// Next:   switching. A meter drops packets above its rate.
 
-// egressUnlimited lets pass what no Egress limits.
+// egressUnlimited lets packets of other Egresses pass.
 func (p *Pipeline) egressUnlimited() []*flow.Entry {
 	if !hasEgressQoS(p) {
 		return nil
@@ -18,7 +18,7 @@ func (p *Pipeline) egressUnlimited() []*flow.Entry {
 	return one(p.entry(forEgress, tableEgressQoS, priorityLow, match(), p.goStage(stageSwitching)))
 }
 
-// egressLimited sends what has the mark of an address through its meter.
+// egressLimited sends packets with the mark of an address through its meter.
 func (p *Pipeline) egressLimited(l EgressLimit) *flow.Entry {
 	return p.entry(forEgress, tableEgressQoS, priorityNormal, match(EgressMarkField.Is(uint64(l.Mark))),
 		flow.MeterAction{ID: uint32(l.Mark)}, p.goStage(stageSwitching))

@@ -139,7 +139,8 @@ func sourceOf(c *cobra.Command) *source {
 	return s
 }
 
-// requested asks the agent or the files that the line names for a path's records; nil if there is no answer.
+// requested returns the records of a path, from the agent or the files that the line names.
+// It returns nil if there is no answer.
 func requested[Record any](c *cobra.Command, path string) (all []Record) {
 	client, err := sourceOf(c).client(io.Discard)
 	if err != nil {

@@ -46,7 +46,8 @@ type Room struct {
 	counters []Counters
 }
 
-// What is one object: entries hold the text that they came from, so there are few.
+// A Room allocates so many entries or counters as one object. Entries are few, because one
+// that stays keeps the others of its object, and the text that they came from.
 const (
 	entriesTogether  = 6
 	countersTogether = 32

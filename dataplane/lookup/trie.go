@@ -105,8 +105,8 @@ func (a aligned) common(b aligned, limit uint8) uint8 {
 }
 
 // trie is a binary tree of prefixes in which every node without entries of its own has two
-// children. Nodes lie in one slice and name each other by place, because the garbage collector
-// then has no pointers to follow. Place 0 is no node.
+// children. Nodes lie in one slice. A node names its children by their index, so that the
+// garbage collector finds no pointers. Index 0 stands for "no node".
 //
 //  1. An edit appends nodes, and never writes a node below shared: lookups read those by copies of
 //     the trie with a shorter slice.
