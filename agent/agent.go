@@ -53,9 +53,7 @@ type Agent struct {
 	live   *live // nil with flow files
 	ready  atomic.Bool
 	beats  beats
-	// snapshots is held by who writes the flow snapshot.
-	snapshots sync.Mutex
-	leaves    chan door.Talk // who wants this one to leave
+	leaves chan door.Talk // who wants this one to leave
 	// successor is whom to tell when this one has left; nil: nobody asked.
 	successor *door.Talk
 	// stays says that ports, switch and Node stay as they are when the agent ends: another
@@ -215,7 +213,6 @@ func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 	if o.Clock, err = switchd.BootClock(); err != nil {
 		return nil, err
 	}
-	o.Snapshot = c.SnapshotFile()
 	if o.Remote, a.gone, err = a.awaitSwitch(ctx); err != nil {
 		return nil, err
 	}
@@ -238,8 +235,8 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 		if from = c.Manifests; cluster != nil {
 			from = cluster.api.String()
 		}
-		if a.Pipeline, a.live, err = loadLive(c, o, cluster, a.log); err == nil {
-			pods = a.live.ports()
+		if a.Pipeline, err = pipeline.NewPipeline(o); err == nil {
+			pods, err = a.installObjects(cluster)
 		}
 	}
 	if err == nil {
@@ -247,6 +244,14 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 		a.log.Info("pipeline loaded", "node", c.NodeName, "from", from, "entries", len(a.Switch.Flows()))
 	}
 	return pods, err
+}
+
+// installObjects gives the switch its objects.
+func (a *Agent) installObjects(cluster *joined) (pods []config.Port, err error) {
+	if a.live, err = loadLive(a.config, a.Pipeline, cluster, a.log); err != nil {
+		return nil, err
+	}
+	return a.live.ports(), nil
 }
 
 // openAudit begins the log of policies; its file is made with the first line. Packet-ins
@@ -311,7 +316,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		all = append(all, quietly(a.multicast.Run))
 	}
 	if a.live != nil {
-		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runSnapshots), lasting(a.runStatus))
+		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
 	}
 	return append(all, lasting(a.runStalePorts))
 }

@@ -38,10 +38,10 @@ func TestRunEndsWithoutError(t *testing.T) {
 	}
 }
 
-// TestRunBeginsWithSnapshot: an agent with manifests leaves its last rules when it
+// TestRunGoesOn: an agent with manifests leaves its last rules when it
 // is told to stop. The next one has them without manifests, and leaves the
 // file as it is.
-func TestRunBeginsWithSnapshot(t *testing.T) {
+func TestRunGoesOn(t *testing.T) {
 	c, manifests := keptNode(t)
 	node := nstest.New(t)
 	node.AddAddress(t, "lo", "192.168.77.102/32")
@@ -50,7 +50,7 @@ func TestRunBeginsWithSnapshot(t *testing.T) {
 	if err := os.RemoveAll(manifests); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := os.Stat(c.SnapshotFile())
+	kept, err := os.Stat(c.AssignmentsFile())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestRunBeginsWithSnapshot(t *testing.T) {
 	if len(first) == 0 || second != first {
 		t.Errorf("the second agent has\n%s\nwant\n%s", second, first)
 	}
-	if now, err := os.Stat(c.SnapshotFile()); err != nil || !now.ModTime().Equal(kept.ModTime()) {
+	if now, err := os.Stat(c.AssignmentsFile()); err != nil || !now.ModTime().Equal(kept.ModTime()) {
 		t.Errorf("the file was written again, by an agent that knows less: %v, %v", now, err)
 	}
 }

@@ -32,8 +32,8 @@
 // State that outlives a restart:
 //
 //	shieldtime.go               Services' endpoints while connections are lost
-//	snapshotfile.go             entries from a file (agent/snapshot), for a switch without any
-//	snapshotkeep.go, resume.go  the file is written; from its entries to those of the manifests
+//	assignments.go              numbers of objects (agent/assignments) beside the switch's entries
+//	resume.go                   from the entries of the agent before to those of the manifests
 //	revalidate.go               restored connections, against the entries of now
 //
 // Checks:

@@ -46,7 +46,7 @@ func (a *Agent) addGateway() error {
 // nodeStands says whether the Node's side is as an agent of this very configuration
 // left it, by what it must have made last.
 func (a *Agent) nodeStands() bool {
-	return a.stands && a.live != nil && a.live.begunBySnapshot() && host.TablesThere()
+	return a.stands && a.live != nil && a.live.resumed() && host.TablesThere()
 }
 
 // virtual is how the Node's own rules reach Services, in each family.

@@ -31,7 +31,7 @@ func loadedAgent(t *testing.T, more string) (*Agent, string) {
 	}
 	c.Metrics = piece.Metrics
 	a := &Agent{config: c, log: slog.New(slog.DiscardHandler), told: make(chan struct{})}
-	if a.Pipeline, a.live, err = loadLive(c, pipeline.OptionsOf(c), nil, a.log); err != nil {
+	if a.Pipeline, a.live, err = loadNew(c, a.log); err != nil {
 		t.Fatal(err)
 	}
 	a.answers = answer.New(a.Pipeline)

@@ -29,7 +29,7 @@ func TestDevicesOutliveTheirAgent(t *testing.T) {
 	next.Process.Kill()
 	<-next.ended
 
-	os.Remove(c.SnapshotFile())
+	os.Remove(c.AssignmentsFile())
 	renameTaps(t, c.Manifests, "antrea-tc-tap", "other-tc-tap")
 	last := startProcess(t, node, c)
 	wantReady(t, c)

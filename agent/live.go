@@ -13,7 +13,6 @@ import (
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/agent/podports"
-	"github.com/antrail/antrail/agent/snapshot"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
@@ -53,7 +52,7 @@ type live struct {
 	told   map[string]bool // problems that were logged and are still there
 	missed bool            // a snapshot was left out
 
-	restored []config.Port // of the flow snapshot that the switch began with
+	restored []config.Port // of the agent before, until the objects are read
 	begun    bool          // with the API: the first state of all resources is there
 	synced   chan struct{} // closed when the switch has the entries of the first state, and the ports are told
 	sync     sync.Once     // closes it
@@ -65,15 +64,11 @@ type live struct {
 // retryTime is how long what the switch did not take waits for the next try.
 const retryTime = 2 * time.Second
 
-// loadLive makes the switch with the state of the agent before, if there is one. Otherwise
-// it fills the switch from the manifests, or leaves it empty if the objects come from the
-// API (cluster). The error is for what the agent cannot begin with: manifests without this
-// Node, or another Node's.
-func loadLive(c *config.Config, o pipeline.Options, cluster *joined, log *slog.Logger) (*pipeline.Pipeline, *live, error) {
-	p, err := pipeline.NewPipeline(o)
-	if err != nil {
-		return nil, nil, err
-	}
+// loadLive gives a switch its objects. If the switch has entries of an agent before, they
+// stay. Otherwise loadLive installs what the manifests say, or nothing if the objects come
+// from the API (cluster). The error is for what the agent cannot begin with: manifests
+// without this Node, or another Node's.
+func loadLive(c *config.Config, p *pipeline.Pipeline, cluster *joined, log *slog.Logger) (*live, error) {
 	failed := p.BeginAsking()
 	l := &live{
 		config: c, store: store.NewStore(store.DeriveEndpoints), log: log, told: map[string]bool{},
@@ -83,8 +78,9 @@ func loadLive(c *config.Config, o pipeline.Options, cluster *joined, log *slog.L
 	if cluster != nil {
 		l.store, l.api = cluster.store, cluster.api
 	}
-	if err = l.openCNI(); err == nil {
-		err = l.beginWith(p, &o)
+	err := l.openCNI()
+	if err == nil {
+		err = l.begin(p)
 	}
 	if away := failed(); away != nil { // what the switch has is not known
 		err = errors.Join(ErrAgain, away, err)
@@ -93,22 +89,15 @@ func loadLive(c *config.Config, o pipeline.Options, cluster *joined, log *slog.L
 	p.ObserveDelays()
 	p.Problems = l.problems
 	if err != nil {
-		return p, nil, err
+		return nil, err
 	}
-	return p, l, nil
+	return l, nil
 }
 
-// beginWith fills the switch before packets move: with what the agent before has left, or
-// with what the manifests say.
-func (l *live) beginWith(p *pipeline.Pipeline, o *pipeline.Options) error {
-	err := l.restore(p, o.Snapshot)
-	if err != nil && p.Remote != nil && p.Switch.Names() != nil {
-		// The numbers of objects are lost, but what nobody asks for goes with the first change.
-		if err := l.objects.Restore(&control.Memory{}, snapshot.Installed(p.Switch)); err != nil {
-			return err
-		}
-	}
-	if err != nil && l.api == nil {
+// begin goes on with the entries that the switch has, or installs what the manifests say,
+// before packets move.
+func (l *live) begin(p *pipeline.Pipeline) error {
+	if err := l.restore(p); err != nil && l.api == nil {
 		return l.load(p)
 	}
 	return nil
@@ -152,8 +141,8 @@ func (l *live) tellSynced() {
 	}
 }
 
-// begunBySnapshot says whether the switch still goes by the flow snapshot.
-func (l *live) begunBySnapshot() bool {
+// resumed says whether the switch still goes by the entries of the agent before.
+func (l *live) resumed() bool {
 	l.portsMu.Lock()
 	defer l.portsMu.Unlock()
 	return l.restored != nil

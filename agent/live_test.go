@@ -44,12 +44,22 @@ func entriesOf(p *pipeline.Pipeline, table string) int {
 	return 0
 }
 
+// loadNew is a new switch in this process with the objects of a configuration.
+func loadNew(c *config.Config, log *slog.Logger) (*pipeline.Pipeline, *live, error) {
+	p, err := pipeline.NewPipeline(pipeline.OptionsOf(c))
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := loadLive(c, p, nil, log)
+	return p, l, err
+}
+
 // TestLive changes manifests under a running switch: policies go, a pod's port
 // goes, a broken file changes nothing, another Node's gateway neither.
 func TestLive(t *testing.T) {
 	c, manifests := liveNode(t)
 	log := make(logLines, 1000)
-	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.NewTextHandler(log, nil)))
+	p, l, err := loadNew(c, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +129,7 @@ func TestRulesBeforePorts(t *testing.T) {
 	nodeConfig, line := filepath.Join(manifests, "node-a.yaml"), `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n"
 	const before = "  ports:\n"
 	antrailtest.ReplaceIn(t, nodeConfig, line, "")
-	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
+	p, l, err := loadNew(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +234,7 @@ func TestLiveRefuses(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			c, manifests := liveNode(t)
 			antrailtest.ReplaceIn(t, filepath.Join(manifests, s.file), s.old, s.new)
-			p, _, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
+			p, _, err := loadNew(c, slog.New(slog.DiscardHandler))
 			if p != nil {
 				defer p.Local.Close()
 			}
@@ -240,7 +250,7 @@ func TestLiveRefuses(t *testing.T) {
 func TestDevicePorts(t *testing.T) {
 	c, manifests := liveNode(t)
 	antrailtest.ReplaceIn(t, filepath.Join(manifests, "egress-trafficcontrol.yaml"), "{ovsInternal: {name: antrea-tc-tap2}}", "{device: {name: antrea-tc-tap2}}")
-	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
+	p, l, err := loadNew(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +262,7 @@ func TestDevicePorts(t *testing.T) {
 // error, and again when it changes.
 func TestFollowNode(t *testing.T) {
 	c, manifests := liveNode(t)
-	p, l, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
+	p, l, err := loadNew(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,13 +86,13 @@ type kubeAgent struct {
 	side chan *ledger.NodeSide
 }
 
-// startKube starts one, and lets the test end it.
-func startKube(t *testing.T, c *config.Config) *kubeAgent {
+// startKube starts one, whose switch begins with what was kept of another, and lets the test
+// end it.
+func startKube(t *testing.T, c *config.Config, kept *keptSwitch) *kubeAgent {
 	t.Helper()
 	a := &kubeAgent{t: t, log: make(logLines, 1000), side: make(chan *ledger.NodeSide, 1000)}
 	a.Agent = &Agent{config: c, log: slog.New(slog.NewTextHandler(a.log, nil)), told: make(chan struct{})}
 	o := pipeline.OptionsOf(c)
-	o.Snapshot = c.SnapshotFile()
 	cluster, err := joinCluster(t.Context(), c, a.Agent.log)
 	if err == nil {
 		o.Clock, err = switchd.BootClock()
@@ -100,10 +100,15 @@ func startKube(t *testing.T, c *config.Config) *kubeAgent {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ports, err := a.install(o, cluster)
+	if a.Pipeline, err = pipeline.NewPipeline(o); err != nil {
+		t.Fatal(err)
+	}
+	kept.restore(t, a.Pipeline)
+	ports, err := a.installObjects(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
+	a.answers = answer.New(a.Pipeline)
 	a.Pods = podports.New(ports, a.Local, nil, a.Agent.log)
 	a.live.setPorts = a.Pods.Set
 	a.live.setNode = func(s *ledger.NodeSide) error { a.side <- s; return nil }
@@ -148,7 +153,7 @@ func TestKube(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(clusterObjects)
 	c := kubeConfig(t, api)
-	a := startKube(t, c)
+	a := startKube(t, c, nil)
 	if !slices.Equal(c.Gateway.Addresses, []netip.Prefix{netip.MustParsePrefix("10.10.0.1/24"), netip.MustParsePrefix("fd00:10:10::1/64")}) ||
 		c.Tunnel.LocalAddress != netip.MustParseAddr("192.168.77.102") || c.Gateway.MTU != 1450 || c.Gateway.MAC[0]&3 != 2 {
 		t.Errorf("learned %+v, %+v", c.Gateway, c.Tunnel)
@@ -200,16 +205,15 @@ func TestKubeRestart(t *testing.T) {
 	api.Apply(clusterObjects)
 	c := kubeConfig(t, api)
 	again := *c
-	a := startKube(t, c)
+	a := startKube(t, c, nil)
 	a.until("the first state", a.synced)
-	var kept keptState
-	a.keepSnapshot(c.SnapshotFile(), &kept, learnedPause)
+	kept := keep(t, a.Agent)
 	want, peers := dumped(a.Pipeline), a.Objects.NodeSide().Peers
 	slices.Sort(want)
 	a.end()
 
 	api.Down()
-	b := startKube(t, &again)
+	b := startKube(t, &again, kept)
 	b.log.want(t, "it is taken for what it was")
 	if got := dumped(b.Pipeline); !sameSorted(got, want) {
 		t.Errorf("it began with %d lines, not the %d of the agent before", len(got), len(want))
@@ -293,7 +297,7 @@ func TestKubeWaits(t *testing.T) {
 func TestKubeNodeMoves(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(clusterObjects)
-	a := startKube(t, kubeConfig(t, api))
+	a := startKube(t, kubeConfig(t, api), nil)
 	a.until("the first state", a.synced)
 	entries := len(a.Switch.Flows())
 	api.Apply(strings.NewReplacer("10.10.0.0/24", "10.10.7.0/24").Replace(clusterObjects))
@@ -313,7 +317,7 @@ kind: ClusterNetworkPolicy
 metadata: {name: drop}
 spec: {priority: 5, appliedTo: [{podSelector: {matchLabels: {app: web}}}], ingress: [{action: Drop}]}
 `)
-	a := startKube(t, kubeConfig(t, api))
+	a := startKube(t, kubeConfig(t, api), nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { a.runStatus(ctx); close(ended) }()

@@ -39,7 +39,7 @@ func TestRealAgent(t *testing.T) {
 	api := realCluster(t)
 	c := kubeConfig(t, api)
 	c.Kubernetes.ServiceCIDRs = nil
-	a := startKube(t, c)
+	a := startKube(t, c, nil)
 	a.until("the first state", a.synced)
 	if side := a.Objects.NodeSide(); len(side.ServiceCIDRs) != 1 || side.ServiceCIDRs[0].String() != "10.96.0.0/16" || len(side.Peers) != 2 {
 		t.Errorf("the Node is asked for %+v", side)
@@ -78,18 +78,17 @@ func TestRealAgent(t *testing.T) {
 func TestRealAgentRestart(t *testing.T) {
 	api := realCluster(t)
 	c := kubeConfig(t, api)
-	a := startKube(t, c)
+	a := startKube(t, c, nil)
 	a.until("the first state", a.synced)
 	a.untilServerService()
-	var kept keptState
-	a.keepSnapshot(c.SnapshotFile(), &kept, learnedPause)
+	kept := keep(t, a.Agent)
 	want := dumped(a.Pipeline)
 	slices.Sort(want)
 	a.end()
 	api.Delete("networking.k8s.io/v1", "NetworkPolicy", "default", "web")
 	api.Stop()
 	again := *c
-	b := startKube(t, &again)
+	b := startKube(t, &again, kept)
 	b.log.want(t, "it is taken for what it was")
 	if got := dumped(b.Pipeline); !sameSorted(got, want) {
 		t.Errorf("it began with %d lines, not the %d of the agent before: %s", len(got), len(want), apart(got, want))

@@ -57,7 +57,7 @@ func TestGetRefused(t *testing.T) {
 	if err := os.WriteFile(file, []byte(unbuiltObjects), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := loadLive(c, pipeline.OptionsOf(c), nil, slog.New(slog.DiscardHandler))
+	p, _, err := loadNew(c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestKubeGetRefused(t *testing.T) {
 	api := kubetest.New(t)
 	api.ServeAlso("policy.networking.k8s.io/v1/adminnetworkpolicies")
 	api.Apply(clusterObjects + "---" + unbuiltObjects)
-	a := startKube(t, kubeConfig(t, api))
+	a := startKube(t, kubeConfig(t, api), nil)
 	a.until("the first state", a.synced)
 	a.until("the policy", func() bool { return strings.Contains(getText(t, a.Pipeline, "/policies"), "deny") })
 	wantRefused(t, getText(t, a.Pipeline, "/egresses"), "limited", "kubernetes: spec.bandwidth.rate: Invalid value: \"fast\": is not a number of bits")

@@ -8,11 +8,11 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// An agent that began with a flow snapshot forwards while it looks for the
+// An agent that began with the entries of the one before forwards while it looks for the
 // manifests. Until all of them could be read once, the switch stays as it was:
 // half of the objects would take the others away.
 
-// firstSync brings the switch from the snapshot to what the manifests say, as
+// firstSync brings the switch from those entries to what the manifests say, as
 // soon as they can be read; false when ctx ended before.
 func (l *live) firstSync(ctx context.Context) bool {
 	told := ""
@@ -56,7 +56,7 @@ func (l *live) runFirstRead(done chan<- error) {
 	done <- err
 }
 
-// resume installs the difference between snapshot and manifests.
+// resume installs the difference between those entries and the manifests.
 func (l *live) resume() {
 	l.portsMu.Lock()
 	l.restored = nil

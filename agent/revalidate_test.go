@@ -116,7 +116,7 @@ func connections(p *pipeline.Pipeline) (all []string) {
 // their entries in other zones.
 func TestRevalidate(t *testing.T) {
 	c, manifests := keptNode(t)
-	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler), nil)
 	ports := memoryPorts(t, a)
 	leads := map[string][]string{}
 	for what, all := range revalidatedConnections {
@@ -125,7 +125,7 @@ func TestRevalidate(t *testing.T) {
 		}
 	}
 	wantToWebB(t, leads["moved"])
-	a.keepSnapshot(c.SnapshotFile(), &keptState{}, learnedPause)
+	kept := keep(t, a)
 	closePipeline(t, a.Pipeline)
 
 	antrailtest.ReplaceIn(t, filepath.Join(manifests, "policies.yaml"), "from: [{podSelector: {matchLabels: {app: web}}}]\n      ports: [{protocol: TCP, port: 3306}]", "from: [{podSelector: {matchLabels: {app: nobody}}}]\n      ports: [{protocol: TCP, port: 3306}]")
@@ -134,7 +134,7 @@ func TestRevalidate(t *testing.T) {
 	antrailtest.ReplaceIn(t, services, "selector: {app: web}, ipFamilies: [IPv4, IPv6], externalIPs:", "selector: {pod: web-a}, ipFamilies: [IPv4, IPv6], externalIPs:")
 
 	var log bytes.Buffer
-	a = liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)))
+	a = liveAgent(t, c, slog.New(slog.NewTextHandler(&log, nil)), kept)
 	defer closePipeline(t, a.Pipeline)
 	read := make(chan error, 1)
 	if a.live.runFirstRead(read); a.live.restored == nil || len(read) != 1 || <-read != nil {
@@ -194,9 +194,9 @@ func wantServerSilent(t *testing.T, a *Agent, ports map[string]*memory.Port) {
 // its pod has gone, is forgotten.
 func TestRevalidateUnknown(t *testing.T) {
 	c, manifests := keptNode(t)
-	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler), nil)
 	beginConnection(t, a, memoryPorts(t, a), revalidatedConnections["kept"][3])
-	a.keepSnapshot(c.SnapshotFile(), &keptState{}, learnedPause)
+	kept := keep(t, a)
 	closePipeline(t, a.Pipeline)
 
 	nodeConfig := filepath.Join(manifests, "node-a.yaml")
@@ -209,7 +209,7 @@ func TestRevalidateUnknown(t *testing.T) {
 			antrailtest.ReplaceIn(t, nodeConfig, line, "")
 		}
 	}
-	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
+	a = liveAgent(t, c, slog.New(slog.DiscardHandler), kept)
 	defer closePipeline(t, a.Pipeline)
 	if !a.live.firstSync(t.Context()) {
 		t.Fatal("not synced")
@@ -224,10 +224,10 @@ func TestRevalidateUnknown(t *testing.T) {
 // before, their connections are forgotten before their entries are in.
 func TestPodsAnewWithoutSnapshot(t *testing.T) {
 	c, _ := keptNode(t)
-	a := liveAgent(t, c, slog.New(slog.DiscardHandler))
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler), nil)
 	beginConnection(t, a, memoryPorts(t, a), revalidatedConnections["kept"][0])
 	closePipeline(t, a.Pipeline)
-	a = liveAgent(t, c, slog.New(slog.DiscardHandler))
+	a = liveAgent(t, c, slog.New(slog.DiscardHandler), nil)
 	defer closePipeline(t, a.Pipeline)
 	if left := connections(a.Pipeline); len(left) != 0 || a.Connections.Stats().Restored.Entries != 1 {
 		t.Errorf("%v is left of %d", left, a.Connections.Stats().Restored.Entries)

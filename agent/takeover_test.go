@@ -163,7 +163,6 @@ func TestSwitchWithOtherSettings(t *testing.T) {
 		replaced bool
 	}{
 		{func() { c.Peers = nil }, false},
-		{func() { c.FlowSnapshot = new(bool) }, false},
 		{func() { c.Conntrack.Max = 3000 }, true},
 	} {
 		s.change()

@@ -54,9 +54,8 @@ type MarkNumber struct {
 	ID   uint32
 }
 
-// Remember is the memory now. also is called while nothing changes, to look at
-// the switch at the same moment.
-func (r *Reconciler) Remember(also func()) *Memory {
+// Remember is the memory now.
+func (r *Reconciler) Remember() *Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	m := &Memory{Groups: r.services.groupNumbers(), Marks: r.egresses.markNumbers(), Node: *r.sides.Total()}
@@ -64,7 +63,6 @@ func (r *Reconciler) Remember(also func()) *Memory {
 		m.RuleNumbers = r.policies.policies.Numbers()
 	}
 	m.Owners = slices.Collect(r.ledger.Owners())
-	also()
 	return m
 }
 

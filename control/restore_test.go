@@ -34,8 +34,7 @@ func (c *changes) Purge(all []ledger.Purge) { c.purged = append(c.purged, all...
 func (x *telling) restart() *changes {
 	x.t.Helper()
 	var kept []byte
-	var p *flow.Program
-	m := x.r.Remember(func() { p = x.has() })
+	m, p := x.r.Remember(), x.has()
 	kept, err := json.Marshal(m)
 	if err != nil {
 		x.t.Fatal(err)

@@ -82,6 +82,26 @@ func TestLongBundleCrosses(t *testing.T) {
 	}
 }
 
+// TestLoadsCross: set_field takes no mask for nw_tos and nw_ttl, so what writes a part of
+// them crosses as load.
+func TestLoadsCross(t *testing.T) {
+	const text = `group add group_id=1,type=all,bucket=bucket_id:0,actions=load:0x1->NXM_NX_IP_TTL[0],output:1
+flow add table=3, ip actions=load:0x5->NXM_OF_IP_TOS[2..7],output:1
+`
+	b, err := ReadBundle(strings.NewReader(text), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadBundle(bytes.NewReader(AppendBundle(nil, b)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, b, again)
+	if flow.ActionsText(again.Add[0].Actions, nil) != flow.ActionsText(b.Add[0].Actions, nil) {
+		t.Error("the actions are others")
+	}
+}
+
 // TestDumpIsABundle: what dump-flows prints can be sent as it is, with names and counters.
 func TestDumpIsABundle(t *testing.T) {
 	names := flow.NewNames()

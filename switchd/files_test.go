@@ -61,14 +61,14 @@ func TestBootID(t *testing.T) {
 	}
 }
 
-// TestSnapshotIsOurOwnFile: what stands in its place is not followed or written.
-func TestSnapshotIsOurOwnFile(t *testing.T) {
+// TestOwnFiles: what stands in its place is not followed or written.
+func TestOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
 	if err := os.WriteFile(target, []byte("precious"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "flows.snapshot")
+	path := filepath.Join(dir, "switch.flows")
 	if err := os.Symlink(target, path); err != nil {
 		t.Fatal(err)
 	}

@@ -91,9 +91,6 @@ type Config struct {
 	// ConnectionCache lets workers keep an exact-match cache and megaflows. Without them,
 	// every packet walks the tables.
 	ConnectionCache *bool `json:"connectionCache,omitempty"`
-	// FlowSnapshot keeps the entries of the switch in a file, with which the next agent
-	// begins. Not with flows.
-	FlowSnapshot *bool `json:"flowSnapshot,omitempty"`
 	// Offload is one of auto and off. With auto the kernel forwards established connections between pods
 	// of the Node where it can.
 	Offload string `json:"offload,omitempty"`
@@ -271,13 +268,6 @@ func Defaults() *Config {
 	return c
 }
 
-func orDefault[T comparable](v *T, d T) {
-	var zero T
-	if *v == zero {
-		*v = d
-	}
-}
-
 func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
@@ -287,7 +277,6 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.TrafficEncapMode, tables.Encap.String())
 	orDefault(&c.ConnectionCache, new(true))
-	orDefault(&c.FlowSnapshot, new(true))
 	orDefault(&c.Conntrack.Profile, "default")
 	orDefault(&c.Offload, OffloadAuto)
 	orDefault(&c.KeepAwake, KeepAwakeAuto)

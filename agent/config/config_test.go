@@ -122,24 +122,21 @@ func TestLoadPaths(t *testing.T) {
 	}
 }
 
-// TestFlowSnapshotConfig: beside the socket, on by default, and never of flow
-// files.
-func TestFlowSnapshotConfig(t *testing.T) {
+// TestAssignmentsFile: beside the socket, and never of flow files.
+func TestAssignmentsFile(t *testing.T) {
 	manifests := strings.Replace(goodConfig, "flows: node-a.flows", "manifests: objects", 1)
 	manifests = strings.NewReplacer("ofPort: 36", "link: client-a-1", "ofPort: 37, ", "").Replace(manifests)
 	for text, want := range map[string]string{
 		goodConfig:                         "",
-		manifests:                          "/run/antrail/flows.snapshot",
-		"flowSnapshot: off\n" + manifests:  "",
-		"flowSnapshot: true\n" + manifests: "/run/antrail/flows.snapshot",
-		"socket: /x/b.sock\n" + manifests:  "/x/b.flows.snapshot",
+		manifests:                          "/run/antrail/assignments.json",
+		"socket: /x/b.sock\n" + manifests:  "/x/b.assignments.json",
 		"socket: /x/b.sock\n" + goodConfig: "",
 	} {
 		c, err := Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := c.SnapshotFile(); got != want {
+		if got := c.AssignmentsFile(); got != want {
 			t.Errorf("%.20q: %q, want %q", text, got, want)
 		}
 	}

@@ -2,7 +2,7 @@
 // also derives what follows from a configuration alone.
 //
 //	config.go     the whole file, its defaults and checks
-//	faults.go     the list of errors, and checks that several sections share
+//	faults.go     the list of errors, checks and defaults that several sections share
 //	errorplace.go which key of a file cannot be read
 //	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
 //	program.go    the Node that a configuration describes to a program

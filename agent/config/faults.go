@@ -46,3 +46,11 @@ func claim[K comparable](f *faults, taken map[K]string, key K, owner, what strin
 	f.check(taken[key] == "", "%s.%s: %v is taken by %s", owner, what, key, taken[key])
 	taken[key] = owner
 }
+
+// orDefault gives a key that is not in the file its default.
+func orDefault[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}

@@ -46,17 +46,17 @@ func (c *Config) OwnsSwitch() bool { return c.Switch == "" }
 // SwitchDir is the directory of that switch.
 func (c *Config) SwitchDir() string { return c.SwitchSocket() + ".d" }
 
-// SnapshotFile is where the flow snapshot is kept; "" when it is not.
-func (c *Config) SnapshotFile() string {
-	if !c.FromObjects() || !*c.FlowSnapshot {
+// AssignmentsFile is where the numbers that objects were given are kept; "" without objects.
+func (c *Config) AssignmentsFile() string {
+	if !c.FromObjects() {
 		return ""
 	}
-	return c.BesideSocket("flows.snapshot")
+	return c.BesideSocket("assignments.json")
 }
 
 // besides are the names of the files that an agent keeps for the next one. A file that is
 // replaced as a whole is first written under its name with ".new".
-var besides = []string{"ct.arena", "select.seed", "flows.snapshot", "flows.snapshot.new", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
+var besides = []string{"ct.arena", "select.seed", "assignments.json", "assignments.json.new", "flows.snapshot", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
 // RecordFile tells what was changed on the Node.
 func (c *Config) RecordFile() string { return c.BesideSocket("node.record") }

@@ -13,8 +13,8 @@ import (
 //
 //  1. An answer of the API during which a request to the switch failed is replaced by an
 //     error. Otherwise a dump of a dead switch would be a dump of an empty one.
-//  2. A background loop keeps nothing of a round in which a request failed. Otherwise a
-//     flow snapshot could lose all entries.
+//  2. A background loop keeps nothing of a round in which a request failed. Otherwise the
+//     next agent could find less than there was.
 //
 // Failures are counted for the whole client. A failure of one request therefore also
 // fails those that run beside it, which ask the same switch.

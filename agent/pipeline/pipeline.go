@@ -71,16 +71,14 @@ type Options struct {
 	names         map[uint32]string // ports
 	workers       int
 	Conntrack     config.Conntrack
-	ConntrackFile string // keeps the connections of a switch in this process; memory when ""
-	// Snapshot keeps the entries of objects; nothing does when "".
-	Snapshot string
-	Cache    int          // what the workers remember: the defaults when 0, nothing when -1
-	Clock    func() int64 // nanoseconds; the process's own when nil
-	Seed     uint64       // of the choice of endpoints; drawn when 0
-	Secret   [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
-	Keep     int          // copiesDropped packets that are kept; the default when 0
-	shared   []uint32     // ports that many senders share: the tunnel and the gateway
-	Remote   *door.Client // the switch, when it is another process
+	ConntrackFile string       // keeps the connections of a switch in this process; memory when ""
+	Cache         int          // what the workers remember: the defaults when 0, nothing when -1
+	Clock         func() int64 // nanoseconds; the process's own when nil
+	Seed          uint64       // of the choice of endpoints; drawn when 0
+	Secret        [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
+	Keep          int          // copiesDropped packets that are kept; the default when 0
+	shared        []uint32     // ports that many senders share: the tunnel and the gateway
+	Remote        *door.Client // the switch, when it is another process
 }
 
 // OptionsOf are the options that a configuration asks for.

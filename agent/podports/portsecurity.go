@@ -14,8 +14,8 @@ import (
 //	                teach the switch their own
 //	other ports     taps for TrafficControl and L7 inspection: no security
 //
-// The MAC goes with the port (Port.MAC). So it is in the flow snapshot, and a
-// successor has it before packets move.
+// The MAC goes with the port (Port.MAC). So it is in the switch's file, and the next
+// switch has it before packets move.
 
 // Security is what a port of Pods, or of objects, may send.
 func Security(p *config.Port, tags bool) l2.PortSecurity {

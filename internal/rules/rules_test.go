@@ -84,7 +84,7 @@ var layers = map[string]struct {
 	"agent/listing":        {[]string{"agent/api"}, "objects are chosen and printed whatever kind they are of"},
 	"agent/support":        {[]string{"agent/api"}, "an archive has what an agent answers, and two files"},
 	"agent/podports":       {[]string{"control", "dataplane", "ports", "agent/config"}, "ports follow links whatever switch they are of"},
-	"agent/snapshot":       {[]string{"flow", "flow/parse", "dataplane", "control", "door", "switchd", "agent/config"}, "entries are written down whoever keeps them"},
+	"agent/assignments":    {[]string{"control", "switchd", "agent/config"}, "the switch keeps entries; an agent keeps what it gave to objects"},
 	"agent/pipeline":       {[]string{"packet", "flow", "flow/parse", "conntrack", "ports", "ports/underlay", "dataplane", "trace", "tables", "tables/layout", "tables/programs", "control", "control/kube", "host", "door", "switchd", "agent/config", "agent/api", "agent/podports", "agent/packetin"}, "a switch and what it runs can be asked without an agent"},
 	"agent/answer":         {[]string{"packet", "flow", "flow/parse", "conntrack", "conntrack/reassembly", "ports/memory", "ports/pcap", "dataplane", "trace", "diagram", "web", "rehearsal", "tables", "tables/layout", "tables/programs", "control", "control/kube", "door", "switchd", "agent/config", "agent/api", "agent/pipeline"}, "answers are the same from an agent and from files"},
 	"agent/packetin":       {[]string{"packet", "flow", "dataplane", "tables", "control"}, "packets are written down whichever switch sends them"},

@@ -162,7 +162,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 		w.dialMore(t, "outside", of(w, loadBalancer)), w.dialMore(t, "outside", of(w, loadBalancer)))
 	stop := exchangeAll(t, all)
 	waitLine(t, l.Log("node-a"), `ready`)
-	waitSnapshot(t, l, "node-a")
+	waitAssignments(t, l, "node-a")
 
 	killBoth(t, l, "node-a")
 	manifests, away := filepath.Join(l.Dir, "manifests"), filepath.Join(l.Dir, "away")
@@ -172,7 +172,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
-	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
+	waitLine(t, l.Log("node-a"), `assignments restored beside \d+ entries`)
 	waitLine(t, l.Log("node-a"), `the manifests cannot be read yet`)
 	waitExchanges(t, all, 20)
 	lastRules := func() {
@@ -212,7 +212,7 @@ func TestPolicyChangedMeanwhile(t *testing.T) {
 	all, _ := dialService(t, w, 4)
 	denied := w.dialMore(t, "web-b", "web-a:80")
 	stop := exchangeAll(t, append(all, denied))
-	waitSnapshot(t, l, "node-a")
+	waitAssignments(t, l, "node-a")
 
 	killBoth(t, l, "node-a")
 	const policy = `
@@ -233,7 +233,7 @@ spec:
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
-	waitLine(t, l.Log("node-a"), `flow snapshot restored: \d+ entries`)
+	waitLine(t, l.Log("node-a"), `assignments restored beside \d+ entries`)
 	revalidated := waitLine(t, l.Log("node-a"), `restored connections revalidated.* removed=(\d+) denied=(\d+)`)
 	if revalidated[1] == "0" || revalidated[1] != revalidated[2] {
 		t.Errorf("%s; want what is denied removed, and nothing else", revalidated[0])
@@ -277,10 +277,10 @@ func exchangeAll(t *testing.T, all []*streamed) (stop func()) {
 	return stop
 }
 
-// waitSnapshot waits until a Node's agent has kept its flow snapshot.
-func waitSnapshot(t *testing.T, l *lab.Lab, node string) {
+// waitAssignments waits until a Node's agent has kept its assignments.
+func waitAssignments(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	file := strings.TrimSuffix(l.Socket(node), ".sock") + ".flows.snapshot"
+	file := strings.TrimSuffix(l.Socket(node), ".sock") + ".assignments.json"
 	waitUntil(t, file, func() bool { _, err := os.Stat(file); return err == nil })
 }
 

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/antrail/antrail/agent/assignments"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/switchd"
+)
+
+// An agent writes what it gave to objects a moment after entries changed, and when it is
+// told to stop. It writes nothing before the switch has what the objects say: until then,
+// the file that it began with is the better one.
+//
+// An agent that is killed within that moment leaves the numbers before the last change. The
+// next agent then gives other numbers to the objects of that change.
+
+const (
+	// assignmentsPause lies between two looks, and assignmentsShare times as long as
+	// the last writing took: a twentieth of a processor at most.
+	assignmentsPause = time.Second
+	assignmentsShare = 20
+)
+
+// errNoEntries is why an agent restores nothing: its switch is new, and has no entries.
+var errNoEntries = errors.New("the switch has no entries")
+
+// restore takes over the entries that the switch has. The error is that objects keep
+// neither numbers nor ports of before, and why.
+func (l *live) restore(p *pipeline.Pipeline) error {
+	if p.Switch.Names() == nil {
+		return errNoEntries
+	}
+	path, installed := l.config.AssignmentsFile(), installedIn(p)
+	a, err := assignments.Read(path, l.config)
+	if err == nil {
+		err = l.objects.Restore(a.Memory, installed)
+	}
+	if err != nil {
+		l.log.Info("no assignments restored", "file", path, "why", err)
+		// What no object asks for goes with the first change.
+		return errors.Join(err, l.objects.Restore(&control.Memory{}, installed))
+	}
+	l.log.Info(fmt.Sprintf("assignments restored beside %d entries, %d groups", len(installed.Entries), len(installed.Groups)), "file", path)
+	l.restored = a.PodPorts()
+	l.shield.endpoints(switchd.EndpointsOf(installed.Groups))
+	return nil
+}
+
+// installedIn is what a switch has, without entries that packets learned.
+func installedIn(p *pipeline.Pipeline) *flow.Program {
+	prog := &flow.Program{Names: p.Switch.Names(), First: p.Switch.First()}
+	for _, f := range p.Switch.Flows() {
+		if !f.Learned {
+			prog.Entries = append(prog.Entries, f.Entry)
+		}
+	}
+	for _, g := range p.Switch.Groups() {
+		prog.Groups = append(prog.Groups, g.Group)
+	}
+	for _, m := range p.Switch.Meters() {
+		prog.Meters = append(prog.Meters, m.Meter)
+	}
+	return prog
+}
+
+// runAssignments keeps the file of assignments until ctx ends.
+func (a *Agent) runAssignments(ctx context.Context) {
+	path := a.config.AssignmentsFile()
+	if path == "" {
+		return
+	}
+	select {
+	case <-ctx.Done():
+		return
+	case <-a.live.synced:
+	}
+	var kept uint64
+	for ctx.Err() == nil {
+		start := time.Now()
+		a.keepAssignments(path, &kept)
+		select {
+		case <-ctx.Done():
+		case <-time.After(max(assignmentsPause, assignmentsShare*time.Since(start))):
+		}
+	}
+	a.keepAssignments(path, &kept)
+}
+
+// keepAssignments writes the file if entries changed since generation kept. A switch that
+// does not answer changes nothing.
+func (a *Agent) keepAssignments(path string, kept *uint64) {
+	failed := a.BeginAsking()
+	now := a.Switch.Generation()
+	if failed() != nil || now == *kept {
+		return
+	}
+	if err := assignments.New(a.config, a.Pods.Wanted(), a.live.objects.Remember()).Write(path); err != nil {
+		a.log.Error("the assignments cannot be kept", "file", path, "error", err)
+	}
+	*kept = now
+}
