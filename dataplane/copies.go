@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -63,51 +62,6 @@ func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
 		return nil
 	}
 	return c
-}
-
-// Work that a sender left undone goes with the frame as long as it can. It is
-// done here, once per frame and output, for a port that does not pass it on, such
-// as one on AF_XDP.
-
-// complete fills in a frame's checksum, or cuts it into segments, and sends
-// what comes of it.
-func (w *worker) complete(p *switchPort, f *packet.Frame) {
-	l := packet.ParseLayers(f.Bytes())
-	if f.Offload.SegmentSize != 0 {
-		w.segment(p, f, &l)
-		w.release(f)
-		return
-	}
-	if !packet.CompleteChecksum(f, &l) {
-		w.countLateDrop(f, telemetry.DropBadOffload)
-		w.release(f)
-		return
-	}
-	w.enqueue(p, f)
-}
-
-// segment sends a frame's segments.
-func (w *worker) segment(p *switchPort, f *packet.Frame, l *packet.Layers) {
-	s, ok := packet.NewSegments(f, l)
-	if !ok {
-		w.countLateDrop(f, telemetry.DropBadOffload)
-		return
-	}
-	w.packetCounters.cut-- // the first is the packet itself
-	for s.More() {
-		w.packetCounters.cut++
-		one := w.segmentFrame(s.NextLen())
-		if one == nil {
-			w.countLateDrop(f, telemetry.DropNoFrame)
-			return
-		}
-		if !s.Next(one) {
-			w.release(one)
-			w.countLateDrop(f, telemetry.DropBadOffload)
-			return
-		}
-		w.enqueue(p, one)
-	}
 }
 
 // segmentFrame is a frame for a segment of n bytes. When there is none, what is

@@ -4,7 +4,7 @@
 //
 // A packet's way, in the order of travel:
 //
-//	worker.go                   rounds over the ports that are awake, and what leaves
+//	worker.go                   rounds over the ports that are awake
 //	workerturn.go               how much of a port's batch is one turn, and what it cost
 //	replay.go                   walks that the flow cache remembers, done again
 //	walk.go                     from the first table to the verdict
@@ -14,7 +14,8 @@
 //	fragment.go                 … and what a fragment does there
 //	learn.go                    learn actions, and entries learned in another switch
 //	packetin.go                 packets to and from the controller
-//	output.go                   output, NORMAL and floods: frames queued for ports
+//	output.go                   output, NORMAL and floods
+//	workertransmit.go           frames queued for ports, completed where a port asks for it, and sent
 //	copies.go                   frames for copies and segments
 //
 // Before the first table, security.go checks what a port may send. Lookup, from a key to

@@ -122,21 +122,16 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 // extract makes the packet's key. It returns why the packet may not enter the first
 // table: the port's security forbids it, or its offload state does not fit it.
 func (k *walk) extract() telemetry.DropReason {
-	if k.parsed { // replay has checked the offload state
-		k.parsed = false
-		flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
-		return k.violation()
+	admitted := k.parsed // by replay, which has read the headers, too
+	k.parsed = false
+	if !admitted {
+		k.layers = packet.ParseLayers(k.frame.Bytes())
 	}
-	k.layers = flow.Extract(k.frame, k.inPort, &k.key)
+	flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
 	why := k.violation()
-	if why == telemetry.NotDropped && !packet.AdmitOffload(k.frame, &k.layers) {
-		why = k.offloadReason()
+	if admitted || why != telemetry.NotDropped || packet.AdmitOffload(k.frame, &k.layers) {
+		return why
 	}
-	return why
-}
-
-// offloadReason is why extract did not admit the packet.
-func (k *walk) offloadReason() telemetry.DropReason {
 	if packet.TooManySegments(k.frame, &k.layers) {
 		return telemetry.DropSegments
 	}

@@ -1,7 +1,6 @@
 package dataplane
 
 import (
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -172,66 +171,6 @@ func (w *worker) settle() {
 		p.port.Flush()
 	}
 }
-
-// queue sends a frame, which belongs to the port from here on. Work that its
-// sender left undone is done first when the port does not pass it on.
-func (w *worker) queue(p *switchPort, f *packet.Frame) {
-	if p.carries.All(f) {
-		w.enqueue(p, f)
-	} else {
-		w.complete(p, f)
-	}
-}
-
-// enqueue puts a frame behind the others of this batch.
-func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
-	q := w.lastQueue
-	if w.lastOut != p {
-		if q = w.out[p]; q == nil {
-			q = new([]*packet.Frame)
-			w.out[p] = q
-		}
-		w.lastOut, w.lastQueue = p, q
-	}
-	if len(*q) == 0 {
-		w.ready = append(w.ready, p)
-	}
-	*q = append(*q, f)
-	w.packetCounters.queued++
-}
-
-// transmit hands the ports what is queued.
-func (w *worker) transmit() {
-	for _, p := range w.ready {
-		q := w.out[p]
-		sent := p.port.Transmit(*q)
-		p.port.Flush()
-		p.account.handedOver(len(*q), sent)
-		clear(*q)
-		*q = (*q)[:0]
-	}
-	w.ready = w.ready[:0]
-}
-
-// flush tells what the batch counted, transmits what it queued and gives the
-// rest back.
-func (w *worker) flush() {
-	w.endBatch()
-	w.batchCounts.Publish(w.now)
-	w.dropRing.Publish()
-	w.transmit()
-	if set := w.sw.ports.Load(); set != w.seen {
-		w.seen = set
-		w.lastOut, w.lastQueue = nil, nil
-		maps.DeleteFunc(w.out, func(p *switchPort, _ *[]*packet.Frame) bool { return set.byNumber[p.no] != p })
-	}
-	packet.Release(w.done)
-	clear(w.done)
-	w.done = w.done[:0]
-}
-
-// release gives a frame back with the others of this batch.
-func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }
 
 const (
 	// quantum is how long a port's batch may take. A batch that takes longer is halved

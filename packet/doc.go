@@ -11,7 +11,7 @@
 //	ethernet.go, arp.go               headers, from outside in
 //	ipv4.go, ipv6.go, extension.go, fragment.go
 //	tcp.go, udp.go, sctp.go, icmp.go, igmp.go
-//	checksum.go, transport.go         checksums, of IP and of what it carries
+//	checksum.go                       checksums, of IP and of what it carries
 //	offload.go                        work that a sender leaves to hardware
 //	segment.go, coalesced.go          cutting a long TCP frame, and joining it again
 //

@@ -171,3 +171,39 @@ func countSegments(f *Frame, l *Layers) int {
 	size := int(f.Offload.SegmentSize)
 	return (l.End - payloadStart(f.Bytes(), l) + size - 1) / size
 }
+
+// segmentable says whether a packet can be cut: whole TCP, or UDP whose length
+// is that of the packet, with a payload.
+func segmentable(b []byte, l *Layers) bool {
+	if l.L4 == 0 || l.Frag != 0 {
+		return false
+	}
+	switch p := b[l.L4:l.End]; l.Proto {
+	case ProtoTCP:
+		return len(p) > TCP(p).HeaderLen()
+	case ProtoUDP:
+		return len(p) > UDPLen && int(UDP(p).Length()) == len(p)
+	}
+	return false
+}
+
+// payloadStart is where the transport payload of a TCP or UDP packet begins.
+func payloadStart(b []byte, l *Layers) int {
+	if l.Proto == ProtoTCP {
+		return l.L4 + TCP(b[l.L4:]).HeaderLen()
+	}
+	return l.L4 + UDPLen
+}
+
+// SegmentLen is the length of the longest frame that f is to be cut into: its
+// own when it is not to be cut.
+func SegmentLen(f *Frame) int {
+	if f.Offload.SegmentSize == 0 {
+		return f.Len()
+	}
+	l := ParseLayers(f.Bytes())
+	if !segmentable(f.Bytes(), &l) {
+		return f.Len()
+	}
+	return min(f.Len(), payloadStart(f.Bytes(), &l)+int(f.Offload.SegmentSize))
+}
