@@ -30,7 +30,7 @@ var longPages = map[string]int{
 func generated(page string) bool {
 	switch page {
 	case "docs/metrics.md", "docs/drops.md", "docs/configuration.md", "docs/commands.md", "docs/packages.md", "docs/learn.md",
-		"docs/walkthrough.md", "docs/pipelines.md":
+		"docs/walkthrough.md", "docs/pipelines.md", "docs/decisions/README.md":
 		return true
 	}
 	return strings.HasPrefix(page, "docs/pipeline/")
