@@ -22,6 +22,7 @@ func profiles(between *pods.Profiles) []profile {
 		{"rr", 2, "round trips between two pods of a Node, with percentiles", "TCP round trips between two pods of a Node", between.RunRR},
 		{"connect", 2, "new TCP connections between two pods of a Node", "TCP connections between two pods of a Node", between.RunConnect},
 		{"tunnel", 6, "TCP, round trips and UDP between pods of two Nodes", "Between pods of two Nodes", pods.RunTunnel},
+		{"gateway", 6, "TCP between a pod and a host outside, by masquerading and by a NodePort", "Between a pod and the outside", pods.RunGateway},
 		{"forward", 12, "frames a second without loss between two veths, by size", "Forwarding between two veths without loss", forward.Run},
 		{conntrack.Name, 20, "connection tracking alone, by connections up to 1,000,000 or ten times --largest", "Connection tracking", conntrack.RunProfile},
 		{"trace", 5, "what live traces cost a loaded worker: off, armed, 100 packets watched, all watched", "A worker that is watched", pipeline.RunTrace},

@@ -1,4 +1,4 @@
-// Package pods is the profiles between pods: stream, rr, connect, tunnel, idle and trace-link. Their
+// Package pods is the profiles between pods: stream, rr, connect, tunnel, gateway, idle and trace-link. Their
 // contenders are agents, Open vSwitch and the kernel.
 //
 //	pods.go, pairs.go                 contenders of one Node; a pair of pods
@@ -11,6 +11,7 @@
 //	connect.go                        profile connect
 //	shortconnections.go, sockets.go        the pods' connections; blocking sockets
 //	tunnel.go, poddatagrams.go        profile tunnel; UDP
+//	gateway.go, gatewaypairs.go       profile gateway; its contenders
 //	idle.go, idleagent.go             profile idle; an agent without a lab
 //	tracelink.go                      profile trace-link
 package pods

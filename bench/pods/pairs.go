@@ -17,8 +17,11 @@ type pair struct {
 	only string
 	// client and server run a function in the pod's network namespace.
 	client, server func(func() error) error
-	// address is that of the server's pod, with a port that its policies allow.
-	address string
+	// address is where the client finds the server: its pod's address, with a port that policies
+	// allow. listens is where the server listens, if that is elsewhere.
+	address, listens string
+	// inward is the opposite direction in profile gateway; nil without one.
+	inward *pair
 	// waitWarm waits until so many streams flow as they will for long; nil if they do at once.
 	waitWarm func(ctx context.Context, streams int) error
 	// switches are process numbers of switches and agents; none if the kernel forwards.

@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"time"
@@ -10,7 +11,7 @@ import (
 
 // listen listens in the server's pod.
 func (p *pair) listen() (l net.Listener, err error) {
-	err = p.server(func() (err error) { l, err = net.Listen("tcp4", p.address); return err })
+	err = p.server(func() (err error) { l, err = net.Listen("tcp4", cmp.Or(p.listens, p.address)); return err })
 	return l, err
 }
 

@@ -41,6 +41,7 @@ func labUpCommand() *cobra.Command {
 		Args:    noArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
+	c.Flags().BoolVar(&o.UnderlayOffloads, "underlay-offloads", true, "leave checksums and segments to the underlay, as to a card; without it, who captures there sees both done")
 	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if o.Nodes < 1 {

@@ -1,0 +1,73 @@
+package pods
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/bench/ovs"
+	"github.com/antrail/antrail/bench/report"
+	"github.com/antrail/antrail/bench/rig"
+	"github.com/antrail/antrail/bench/sched"
+)
+
+// gatewayNote says what the contenders are.
+const gatewayNote = "A pod and its Node, and a host outside, which is a namespace with a veth on the Node's underlay; MTU of the pod 1450, of the underlay 1500, which passes on checksums and segments that are left to a card. " +
+	"Out: the pod connects to the host; the Node masquerades it. In: the host connects to a NodePort of the Node, which leads to a pod of this Node. " +
+	"Linux bridge: nftables translate both ways. antrail: a real agent with the objects of examples/web-app but their Egresses. " +
+	"Open vSwitch: the entries of examples/two-nodes, the gateway an internal port, and nftables that masquerade; it has no NodePort."
+
+// openGateways opens the contenders.
+func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs []*pair, err error) {
+	c.Notes = append(c.Notes, gatewayNote)
+	pairs, absent, err := openPairs(r, []opener{
+		{bridgeName, openBridgeGateway},
+		{ovs.Version(), func() (*pair, error) { return openOVSGateway(ctx) }},
+		{"antrail", func() (*pair, error) { return openLabGateway(ctx, r) }},
+	})
+	c.Notes = append(c.Notes, absent...)
+	if err != nil {
+		return nil, errors.Join(err, closePairs(pairs))
+	}
+	return pairs, nil
+}
+
+// RunGateway is profile gateway: streams, round trips and connections between a pod and a host
+// outside the cluster, in both directions.
+func RunGateway(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
+	return sched.RunAsOrdinary(func() (err error) {
+		pairs, err := openGateways(ctx, r, c)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closePairs(pairs)) }()
+		return r.RunRounds(ctx, c, pairSides(r, c.Profile, pairs, measureGateway))
+	})
+}
+
+// measureGateway measures both directions.
+func measureGateway(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error) {
+	all, err := measureDirection(ctx, "out", p, window)
+	if err != nil || p.inward == nil {
+		return all, err
+	}
+	in, err := measureDirection(ctx, "in", p.inward, window)
+	return slices.Concat(all, in), err
+}
+
+// measureDirection measures streams, round trips and connections of one direction.
+func measureDirection(ctx context.Context, name string, p *pair, window time.Duration) (all []rig.Reading, err error) {
+	for _, measure := range []measurePair{measureStreams, measureRR, measureConnect} {
+		readings, err := measure(ctx, p, window)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		for _, r := range readings {
+			r.Name = name + ", " + r.Name
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
