@@ -1,0 +1,129 @@
+package bridge
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// installed is a bridge as the switch has it.
+type installed struct {
+	Bridge
+	ports map[string]Port // by name
+}
+
+// install makes the switch as the rows ask. Ports that the switch refused have err set.
+func (r *Reconciler) install(w *wanted) {
+	r.removeBridges(w)
+	taken := map[string]bool{} // names of interfaces
+	for _, b := range w.bridges {
+		for _, p := range b.ports {
+			if taken[p.Name] && p.err == nil {
+				p.err = fmt.Errorf("interface %s belongs to several ports", p.Name)
+			}
+			taken[p.Name] = true
+		}
+		r.installBridge(b)
+	}
+}
+
+// removeBridges removes bridges that no row asks for, and those whose datapath type changed.
+func (r *Reconciler) removeBridges(w *wanted) {
+	for name, now := range r.bridges {
+		if slices.ContainsFunc(w.bridges, func(b *wantedBridge) bool { return b.Name == name && b.DatapathType == now.DatapathType }) {
+			continue
+		}
+		if err := r.sw.RemoveBridge(name); err != nil {
+			r.log.Error("a bridge was not removed", "bridge", name, "err", err)
+			continue
+		}
+		delete(r.bridges, name)
+	}
+}
+
+// installBridge adds or changes a bridge and its ports. If the switch refuses the bridge, its
+// ports have the reason.
+func (r *Reconciler) installBridge(b *wantedBridge) {
+	if err := r.installSettings(b); err != nil {
+		r.log.Error("a bridge was not made", "bridge", b.Name, "err", err)
+		for _, p := range b.ports {
+			p.err = fmt.Errorf("bridge %s: %w", b.Name, err)
+		}
+		return
+	}
+	now := r.bridges[b.Name]
+	assignNumbers(now.ports, numbered(b.ports))
+	r.removePorts(b, now)
+	for _, p := range b.ports {
+		if p.err == nil {
+			p.err = r.installPort(b, now, p)
+		}
+		if p.err != nil {
+			r.log.Warn("a port was not made", "bridge", b.Name, "port", p.Name, "err", p.err)
+		}
+	}
+}
+
+// numbered are the ports that need a number.
+func numbered(ports []*wantedPort) []*wantedPort {
+	return slices.DeleteFunc(slices.Clone(ports), func(p *wantedPort) bool { return p.err != nil })
+}
+
+func (r *Reconciler) installSettings(b *wantedBridge) error {
+	if types := r.facts.DatapathTypes; !slices.Contains(types, b.DatapathType) && b.DatapathType != "system" {
+		return fmt.Errorf("there is no datapath type %q: %s are known", b.DatapathType, strings.Join(types, ", "))
+	}
+	now := r.bridges[b.Name]
+	switch {
+	case now == nil:
+		if err := r.sw.AddBridge(b.Bridge); err != nil {
+			return err
+		}
+		r.bridges[b.Name] = &installed{b.Bridge, map[string]Port{}}
+	case !reflect.DeepEqual(now.Bridge, b.Bridge):
+		if err := r.sw.ChangeBridge(b.Bridge); err != nil {
+			return err
+		}
+		now.Bridge = b.Bridge
+	}
+	return nil
+}
+
+// removePorts removes ports that no row asks for, and those that have to be made again because
+// their type or their number changed.
+func (r *Reconciler) removePorts(b *wantedBridge, now *installed) {
+	for name, p := range now.ports {
+		stays := slices.ContainsFunc(b.ports, func(w *wantedPort) bool {
+			return w.Name == name && w.err == nil && w.Type == p.Type && w.Number == p.Number
+		})
+		if stays {
+			continue
+		}
+		if err := r.sw.RemovePort(b.Name, name); err != nil {
+			r.log.Error("a port was not removed", "bridge", b.Name, "port", name, "err", err)
+		}
+		delete(now.ports, name)
+	}
+}
+
+func (r *Reconciler) installPort(b *wantedBridge, now *installed, p *wantedPort) error {
+	if p.Number == 0 {
+		return fmt.Errorf("bridge %s has no port number left", b.Name)
+	}
+	if types := r.facts.InterfaceTypes; !slices.Contains(types, p.Type) {
+		return fmt.Errorf("there is no interface type %q: %s are known", p.Type, strings.Join(types, ", "))
+	}
+	old, there := now.ports[p.Name]
+	var err error
+	switch {
+	case !there:
+		err = r.sw.AddPort(b.Name, p.Port)
+	case !reflect.DeepEqual(old, p.Port):
+		err = r.sw.ChangePort(b.Name, p.Port)
+	}
+	if err == nil {
+		now.ports[p.Name] = p.Port
+	}
+	return err
+}

@@ -1,0 +1,21 @@
+// Package bridge makes a switch as the rows of the database Open_vSwitch say, and writes back
+// what became of them, as the daemon ovs-vswitchd does.
+//
+//   - reconciler.go: the loop: read rows, change the switch, write back.
+//   - wanted.go: the bridges and ports that the rows ask for.
+//   - difference.go: what is to be removed, added and changed.
+//   - numbers.go: which OpenFlow port number a port has.
+//   - writeback.go: the columns that tell a client what the switch did.
+//   - statusquo.go: link state, addresses and counters of ports, in columns.
+//   - switch.go: what the caller implements: the switch itself.
+//
+// Rules:
+//
+//  1. Clients wait until Open_vSwitch.cur_cfg reaches next_cfg and read ofport and error then.
+//     All of them are written in one transaction, after the switch was changed.
+//  2. A port that the switch refuses has ofport -1 and the reason in the column error. It is
+//     tried again in each round.
+//  3. What antrail does not do is refused: a bond gets an error, and a bridge with mirrors or
+//     exports of flows names them in its column status.
+//  4. One goroutine runs the loop and calls the switch. The database's lock is not held then.
+package bridge

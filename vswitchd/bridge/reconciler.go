@@ -1,0 +1,113 @@
+package bridge
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
+	"github.com/antrail/antrail/vswitchd/ovsdb/store"
+)
+
+// Reconciler makes a switch as the rows of a database say.
+type Reconciler struct {
+	db    *store.Database
+	sw    Switch
+	facts Facts
+	log   *slog.Logger
+	// bridges are what the switch has, by name.
+	bridges map[string]*installed
+	// controllers are the states of connections, by bridge and target.
+	controllers map[string]map[string]ControllerState
+	wake        chan struct{}
+}
+
+// New makes a reconciler of the database Open_vSwitch.
+func New(db *store.Database, sw Switch, log *slog.Logger) *Reconciler {
+	return &Reconciler{
+		db: db, sw: sw, facts: sw.Facts(), log: log, bridges: map[string]*installed{},
+		controllers: map[string]map[string]ControllerState{}, wake: make(chan struct{}, 1),
+	}
+}
+
+// configuration is the columns that clients write and the switch follows. Other columns wake
+// nobody, so what the reconciler writes does not wake it.
+var configuration = map[string][]string{
+	"Open_vSwitch": {"bridges", "next_cfg", "other_config", "datapaths"},
+	"Bridge": {"name", "ports", "controller", "datapath_type", "fail_mode", "protocols", "other_config", "mirrors", "netflow", "sflow", "ipfix",
+		"stp_enable", "rstp_enable", "mcast_snooping_enable"},
+	"Port":       {"interfaces", "tag", "trunks", "vlan_mode"},
+	"Interface":  {"name", "type", "options", "ofport_request", "mac", "mtu_request", "external_ids", "other_config"},
+	"Controller": {"target", "inactivity_probe", "max_backoff", "connection_mode", "other_config"},
+	"Datapath":   {},
+}
+
+// Run follows the rows until ctx ends. The row of Open_vSwitch is made if it is not there.
+func (r *Reconciler) Run(ctx context.Context) error {
+	stop := r.db.Observe(nil, r.tell)
+	defer stop()
+	if err := r.db.Transact("the row of the switch", makeRoot); err != nil {
+		return err
+	}
+	for {
+		interval, err := r.Round()
+		if err != nil {
+			return err
+		}
+		t := time.NewTimer(interval)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-r.wake:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+// makeRoot inserts the row of Open_vSwitch if there is none.
+func makeRoot(tx *store.Tx) error {
+	for range tx.Rows("Open_vSwitch") {
+		return nil
+	}
+	_, err := tx.Insert("Open_vSwitch", nil)
+	return err
+}
+
+// Wake asks for another round: a port or a controller's connection changed by itself.
+func (r *Reconciler) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell wakes the loop if a transaction changed what the switch follows.
+func (r *Reconciler) tell(changes []store.Change) {
+	if slices.ContainsFunc(changes, isConfiguration) {
+		r.Wake()
+	}
+}
+
+func isConfiguration(c store.Change) bool {
+	columns, followed := configuration[c.Row().Table.Name]
+	if c.Old == nil || c.New == nil {
+		return followed
+	}
+	return slices.ContainsFunc(columns, func(name string) bool { return !datum.Equal(c.Old.Get(name), c.New.Get(name)) })
+}
+
+// Round makes the switch as the rows are now, and writes back what became of them. It returns
+// when the next round is due if nothing changes.
+func (r *Reconciler) Round() (next time.Duration, err error) {
+	var w *wanted
+	r.db.Read(func(v store.View) { w = readWanted(v) })
+	r.install(w)
+	clear(r.controllers)
+	for name := range r.bridges {
+		r.controllers[name] = r.sw.ControllerStates(name)
+	}
+	return w.interval, r.writeBack(w)
+}

@@ -1,0 +1,13 @@
+// Package schema has the tables and columns of the databases that antrail serves, as Go
+// tables, and writes the JSON by which clients learn of them (RFC 7047 section 3.2).
+//
+//   - schema.go: databases, tables and columns, and how they are looked up.
+//   - words.go: the few functions by which the tables below are written.
+//   - openvswitch.go: Open_vSwitch, the configuration of a switch.
+//   - openvswitch_export.go: its tables of mirrors and of exports of flows.
+//   - serverdb.go: _Server, by which clients learn which databases there are.
+//
+// Names and types are facts of an interface: Open vSwitch's clients read and write these
+// columns. The columns are those of Open vSwitch 3.1 and of 4.0 together. A test compares
+// them with the schema that a Debian package installs.
+package schema

@@ -1,0 +1,310 @@
+package server
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/antrail/antrail/vswitchd/jsonrpc"
+	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
+	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
+	"github.com/antrail/antrail/vswitchd/ovsdb/store"
+)
+
+// events are the kinds of changes that a monitor may leave out.
+var events = []string{initial, inserted, deleted, modified}
+
+// The kinds of changes.
+const initial, inserted, deleted, modified = "initial", "insert", "delete", "modify"
+
+// monitor is what a client watches of a database. The database's lock guards it.
+type monitor struct {
+	c       *conn
+	id      any
+	d       *store.Database
+	dialect dialect
+	tables  map[*schema.Table]*watch
+	stop    func()
+}
+
+// watch is what a monitor watches of a table.
+type watch struct {
+	columns []watchedColumn
+	// wants says which kinds of changes are told.
+	wants map[string]bool
+	// where are conditions of which a row must fulfil one.
+	where []store.Condition
+}
+
+// watchedColumn is a column, and in which kinds of changes it is told.
+type watchedColumn struct {
+	place int
+	wants map[string]bool
+}
+
+// monitor begins to watch rows. The reply has those that are there. The database's lock is
+// held until the reply is in the outbox, so no update overtakes it.
+func (c *conn) monitor(id any, params []any, speak dialect) error {
+	m, err := c.parseMonitor(params, speak)
+	if err != nil {
+		return err
+	}
+	if err := c.addMonitor(m); err != nil {
+		return err
+	}
+	m.stop = m.d.Observe(func(v store.View) { c.send(jsonrpc.Reply(id, m.first(v))) }, m.tell)
+	return nil
+}
+
+// parseMonitor reads the parameters of a monitor: a database, an id, requests, and in the
+// third dialect a transaction, which a database that is not clustered does not know.
+func (c *conn) parseMonitor(params []any, speak dialect) (*monitor, error) {
+	d, err := c.database(params)
+	if err != nil {
+		return nil, err
+	}
+	if len(params) < 3 || len(params) > 4 || len(params) == 4 && speak != dialectUpdate3 {
+		return nil, datum.Syntaxf("a monitor has a database, an id and requests, and not %d parameters", len(params))
+	}
+	m := &monitor{c: c, id: params[1], d: d, dialect: speak}
+	m.tables, err = parseTables(d, params[2], speak != dialectUpdate)
+	return m, err
+}
+
+func (c *conn) addMonitor(m *monitor) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.monitors[key(m.id)] != nil {
+		return datum.Syntaxf("a monitor with the id %s is there already", key(m.id))
+	}
+	if len(c.monitors) >= c.s.limits.Monitors {
+		return datum.Errorf("resources exhausted", "the client has %d monitors already", len(c.monitors))
+	}
+	c.monitors[key(m.id)] = m
+	return nil
+}
+
+// takeMonitor takes a monitor off the list; nil if it is not there.
+func (c *conn) takeMonitor(id any) *monitor {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.monitors[key(id)]
+	delete(c.monitors, key(id))
+	return m
+}
+
+func (c *conn) takeMonitors() (all []*monitor) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id, m := range c.monitors {
+		all = append(all, m)
+		delete(c.monitors, id)
+	}
+	return all
+}
+
+func (c *conn) countMonitors() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.monitors)
+}
+
+// errUnknownMonitor is what RFC 7047 section 4.1.7 answers.
+var errUnknownMonitor = errors.New("unknown monitor")
+
+func (c *conn) monitorCancel(params []any) (any, error) {
+	if len(params) != 1 {
+		return nil, datum.Syntaxf("the id of a monitor is expected as the one parameter")
+	}
+	m := c.takeMonitor(params[0])
+	if m == nil {
+		return nil, errUnknownMonitor
+	}
+	m.stop()
+	return map[string]any{}, nil
+}
+
+// monitorCondChange gives a monitor other conditions. Rows that fulfil the new ones only are
+// told as inserted, and those that fulfil the old ones only as deleted.
+func (c *conn) monitorCondChange(params []any) (any, error) {
+	if len(params) != 3 {
+		return nil, datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
+	}
+	m := c.takeMonitor(params[0])
+	if m == nil || m.dialect == dialectUpdate {
+		return nil, datum.Errorf("unknown monitor", "there is no monitor with conditions and the id %s", key(params[0]))
+	}
+	changed, err := m.parseChange(params[2])
+	if err == nil && key(params[1]) != key(params[0]) {
+		err = c.isFree(params[1])
+	}
+	if err != nil {
+		return nil, errors.Join(c.addMonitor(m), err)
+	}
+	m.d.Read(func(v store.View) {
+		m.id = params[1]
+		m.changeConditions(v, changed)
+	})
+	return map[string]any{}, c.addMonitor(m)
+}
+
+// isFree refuses the id of a monitor that is there.
+func (c *conn) isFree(id any) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.monitors[key(id)] != nil {
+		return datum.Syntaxf("a monitor with the id %s is there already", key(id))
+	}
+	return nil
+}
+
+// parseChange reads {TABLE: [{"where": CONDITIONS}]}.
+func (m *monitor) parseChange(v any) (map[*schema.Table][]store.Condition, error) {
+	requests, ok := v.(map[string]any)
+	if !ok {
+		return nil, datum.Syntaxf("the changes of a monitor are an object")
+	}
+	changed := map[*schema.Table][]store.Condition{}
+	for name, v := range requests {
+		t, err := m.d.Schema.Table(name)
+		if err != nil {
+			return nil, err
+		}
+		if m.tables[t] == nil {
+			return nil, datum.Errorf("unknown table", "the monitor does not watch table %s", name)
+		}
+		w := &watch{wants: map[string]bool{}}
+		for _, request := range listOf(v) {
+			if err := w.addConditions(t, request, []string{"where"}); err != nil {
+				return nil, err
+			}
+		}
+		changed[t] = w.where
+	}
+	return changed, nil
+}
+
+// listOf is the requests for a table: one, or an array.
+func listOf(v any) []any {
+	if list, ok := v.([]any); ok {
+		return list
+	}
+	return []any{v}
+}
+
+// parseTables reads the <monitor-requests> of a monitor.
+func parseTables(d *store.Database, v any, conditional bool) (map[*schema.Table]*watch, error) {
+	requests, ok := v.(map[string]any)
+	if !ok {
+		return nil, datum.Syntaxf("the requests of a monitor are an object")
+	}
+	tables := map[*schema.Table]*watch{}
+	for name, v := range requests {
+		t, err := d.Schema.Table(name)
+		if err != nil {
+			return nil, err
+		}
+		w := &watch{wants: map[string]bool{}}
+		for _, request := range listOf(v) {
+			if err := w.add(t, request, conditional); err != nil {
+				return nil, err
+			}
+		}
+		tables[t] = w
+	}
+	return tables, nil
+}
+
+// add reads one <monitor-request>.
+func (w *watch) add(t *schema.Table, v any, conditional bool) error {
+	members := []string{"columns", "select"}
+	if conditional {
+		members = append(members, "where")
+	}
+	if err := w.addConditions(t, v, members); err != nil {
+		return err
+	}
+	o := v.(map[string]any)
+	wants, err := parseSelect(o["select"])
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		w.wants[e] = w.wants[e] || wants[e]
+	}
+	return w.addColumns(t, o["columns"], wants)
+}
+
+// addConditions checks the members of a request and reads its conditions. A request without
+// any is for all rows.
+func (w *watch) addConditions(t *schema.Table, v any, members []string) error {
+	o, ok := v.(map[string]any)
+	if !ok {
+		return datum.Syntaxf("a request of a monitor for table %s is an object", t.Name)
+	}
+	for name := range o {
+		if !slices.Contains(members, name) {
+			return datum.Syntaxf("a request of a monitor for table %s has an unexpected member %q", t.Name, name)
+		}
+	}
+	where := []any{true}
+	if v, ok := o["where"]; ok {
+		if where, ok = v.([]any); !ok {
+			return datum.Syntaxf("\"where\" is an array of conditions")
+		}
+	}
+	conditions, err := store.ParseConditions(t, where)
+	w.where = append(w.where, conditions...)
+	return err
+}
+
+// parseSelect reads a <monitor-select>: which kinds of changes are told.
+func parseSelect(v any) (map[string]bool, error) {
+	wants := map[string]bool{}
+	for _, e := range events {
+		wants[e] = true
+	}
+	if v == nil {
+		return wants, nil
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		return nil, datum.Syntaxf("\"select\" is an object")
+	}
+	for e, v := range o {
+		want, ok := v.(bool)
+		if !ok || !slices.Contains(events, e) {
+			return nil, datum.Syntaxf("\"select\" has an unexpected member %q", e)
+		}
+		wants[e] = want
+	}
+	return wants, nil
+}
+
+// addColumns reads the names of columns. Without names, all columns are watched but _uuid.
+func (w *watch) addColumns(t *schema.Table, v any, wants map[string]bool) error {
+	if v == nil {
+		for i := schema.VersionColumn; i < len(t.Columns); i++ {
+			w.columns = append(w.columns, watchedColumn{i, wants})
+		}
+		return nil
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return datum.Syntaxf("\"columns\" is an array of names")
+	}
+	for _, v := range list {
+		name, ok := v.(string)
+		if !ok {
+			return datum.Syntaxf("\"columns\" is an array of names")
+		}
+		i, err := t.Place(name)
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(w.columns, func(c watchedColumn) bool { return c.place == i }) {
+			return datum.Syntaxf("column %s of table %s is named twice", name, t.Name)
+		}
+		w.columns = append(w.columns, watchedColumn{i, wants})
+	}
+	return nil
+}

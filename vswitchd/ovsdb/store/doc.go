@@ -1,0 +1,28 @@
+// Package store keeps the rows of an OVSDB database and changes them by transactions (RFC
+// 7047 section 5).
+//
+// From the top:
+//
+//   - execute.go: the operations of a transact request, as JSON.
+//   - waitop.go: the operation that waits for rows to be as it says.
+//   - condition.go, mutation.go: the clauses of "where" and "mutations".
+//   - commit.go: what must hold at the end of a transaction, and what it changes.
+//   - refs.go: references between rows, and rows that go because nothing refers to them.
+//   - uniqueness.go: indexes that no two rows may share.
+//   - load.go: rows from the log's records, and records from rows.
+//   - tx.go: a transaction in progress: rows beside those of the database.
+//   - database.go: the rows, and who is told of their changes.
+//   - row.go: a row, and its columns as Go values.
+//   - logfile.go: the file that transactions are appended to.
+//
+// Invariants:
+//
+//  1. A row never changes: a transaction makes another one. Observers and readers keep rows
+//     without a copy.
+//  2. Nothing outside a Tx changes before all checks of the commit have passed and the log has
+//     the record. An abort at any place drops the Tx.
+//  3. The database's lock is held from a transaction's first operation until the last observer
+//     was told. All see the same order.
+//  4. After each commit every strong reference has its row, and each row of a table that is not
+//     a root is referred to.
+package store

@@ -1,0 +1,237 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/vswitchd/jsonrpc"
+	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
+	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
+)
+
+// minCompaction is how many bytes a log has before it is compacted.
+const minCompaction = 1 << 20
+
+// Open makes a database whose rows are kept in a file. The file may be one of ovsdb-server. If
+// a crash left a torn record at its end, the record is cut off: cut is how many bytes it had.
+func Open(path string, s *schema.Database) (d *Database, cut int64, err error) {
+	d = New(s)
+	l := &loader{d: d}
+	log, cut, err := openLog(path, l.record)
+	if err != nil {
+		return nil, 0, err
+	}
+	if err := l.finish(); err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("%s: %w", path, err), log.close())
+	}
+	d.log = log
+	if l.schema != s.Text() {
+		err = d.log.replace(d.snapshot("compacted")...)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, log.close())
+	}
+	return d, cut, nil
+}
+
+// loader makes rows of a log's records.
+type loader struct {
+	d      *Database
+	schema string // the log's first record; "" before it was read
+}
+
+func (l *loader) record(r map[string]any) error {
+	if l.schema != "" {
+		return l.transaction(r)
+	}
+	if r["name"] != l.d.Schema.Name {
+		return fmt.Errorf("the database is %v, %s is expected", r["name"], l.d.Schema.Name)
+	}
+	b, err := jsonrpc.Encode(r)
+	l.schema = string(b)
+	return err
+}
+
+// transaction applies one record: {TABLE: {UUID: null or {COLUMN: VALUE}}}. Members that begin
+// with "_" say something about the transaction.
+func (l *loader) transaction(r map[string]any) error {
+	diff, _ := r["_is_diff"].(bool)
+	for name, v := range r {
+		if strings.HasPrefix(name, "_") {
+			continue
+		}
+		t, err := l.d.Schema.Table(name)
+		if err != nil {
+			return err
+		}
+		rows, ok := v.(map[string]any)
+		if !ok {
+			return fmt.Errorf("table %s is no object", name)
+		}
+		for id, columns := range rows {
+			if err := l.row(t, id, columns, diff); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *loader) row(t *schema.Table, name string, v any, diff bool) error {
+	id, err := datum.ParseID(name)
+	if err != nil {
+		return err
+	}
+	rows := l.d.tables[t]
+	if v == nil {
+		delete(rows, id)
+		return nil
+	}
+	columns, ok := v.(map[string]any)
+	if !ok {
+		return fmt.Errorf("row %s of table %s is no object", name, t.Name)
+	}
+	r := rows[id]
+	if r == nil {
+		r, diff = newRow(t, id), false
+		r.Cells[schema.VersionColumn] = datum.One(datum.Ref(datum.NewID()))
+		rows[id] = r
+	}
+	for c, v := range columns {
+		if err := l.cell(r, c, v, diff); err != nil {
+			return fmt.Errorf("row %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (l *loader) cell(r *Row, column string, v any, diff bool) error {
+	i, err := r.Table.Place(column)
+	if err != nil {
+		return err
+	}
+	t := &r.Table.Columns[i].Type
+	d, err := t.Parse(v, nil)
+	if err != nil {
+		return atColumn(r.Table, i, err)
+	}
+	if diff {
+		d = datum.Apply(t, r.Cells[i], d)
+	}
+	if !r.Table.Columns[i].Ephemeral {
+		r.Cells[i] = d
+	}
+	return nil
+}
+
+// finish checks what a commit would have checked: constraints, references and indexes. It
+// makes the counts of references and the indexes.
+func (l *loader) finish() error {
+	tx := newTx(l.d)
+	var all []Change
+	for _, rows := range l.d.tables {
+		for _, r := range rows {
+			if err := checkAll(r); err != nil {
+				return err
+			}
+			if err := tx.checkRefs(r); err != nil {
+				return err
+			}
+			eachRef(r, func(_ int, to *datum.Base, id datum.ID) {
+				if !to.Weak {
+					l.d.refs[id]++
+				}
+			})
+			all = append(all, Change{New: r})
+		}
+	}
+	index, err := l.d.unique.with(all)
+	if err == nil {
+		index.apply()
+	}
+	return err
+}
+
+// recordOf is the log's record of a transaction; nil if no column that outlives the process
+// changed.
+func recordOf(changes []Change, comments []string) map[string]any {
+	record := map[string]any{}
+	for _, c := range changes {
+		columns, keep := persistent(c)
+		if !keep {
+			continue
+		}
+		name := c.Row().Table.Name
+		if record[name] == nil {
+			record[name] = map[string]any{}
+		}
+		record[name].(map[string]any)[c.Row().ID().String()] = columns
+	}
+	if len(record) == 0 {
+		return nil
+	}
+	record["_date"] = json.Number(fmt.Sprint(time.Now().UnixMilli()))
+	if len(comments) > 0 {
+		record["_comment"] = strings.Join(comments, "\n")
+	}
+	return record
+}
+
+// persistent are the columns of a change that the log keeps: nil for a row that is gone.
+func persistent(c Change) (columns any, keep bool) {
+	if c.New == nil {
+		return nil, true
+	}
+	before := c.Old
+	if before == nil {
+		before = newRow(c.New.Table, c.New.ID())
+	}
+	o := map[string]any{}
+	for i := range c.New.Cells {
+		column := &c.New.Table.Columns[i]
+		if !column.Ephemeral && !datum.Equal(before.Cells[i], c.New.Cells[i]) {
+			o[column.Name] = column.Type.JSONOf(c.New.Cells[i])
+		}
+	}
+	return o, c.Old == nil || len(o) > 0
+}
+
+// snapshot is the records of a log that says only what is.
+func (d *Database) snapshot(comment string) []map[string]any {
+	var all []Change
+	for _, rows := range d.tables {
+		for _, r := range rows {
+			all = append(all, Change{New: r})
+		}
+	}
+	records := []map[string]any{d.Schema.JSON()}
+	if r := recordOf(all, []string{comment}); r != nil {
+		records = append(records, r)
+	}
+	return records
+}
+
+// compactIfLong compacts a log that has grown to four times the size of the last compaction.
+// The transactions are in the log already, so a failure only means that the log stays long.
+func (d *Database) compactIfLong() {
+	if d.log == nil || d.log.size < max(4*d.log.base, minCompaction) {
+		return
+	}
+	d.log.base = d.log.size // if the compaction fails, the next try comes later
+	if err := d.log.replace(d.snapshot("compacted")...); err != nil && d.Log != nil {
+		d.Log.Warn("the database was not compacted", "file", d.log.path, "err", err)
+	}
+}
+
+// Compact rewrites the database's file so that it has each row once.
+func (d *Database) Compact() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.log == nil {
+		return nil
+	}
+	return d.log.replace(d.snapshot("compacted")...)
+}
