@@ -3,7 +3,7 @@
 //
 //   - reconciler.go: the loop: read rows, change the switch, write back.
 //   - wanted.go: the bridges and ports that the rows ask for.
-//   - difference.go: what is to be removed, added and changed.
+//   - installing.go: what is to be removed, added and changed.
 //   - numbers.go: which OpenFlow port number a port has.
 //   - writeback.go: the columns that tell a client what the switch did.
 //   - statusquo.go: link state, addresses and counters of ports, in columns.

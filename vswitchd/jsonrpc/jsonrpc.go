@@ -140,8 +140,10 @@ func fromObject(o map[string]any) (*Message, error) {
 	if isRequest != (m.Method != "") {
 		return nil, errors.New("a request of JSON-RPC has both a method and params")
 	}
-	if !isRequest && m.ID == nil {
-		return nil, errors.New("a reply of JSON-RPC has an id")
+	_, hasResult := o["result"]
+	_, hasError := o["error"]
+	if !isRequest && (m.ID == nil || !hasResult && !hasError) {
+		return nil, errors.New("a reply of JSON-RPC has an id, and a result or an error")
 	}
 	return m, nil
 }

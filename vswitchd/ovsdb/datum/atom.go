@@ -34,13 +34,13 @@ func NewID() (id ID) {
 
 // ParseID reads a UUID.
 func ParseID(s string) (id ID, err error) {
-	if len(s) != 36 || s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return id, Syntaxf("%q is not a UUID", s)
+	digits := strings.ReplaceAll(s, "-", "")
+	if len(s) == 36 && len(digits) == 32 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		if _, err := hex.Decode(id[:], []byte(digits)); err == nil {
+			return id, nil
+		}
 	}
-	if _, err := hex.Decode(id[:], []byte(strings.ReplaceAll(s, "-", ""))[:32:32]); err != nil {
-		return id, Syntaxf("%q is not a UUID", s)
-	}
-	return id, nil
+	return ID{}, Syntaxf("%.60q is not a UUID", s)
 }
 
 // String is the UUID with its four hyphens.

@@ -1,12 +1,12 @@
 // Package datum has the values of OVSDB's columns (RFC 7047 section 5.1): atoms, sets and
 // maps of them, the types that constrain them, and their JSON.
 //
-//   - error.go: an error as OVSDB's clients see it.
+//   - ovsdberror.go: an error as OVSDB's clients see it.
 //   - atom.go: an integer, a boolean, a string or a UUID.
 //   - type.go: which atoms, and how many, a column may hold.
 //   - datum.go: a sorted set or map of atoms.
-//   - json.go: data as JSON, in both directions.
-//   - diff.go: the difference of two data, as update2 and the log carry it.
+//   - datumjson.go: data as JSON, in both directions.
+//   - difference.go: the difference of two data, as update2 and the log carry it.
 //
 // No column of the schemas that antrail serves is a real number or bounds the length of a
 // string, so neither exists here. Data are immutable: whoever changes one makes a new one.

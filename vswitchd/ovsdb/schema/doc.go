@@ -2,7 +2,7 @@
 // tables, and writes the JSON by which clients learn of them (RFC 7047 section 3.2).
 //
 //   - schema.go: databases, tables and columns, and how they are looked up.
-//   - words.go: the few functions by which the tables below are written.
+//   - columns.go: the few functions by which the tables below are written.
 //   - openvswitch.go: Open_vSwitch, the configuration of a switch.
 //   - openvswitch_export.go: its tables of mirrors and of exports of flows.
 //   - serverdb.go: _Server, by which clients learn which databases there are.

@@ -1,20 +1,21 @@
 // Package server speaks OVSDB (RFC 7047 section 4, and the additions of ovsdb-server(7)) with
 // clients such as ovs-vsctl, antrea-agent and ovn-controller.
 //
-//   - server.go: databases, listeners and the limits of a client.
-//   - conn.go: a client's connection.
-//   - methods.go: the requests, one function each.
+//   - clients.go: listeners, connections and the limits of a client.
+//   - client.go: a client's connection, and its requests.
 //   - transact.go: transactions, and those that wait for rows.
 //   - monitors.go: which rows and columns a client watches.
 //   - updates.go: changes of rows in the three dialects of monitors.
 //   - locks.go: the locks that clients hold.
+//   - databases.go: the databases, and _Server, which lists them.
+//   - peer.go: the other end of a connection, which may not read.
 //
 // Goroutines: two for each connection, which read and write, and one for each transaction that
 // waits. The database's lock orders updates and replies: the update of a transaction is in the
 // outbox before its reply.
 //
 // A client may hold so much of the server: one message of Limits.Message bytes while it is
-// read, Limits.Outbox bytes that it has not read, Limits.Monitors monitors and
-// Limits.Transactions transactions that wait. A client that asks for more gets an error. A
+// read, Limits.Outbox bytes that it has not read, Limits.Monitors monitors,
+// Limits.Locks locks and Limits.Transactions transactions that wait. A client that asks for more gets an error. A
 // client that does not read its updates is disconnected.
 package server

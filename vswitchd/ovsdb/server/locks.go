@@ -11,77 +11,60 @@ import (
 // lockTable has, for each lock that somebody wants, the clients that want it. The first one
 // owns it (RFC 7047 section 4.1.8).
 type lockTable struct {
+	max int // of a client
+
 	mu     sync.Mutex
-	queues map[string][]*conn
+	queues map[string][]*peer
 }
 
-func (c *conn) lock(params []any, steal bool) (any, error) {
-	name, err := oneText(params, "the name of a lock")
-	if err != nil {
-		return nil, err
-	}
-	locked, err := c.s.locks.take(c, name, steal)
-	return map[string]any{"locked": locked}, err
-}
-
-// take makes a client wait for a lock, or own it.
-func (t *lockTable) take(c *conn, name string, steal bool) (owns bool, err error) {
+// take makes a client wait for a lock, or own it. A client whose lock is stolen is the first to
+// get it back.
+func (t *lockTable) take(p *peer, name string, steal bool) (owns bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[name]
-	if slices.Contains(queue, c) {
+	if slices.Contains(queue, p) {
 		return false, datum.Syntaxf("the client has asked for the lock %q already: it must unlock it first", name)
 	}
-	if t.held(c) >= c.s.limits.Monitors {
-		return false, datum.Errorf("resources exhausted", "the client has asked for %d locks already", c.s.limits.Monitors)
-	}
-	if t.queues == nil {
-		t.queues = map[string][]*conn{}
+	if t.held(p) >= t.max {
+		return false, datum.Errorf("resources exhausted", "the client has asked for %d locks already", t.max)
 	}
 	if steal && len(queue) > 0 {
 		queue[0].send(jsonrpc.Notification("stolen", name))
-		t.queues[name] = slices.Insert(queue, 0, c)
+		t.queues[name] = slices.Insert(queue, 0, p)
 		return true, nil
 	}
-	t.queues[name] = append(queue, c)
+	t.queues[name] = append(queue, p)
 	return len(queue) == 0, nil
 }
 
 // held counts the locks that a client owns or waits for.
-func (t *lockTable) held(c *conn) (n int) {
+func (t *lockTable) held(p *peer) (n int) {
 	for _, queue := range t.queues {
-		if slices.Contains(queue, c) {
+		if slices.Contains(queue, p) {
 			n++
 		}
 	}
 	return n
 }
 
-func (t *lockTable) owns(c *conn, name string) bool {
+func (t *lockTable) owns(p *peer, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[name]
-	return len(queue) > 0 && queue[0] == c
-}
-
-func (c *conn) unlock(params []any) (any, error) {
-	name, err := oneText(params, "the name of a lock")
-	if err == nil && !c.s.locks.release(c, name) {
-		err = datum.Syntaxf("the client has not asked for the lock %q", name)
-	}
-	return map[string]any{}, err
+	return len(queue) > 0 && queue[0] == p
 }
 
 // release takes a client out of a lock's queue, and tells the next one that it owns the lock.
-func (t *lockTable) release(c *conn, name string) bool {
+func (t *lockTable) release(p *peer, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.leave(c, name)
+	return t.leave(p, name)
 }
 
-func (t *lockTable) leave(c *conn, name string) bool {
+func (t *lockTable) leave(p *peer, name string) bool {
 	queue := t.queues[name]
-	at := slices.Index(queue, c)
+	at := slices.Index(queue, p)
 	if at < 0 {
 		return false
 	}
@@ -98,10 +81,10 @@ func (t *lockTable) leave(c *conn, name string) bool {
 }
 
 // releaseAll takes a client that is gone out of all queues.
-func (t *lockTable) releaseAll(c *conn) {
+func (t *lockTable) releaseAll(p *peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name := range t.queues {
-		t.leave(c, name)
+		t.leave(p, name)
 	}
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/antrail/antrail/vswitchd/jsonrpc"
 	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
@@ -10,150 +11,128 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// events are the kinds of changes that a monitor may leave out.
-var events = []string{initial, inserted, deleted, modified}
+// monitors are what a client watches.
+type monitors struct {
+	p   *peer
+	max int
 
-// The kinds of changes.
-const initial, inserted, deleted, modified = "initial", "insert", "delete", "modify"
-
-// monitor is what a client watches of a database. The database's lock guards it.
-type monitor struct {
-	c       *conn
-	id      any
-	d       *store.Database
-	dialect dialect
-	tables  map[*schema.Table]*watch
-	stop    func()
+	mu   sync.Mutex
+	byID map[string]*monitor // by their ids as text
 }
 
-// watch is what a monitor watches of a table.
-type watch struct {
-	columns []watchedColumn
-	// wants says which kinds of changes are told.
-	wants map[string]bool
-	// where are conditions of which a row must fulfil one.
-	where []store.Condition
-}
-
-// watchedColumn is a column, and in which kinds of changes it is told.
-type watchedColumn struct {
-	place int
-	wants map[string]bool
-}
-
-// monitor begins to watch rows. The reply has those that are there. The database's lock is
-// held until the reply is in the outbox, so no update overtakes it.
-func (c *conn) monitor(id any, params []any, speak dialect) error {
-	m, err := c.parseMonitor(params, speak)
-	if err != nil {
+// start begins to watch rows. The reply has those that are there. The database's lock is held
+// until the reply is in the outbox, so no update overtakes it.
+func (l *monitors) start(d *store.Database, request *jsonrpc.Message, speak dialect) error {
+	params := request.Params
+	if len(params) < 3 || len(params) > 4 || len(params) == 4 && speak != dialectUpdate3 {
+		return datum.Syntaxf("a monitor has a database, an id and requests, and not %d parameters", len(params))
+	}
+	m := &monitor{p: l.p, id: params[1], d: d, dialect: speak}
+	var err error
+	if m.tables, err = parseTables(d, params[2], speak != dialectUpdate); err != nil {
 		return err
 	}
-	if err := c.addMonitor(m); err != nil {
+	if err := l.add(m); err != nil {
 		return err
 	}
-	m.stop = m.d.Observe(func(v store.View) { c.send(jsonrpc.Reply(id, m.first(v))) }, m.tell)
+	m.stop = d.Observe(func(v store.View) { l.p.send(jsonrpc.Reply(request.ID, m.first(v))) }, m.tell)
 	return nil
 }
 
-// parseMonitor reads the parameters of a monitor: a database, an id, requests, and in the
-// third dialect a transaction, which a database that is not clustered does not know.
-func (c *conn) parseMonitor(params []any, speak dialect) (*monitor, error) {
-	d, err := c.database(params)
-	if err != nil {
-		return nil, err
-	}
-	if len(params) < 3 || len(params) > 4 || len(params) == 4 && speak != dialectUpdate3 {
-		return nil, datum.Syntaxf("a monitor has a database, an id and requests, and not %d parameters", len(params))
-	}
-	m := &monitor{c: c, id: params[1], d: d, dialect: speak}
-	m.tables, err = parseTables(d, params[2], speak != dialectUpdate)
-	return m, err
-}
-
-func (c *conn) addMonitor(m *monitor) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.monitors[key(m.id)] != nil {
+func (l *monitors) add(m *monitor) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byID[key(m.id)] != nil {
 		return datum.Syntaxf("a monitor with the id %s is there already", key(m.id))
 	}
-	if len(c.monitors) >= c.s.limits.Monitors {
-		return datum.Errorf("resources exhausted", "the client has %d monitors already", len(c.monitors))
+	if len(l.byID) >= l.max {
+		return datum.Errorf("resources exhausted", "the client has %d monitors already", len(l.byID))
 	}
-	c.monitors[key(m.id)] = m
+	l.byID[key(m.id)] = m
 	return nil
 }
 
-// takeMonitor takes a monitor off the list; nil if it is not there.
-func (c *conn) takeMonitor(id any) *monitor {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m := c.monitors[key(id)]
-	delete(c.monitors, key(id))
+// find returns a monitor; nil if there is none of that id.
+func (l *monitors) find(id any) *monitor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.byID[key(id)]
+}
+
+// rename gives a monitor another id, which must be free.
+func (l *monitors) rename(from, to any) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if key(from) != key(to) && l.byID[key(to)] != nil {
+		return datum.Syntaxf("a monitor with the id %s is there already", key(to))
+	}
+	m := l.byID[key(from)]
+	delete(l.byID, key(from))
+	l.byID[key(to)] = m
+	return nil
+}
+
+// take takes a monitor off the list; nil if it is not there.
+func (l *monitors) take(id any) *monitor {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.byID[key(id)]
+	delete(l.byID, key(id))
 	return m
 }
 
-func (c *conn) takeMonitors() (all []*monitor) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for id, m := range c.monitors {
-		all = append(all, m)
-		delete(c.monitors, id)
+// stopAll ends all monitors. The client is gone.
+func (l *monitors) stopAll() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.byID {
+		m.stop()
 	}
-	return all
+	clear(l.byID)
 }
 
-func (c *conn) countMonitors() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.monitors)
+func (l *monitors) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byID)
 }
 
 // errUnknownMonitor is what RFC 7047 section 4.1.7 answers.
 var errUnknownMonitor = errors.New("unknown monitor")
 
-func (c *conn) monitorCancel(params []any) (any, error) {
+func (l *monitors) cancel(params []any) error {
 	if len(params) != 1 {
-		return nil, datum.Syntaxf("the id of a monitor is expected as the one parameter")
+		return datum.Syntaxf("the id of a monitor is expected as the one parameter")
 	}
-	m := c.takeMonitor(params[0])
+	m := l.take(params[0])
 	if m == nil {
-		return nil, errUnknownMonitor
+		return errUnknownMonitor
 	}
 	m.stop()
-	return map[string]any{}, nil
+	return nil
 }
 
-// monitorCondChange gives a monitor other conditions. Rows that fulfil the new ones only are
-// told as inserted, and those that fulfil the old ones only as deleted.
-func (c *conn) monitorCondChange(params []any) (any, error) {
+// change gives a monitor other conditions. Rows that fulfil the new ones only are told as
+// inserted, and those that fulfil the old ones only as deleted.
+func (l *monitors) change(params []any) error {
 	if len(params) != 3 {
-		return nil, datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
+		return datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
 	}
-	m := c.takeMonitor(params[0])
+	m := l.find(params[0])
 	if m == nil || m.dialect == dialectUpdate {
-		return nil, datum.Errorf("unknown monitor", "there is no monitor with conditions and the id %s", key(params[0]))
+		return datum.Errorf("unknown monitor", "there is no monitor with conditions and the id %s", key(params[0]))
 	}
 	changed, err := m.parseChange(params[2])
-	if err == nil && key(params[1]) != key(params[0]) {
-		err = c.isFree(params[1])
-	}
 	if err != nil {
-		return nil, errors.Join(c.addMonitor(m), err)
+		return err
+	}
+	if err := l.rename(params[0], params[1]); err != nil {
+		return err
 	}
 	m.d.Read(func(v store.View) {
 		m.id = params[1]
 		m.changeConditions(v, changed)
 	})
-	return map[string]any{}, c.addMonitor(m)
-}
-
-// isFree refuses the id of a monitor that is there.
-func (c *conn) isFree(id any) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.monitors[key(id)] != nil {
-		return datum.Syntaxf("a monitor with the id %s is there already", key(id))
-	}
 	return nil
 }
 

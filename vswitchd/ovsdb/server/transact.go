@@ -1,6 +1,7 @@
 package server
 
 import (
+	"sync"
 	"time"
 
 	"github.com/antrail/antrail/vswitchd/jsonrpc"
@@ -8,66 +9,68 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
+// transactions runs the transactions of a client, and keeps those that wait for rows.
+type transactions struct {
+	p     *peer
+	max   int
+	owns  func(lock string) bool
+	tasks sync.WaitGroup // of transactions that wait
+
+	mu      sync.Mutex
+	waiting map[string]*waiting // by the ids of their requests as text
+}
+
 // waiting is a transaction that waits for rows.
 type waiting struct{ canceled chan struct{} }
 
-// transact runs a transaction, and replies at once or when its rows are there.
-func (c *conn) transact(m *jsonrpc.Message) {
-	d, err := c.database(m.Params)
-	if err != nil {
-		c.reply(m.ID, nil, err)
-		return
-	}
+// begin runs a transaction. The reply comes at once, or when its rows are there.
+func (t *transactions) begin(d *store.Database, m *jsonrpc.Message) error {
 	begin := time.Now()
-	o := d.Execute(m.Params[1:], c.caller(d, 0))
+	o := d.Execute(m.Params[1:], t.caller(d, 0))
 	if o.Retry == nil {
-		c.reply(m.ID, o.Results, nil)
-		return
+		t.p.reply(m.ID, o.Results, nil)
+		return nil
 	}
-	w, err := c.beginWaiting(m.ID)
+	w, err := t.add(m.ID)
 	if err != nil {
-		c.reply(m.ID, nil, err)
-		return
+		return err
 	}
-	c.tasks.Go(func() { c.runWaiting(d, m, w, begin, o) })
+	t.tasks.Go(func() { t.runWaiting(d, m, w, begin, o) })
+	return nil
 }
 
 // caller is what a transaction asks about this client.
-func (c *conn) caller(d *store.Database, waited time.Duration) store.Caller {
-	return store.Caller{
-		Owns:     func(lock string) bool { return c.s.locks.owns(c, lock) },
-		Waited:   waited,
-		ReadOnly: d.Schema.Name == "_Server",
-	}
+func (t *transactions) caller(d *store.Database, waited time.Duration) store.Caller {
+	return store.Caller{Owns: t.owns, Waited: waited, ReadOnly: d.Schema.Name == "_Server"}
 }
 
-// beginWaiting takes note of a transaction that waits.
-func (c *conn) beginWaiting(id any) (*waiting, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.waiting) >= c.s.limits.Transactions {
-		return nil, datum.Errorf("resources exhausted", "%d transactions of this client wait already", len(c.waiting))
+// add takes note of a transaction that waits.
+func (t *transactions) add(id any) (*waiting, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.waiting) >= t.max {
+		return nil, datum.Errorf("resources exhausted", "%d transactions of this client wait already", len(t.waiting))
 	}
-	if c.waiting[key(id)] != nil {
+	if t.waiting[key(id)] != nil {
 		return nil, datum.Syntaxf("a transaction with the id %s waits already", key(id))
 	}
 	w := &waiting{make(chan struct{})}
-	c.waiting[key(id)] = w
+	t.waiting[key(id)] = w
 	return w, nil
 }
 
 // runWaiting tries a transaction again after each commit, until it is done, its time is over
 // or the client cancels it.
-func (c *conn) runWaiting(d *store.Database, m *jsonrpc.Message, w *waiting, begin time.Time, o store.Outcome) {
-	defer c.endWaiting(m.ID)
+func (t *transactions) runWaiting(d *store.Database, m *jsonrpc.Message, w *waiting, begin time.Time, o store.Outcome) {
+	defer t.remove(m.ID)
 	for o.Retry != nil {
 		if !w.waitFor(o) {
-			c.send(jsonrpc.Failure(m.ID, "canceled"))
+			t.p.send(jsonrpc.Failure(m.ID, "canceled"))
 			return
 		}
-		o = d.Execute(m.Params[1:], c.caller(d, time.Since(begin)))
+		o = d.Execute(m.Params[1:], t.caller(d, time.Since(begin)))
 	}
-	c.reply(m.ID, o.Results, nil)
+	t.p.reply(m.ID, o.Results, nil)
 }
 
 // waitFor waits for the next commit or the end of the transaction's time. It reports false if
@@ -88,34 +91,34 @@ func (w *waiting) waitFor(o store.Outcome) bool {
 	return true
 }
 
-func (c *conn) endWaiting(id any) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.waiting, key(id))
+func (t *transactions) remove(id any) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.waiting, key(id))
 }
 
 // cancel ends a transaction that waits. Its reply is the error "canceled".
-func (c *conn) cancel(params []any) {
+func (t *transactions) cancel(params []any) {
 	if len(params) != 1 {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w := c.waiting[key(params[0])]; w != nil {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if w := t.waiting[key(params[0])]; w != nil {
 		w.cancel()
 	}
 }
 
 // cancelAll ends all transactions that wait.
-func (c *conn) cancelAll() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, w := range c.waiting {
+func (t *transactions) cancelAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, w := range t.waiting {
 		w.cancel()
 	}
 }
 
-// cancel may be called again. The connection's lock is held.
+// cancel may be called again. The lock is held.
 func (w *waiting) cancel() {
 	select {
 	case <-w.canceled:

@@ -7,6 +7,37 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
+// events are the kinds of changes that a monitor may leave out.
+var events = []string{initial, inserted, deleted, modified}
+
+// The kinds of changes.
+const initial, inserted, deleted, modified = "initial", "insert", "delete", "modify"
+
+// monitor is what a client watches of a database. The database's lock guards it.
+type monitor struct {
+	p       *peer
+	id      any
+	d       *store.Database
+	dialect dialect
+	tables  map[*schema.Table]*watch
+	stop    func()
+}
+
+// watch is what a monitor watches of a table.
+type watch struct {
+	columns []watchedColumn
+	// wants says which kinds of changes are told.
+	wants map[string]bool
+	// where are conditions of which a row must fulfil one.
+	where []store.Condition
+}
+
+// watchedColumn is a column, and in which kinds of changes it is told.
+type watchedColumn struct {
+	place int
+	wants map[string]bool
+}
+
 // dialect is how a monitor tells changes.
 type dialect int
 
@@ -96,11 +127,11 @@ func (m *monitor) send(u update) {
 	switch {
 	case len(u) == 0:
 	case m.dialect == dialectUpdate:
-		m.c.send(jsonrpc.Notification("update", m.id, u))
+		m.p.send(jsonrpc.Notification("update", m.id, u))
 	case m.dialect == dialectUpdate2:
-		m.c.send(jsonrpc.Notification("update2", m.id, u))
+		m.p.send(jsonrpc.Notification("update2", m.id, u))
 	default:
-		m.c.send(jsonrpc.Notification("update3", m.id, noTransaction, u))
+		m.p.send(jsonrpc.Notification("update3", m.id, noTransaction, u))
 	}
 }
 

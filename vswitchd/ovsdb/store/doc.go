@@ -6,10 +6,10 @@
 //   - execute.go: the operations of a transact request, as JSON.
 //   - waitop.go: the operation that waits for rows to be as it says.
 //   - condition.go, mutation.go: the clauses of "where" and "mutations".
-//   - commit.go: what must hold at the end of a transaction, and what it changes.
+//   - committing.go: what must hold at the end of a transaction, and what it changes.
 //   - refs.go: references between rows, and rows that go because nothing refers to them.
 //   - uniqueness.go: indexes that no two rows may share.
-//   - load.go: rows from the log's records, and records from rows.
+//   - logrecords.go: rows from the log's records, and records from rows.
 //   - tx.go: a transaction in progress: rows beside those of the database.
 //   - database.go: the rows, and who is told of their changes.
 //   - row.go: a row, and its columns as Go values.

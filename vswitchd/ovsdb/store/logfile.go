@@ -155,11 +155,14 @@ func compose(records ...map[string]any) (out []byte, err error) {
 		if err != nil {
 			return nil, err
 		}
-		b = append(b, '\n')
-		out = fmt.Appendf(out, "%s %d %x\n", magic, len(b), sha1.Sum(b))
-		out = append(out, b...)
+		out = append(out, sealed(append(b, '\n'))...)
 	}
 	return out, nil
+}
+
+// sealed is a record's bytes behind their head.
+func sealed(b []byte) []byte {
+	return append(fmt.Appendf(nil, "%s %d %x\n", magic, len(b), sha1.Sum(b)), b...)
 }
 
 // replace writes the records that say all, and puts them in the place of the log. A crash

@@ -1,6 +1,6 @@
 // Package unixctl takes the commands of ovs-appctl(8) on a daemon's control socket.
 //
-//   - control.go: the socket, and the list of commands.
+//   - appctl.go: the socket, and the list of commands.
 //   - vlog.go: vlog/list, vlog/set and vlog/reopen: how much each module logs.
 //   - coverage.go: coverage/show and coverage/read-counter: events that were counted.
 //

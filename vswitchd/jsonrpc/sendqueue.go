@@ -55,6 +55,13 @@ func (o *Outbox) WaitForSpace() bool {
 	return !o.closed
 }
 
+// Closed reports whether the outbox was closed.
+func (o *Outbox) Closed() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.closed
+}
+
 // Close drops the messages that wait, and ends Run and WaitForSpace.
 func (o *Outbox) Close() {
 	o.mu.Lock()

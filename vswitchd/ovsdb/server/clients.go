@@ -2,15 +2,12 @@ package server
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
 	"slices"
 	"sync"
 
-	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
-	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
@@ -21,76 +18,60 @@ type Limits struct {
 	Outbox       int   // bytes that wait for a client; one message may have more
 	Monitors     int   // of a client
 	Transactions int   // of a client, that wait for rows
+	Locks        int   // of a client, owned or waited for
 }
 
 // DefaultLimits are for a Node: its agent, its tools and a controller.
-var DefaultLimits = Limits{Clients: 256, Message: 16 << 20, Outbox: 16 << 20, Monitors: 64, Transactions: 64}
+var DefaultLimits = Limits{Clients: 256, Message: 16 << 20, Outbox: 16 << 20, Monitors: 64, Transactions: 64, Locks: 64}
 
 // Server serves databases. Several goroutines may use it.
 type Server struct {
 	limits Limits
 	log    *slog.Logger
-	dbs    map[string]*store.Database
-	id     datum.ID
+	dbs    *databases
 	locks  lockTable
 
 	mu      sync.Mutex
-	clients map[*conn]struct{}
+	clients map[*client]struct{}
 }
 
 // New makes a server of databases. It adds the database _Server, which lists them.
-func New(log *slog.Logger, limits Limits, dbs ...*store.Database) (*Server, error) {
-	s := &Server{limits: limits, log: log, dbs: map[string]*store.Database{}, id: datum.NewID(), clients: map[*conn]struct{}{}}
-	list := store.New(schema.Server())
-	for _, d := range append(dbs, list) {
-		s.dbs[d.Schema.Name] = d
+func New(log *slog.Logger, limits Limits, all ...*store.Database) (*Server, error) {
+	dbs, err := newDatabases(all)
+	if err != nil {
+		return nil, err
 	}
-	return s, list.Transact("", s.listDatabases)
-}
-
-// listDatabases writes the rows of _Server.
-func (s *Server) listDatabases(tx *store.Tx) error {
-	for _, d := range s.dbs {
-		row := map[string]datum.Datum{
-			"name": datum.One(datum.Text(d.Schema.Name)), "model": datum.One(datum.Text("standalone")),
-			"connected": datum.One(datum.Bool(true)), "leader": datum.One(datum.Bool(true)),
-			"schema": datum.One(datum.Text(d.Schema.Text())),
-		}
-		if _, err := tx.Insert("Database", row); err != nil {
-			return err
-		}
-	}
-	return nil
+	return &Server{
+		limits: limits, log: log, dbs: dbs, clients: map[*client]struct{}{},
+		locks: lockTable{max: limits.Locks, queues: map[string][]*peer{}},
+	}, nil
 }
 
 // Databases are the names of the databases.
-func (s *Server) Databases() []string { return slices.Sorted(maps.Keys(s.dbs)) }
+func (s *Server) Databases() []string { return s.dbs.names() }
 
 // Serve takes connections until ctx ends, and closes the listener and all connections then.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
-	var clients sync.WaitGroup
-	defer clients.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	ctx, end := context.WithCancel(ctx)
 	defer end()
 	for {
-		c, err := ln.Accept()
-		switch {
-		case ctx.Err() != nil:
+		nc, err := ln.Accept()
+		if ctx.Err() != nil {
 			return nil
-		case errors.Is(err, net.ErrClosed):
-			return err
-		case err != nil:
-			s.log.Warn("a connection was not accepted", "err", err)
+		}
+		if err != nil {
 			return err
 		}
-		clients.Go(func() { s.runClient(ctx, c) })
+		running.Go(func() { s.runClient(ctx, nc) })
 	}
 }
 
 // runClient serves one connection until its client or ctx ends it.
 func (s *Server) runClient(ctx context.Context, nc net.Conn) {
-	c := newConn(s, nc)
+	c := newClient(nc, s.limits, s.dbs, &s.locks)
 	if !s.admit(c) {
 		s.log.Warn("a client was refused: there are too many", "limit", s.limits.Clients)
 		_ = nc.Close()
@@ -105,7 +86,7 @@ func (s *Server) runClient(ctx context.Context, nc net.Conn) {
 	delete(s.clients, c)
 }
 
-func (s *Server) admit(c *conn) bool {
+func (s *Server) admit(c *client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.clients) >= s.limits.Clients {
@@ -120,14 +101,10 @@ func (s *Server) Usage() map[string]int {
 	s.mu.Lock()
 	clients := slices.Collect(maps.Keys(s.clients))
 	s.mu.Unlock()
-	usage := map[string]int{"sessions": len(clients), "monitors": 0, "rows": 0, "cells": 0}
+	usage := map[string]int{"sessions": len(clients), "monitors": 0}
 	for _, c := range clients {
-		usage["monitors"] += c.countMonitors()
+		usage["monitors"] += c.monitors.count()
 	}
-	for _, d := range s.dbs {
-		rows, cells := d.Size()
-		usage["rows"] += rows
-		usage["cells"] += cells
-	}
+	usage["rows"], usage["cells"] = s.dbs.size()
 	return usage
 }
