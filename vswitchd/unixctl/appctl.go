@@ -110,7 +110,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	var clients sync.WaitGroup
 	defer clients.Wait()
-	ctx, end := context.WithCancel(ctx)
+	connected, end := context.WithCancel(ctx)
 	defer end()
 	room := make(chan struct{}, maxClients)
 	for {
@@ -124,7 +124,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		select {
 		case room <- struct{}{}:
 			clients.Go(func() {
-				s.runClient(ctx, c)
+				s.runClient(connected, c)
 				<-room
 			})
 		default:

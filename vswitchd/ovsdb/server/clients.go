@@ -55,7 +55,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	var running sync.WaitGroup
 	defer running.Wait()
-	ctx, end := context.WithCancel(ctx)
+	connected, end := context.WithCancel(ctx)
 	defer end()
 	for {
 		nc, err := ln.Accept()
@@ -65,7 +65,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 		if err != nil {
 			return err
 		}
-		running.Go(func() { s.runClient(ctx, nc) })
+		running.Go(func() { s.runClient(connected, nc) })
 	}
 }
 
