@@ -1,6 +1,7 @@
 package bridge_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -104,7 +105,7 @@ func (s *memorySwitch) PortState(b, name string) bridge.PortState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ports[b+"/"+name]
-	mac := p.MAC
+	mac := cmp.Or(p.MAC, "aa:55:aa:55:00:01")
 	if p.Number == bridge.LocalPort {
 		mac = s.bridges[b].MAC
 	}
