@@ -29,6 +29,8 @@ type front struct {
 	dir string
 	db  *store.Database
 	sw  *memorySwitch
+	// remove removes pid files.
+	remove []func() error
 	// stop ends the front before the test does.
 	stop func()
 }
@@ -74,8 +76,10 @@ func startFrontIn(t *testing.T, dir string) *front {
 	f.stop = sync.OnceFunc(func() {
 		cancel()
 		all.Wait()
-		if err := db.Close(); err != nil {
-			t.Error(err)
+		for _, end := range append(f.remove, db.Close) {
+			if err := end(); err != nil {
+				t.Error(err)
+			}
 		}
 	})
 	t.Cleanup(f.stop)
@@ -105,11 +109,7 @@ func (f *front) control(run func(string, func(context.Context) error), daemon st
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	f.t.Cleanup(func() {
-		if err := remove(); err != nil {
-			f.t.Error(err)
-		}
-	})
+	f.remove = append(f.remove, remove)
 	run(daemon, func(ctx context.Context) error { return c.Serve(ctx, ln) })
 }
 
