@@ -2,6 +2,8 @@ package bridge
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -110,4 +112,16 @@ func (r *Reconciler) Round() (next time.Duration, err error) {
 		r.controllers[name] = r.sw.ControllerStates(name)
 	}
 	return w.interval, r.writeBack(w)
+}
+
+// RemoveAll removes the bridges that the switch has. Run must have ended.
+func (r *Reconciler) RemoveAll() (err error) {
+	for name := range r.bridges {
+		if e := r.sw.RemoveBridge(name); e != nil {
+			err = errors.Join(err, fmt.Errorf("bridge %s: %w", name, e))
+			continue
+		}
+		delete(r.bridges, name)
+	}
+	return err
 }

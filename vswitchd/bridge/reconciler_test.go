@@ -2,23 +2,28 @@ package bridge_test
 
 import (
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/vswitchd/bridge"
+	"github.com/antrail/antrail/vswitchd/bridgetest"
 	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
+
+// silent logs nothing.
+var silent = slog.New(slog.DiscardHandler)
 
 // table is a database with a reconciler whose rounds the test runs.
 type table struct {
 	t    *testing.T
 	path string
 	db   *store.Database
-	sw   *memorySwitch
+	sw   *bridgetest.Switch
 	r    *bridge.Reconciler
 }
 
@@ -39,7 +44,7 @@ func openTable(t *testing.T, path string) *table {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = db.Close() })
-	x := &table{t: t, path: path, db: db, sw: newMemorySwitch()}
+	x := &table{t: t, path: path, db: db, sw: bridgetest.New()}
 	x.r = bridge.New(x.db, x.sw, silent)
 	return x
 }
@@ -57,7 +62,7 @@ func (x *table) round() string {
 	if _, err := x.r.Round(); err != nil {
 		x.t.Fatal(err)
 	}
-	return strings.Join(x.sw.takeCalls(), ", ")
+	return strings.Join(x.sw.TakeCalls(), ", ")
 }
 
 // set changes columns of the rows of a name, or of all rows.
@@ -173,13 +178,13 @@ func TestRounds(t *testing.T) {
 	check("add port br0/b 1 dummy")
 	x.set("Interface", "a", map[string]datum.Datum{"type": text("geneve"), "options": datum.TextMap(map[string]string{"key": "flow"})})
 	check("remove port br0/a, add port br0/a 7 geneve")
-	if p := x.sw.ports["br0/a"]; p.Options["key"] != "flow" || p.Tag != -1 {
+	if p := x.sw.Port("br0", "a"); p.Options["key"] != "flow" || p.Tag != -1 {
 		t.Errorf("%+v", p)
 	}
 	x.set("Bridge", "br0", map[string]datum.Datum{"fail_mode": text("secure")})
 	x.set("Open_vSwitch", "", map[string]datum.Datum{"other_config": datum.TextMap(map[string]string{"flow-restore-wait": "true"})})
 	check("change bridge br0")
-	if b := x.sw.bridges["br0"]; b.FailMode != "secure" || !b.FlowRestoreWait {
+	if b := x.sw.Bridge("br0"); b.FailMode != "secure" || !b.FlowRestoreWait {
 		t.Errorf("%+v", b)
 	}
 	x.removePort("a")

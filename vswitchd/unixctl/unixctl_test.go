@@ -104,6 +104,9 @@ func TestVlog(t *testing.T) {
 		toFile.Info("loud")
 		toConsole.Info("loud")
 	}
+	if _, err := call(t, socket, "vlog/set", "console:off"); err != nil {
+		t.Error(err)
+	}
 	say()
 	for _, spec := range []string{"file:dbg", "bridge:console:info", "ofproto:any:off"} {
 		if _, err := call(t, socket, "vlog/set", spec); err != nil {

@@ -42,12 +42,12 @@ type Vlog struct {
 	levels map[string]*[3]slog.Level
 }
 
-// NewVlog makes the levels of modules: INFO to syslog and file, and OFF to the console. reopen
-// opens the log file again; nil says that there is none.
+// NewVlog makes the levels of modules: INFO everywhere. reopen opens the log file again; nil says
+// that there is none.
 func NewVlog(reopen func() error, modules ...string) *Vlog {
 	v := &Vlog{modules: slices.Sorted(slices.Values(modules)), reopen: reopen, levels: map[string]*[3]slog.Level{}}
 	for _, m := range modules {
-		v.levels[m] = &[3]slog.Level{off, slog.LevelInfo, slog.LevelInfo}
+		v.levels[m] = &[3]slog.Level{slog.LevelInfo, slog.LevelInfo, slog.LevelInfo}
 	}
 	return v
 }

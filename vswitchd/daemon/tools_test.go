@@ -1,4 +1,4 @@
-package bridge_test
+package daemon
 
 import (
 	"fmt"
@@ -150,7 +150,7 @@ func TestVsctl(t *testing.T) {
 	if n := len(vsctl); n < 80 {
 		t.Errorf("only %d commands were compared", n)
 	}
-	if got := fmt.Sprint(f.sw.names()); got != "[br0/br0]" {
+	if got := fmt.Sprint(f.sw.Names()); got != "[br0/br0]" {
 		t.Errorf("the switch is left with the ports %s", got)
 	}
 }
@@ -235,14 +235,23 @@ func TestAppctl(t *testing.T) {
 		}
 		for words, want := range map[string]string{
 			"version": daemon + " (antrail) 1.2.3\n",
-			"coverage/read-counter bridge_reconfigure": "3\n",
+
 			"vlog/reopen": "Logging to file not configured\novs-appctl: " + daemon + ": server returned an error\n",
 			"vlog/list": "                 console    syslog    file\n                 -------    ------    ------\n" +
-				"bridge             DBG        DBG        DBG\njsonrpc            DBG        DBG        DBG\n",
+				"bridge             DBG        DBG        DBG\ndaemon             DBG        DBG        DBG\njsonrpc            DBG        DBG        DBG\n" +
+				"storage            DBG        DBG        DBG\nunixctl            DBG        DBG        DBG\n",
 		} {
 			if got, _ := tool(t, f.dir, "ovs-appctl", append([]string{"-t", daemon}, strings.Fields(words)...)...); got != want {
 				t.Errorf("ovs-appctl -t %s %s:\n%s\nwant:\n%s", daemon, words, got, want)
 			}
+		}
+	}
+	if got, _ := tool(t, f.dir, "ovs-appctl", "coverage/read-counter", "bridge_reconfigure"); got != "3\n" {
+		t.Errorf("coverage/read-counter: %s", got)
+	}
+	for words, want := range map[string]string{"ovsdb-server/list-dbs": "Open_vSwitch\n_Server\n", "ovsdb-server/compact": ""} {
+		if got, code := tool(t, f.dir, "ovs-appctl", "-t", "ovsdb-server", words); got != want || code != 0 {
+			t.Errorf("%s: %s, want %s", words, got, want)
 		}
 	}
 	if got, _ := tool(t, f.dir, "ovs-appctl", "list-commands"); !strings.Contains(got, "\n  coverage/read-counter   COUNTER\n") {

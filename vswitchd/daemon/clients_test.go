@@ -1,4 +1,4 @@
-package bridge_test
+package daemon
 
 import (
 	"bufio"
@@ -198,8 +198,8 @@ func TestRestartedFront(t *testing.T) {
 	f.stop()
 	f = startFrontIn(t, f.dir)
 	got, _ := tool(t, f.dir, "ovs-vsctl", "--timeout=20", "wait-until", "Interface", "a", "link_state=up", "--", "get", "Interface", "a", "ofport")
-	if got != "9\n" || fmt.Sprint(f.sw.names()) != "[br0/a br0/br0]" {
-		t.Errorf("%q, %v", got, f.sw.names())
+	if got != "9\n" || fmt.Sprint(f.sw.Names()) != "[br0/a br0/br0]" {
+		t.Errorf("%q, %v", got, f.sw.Names())
 	}
 }
 
@@ -299,7 +299,7 @@ func canonical(v any) string {
 // uuidOf is the UUID of the row that a placeholder names: the only one if the name is empty.
 func (f *front) uuidOf(of string) (uuid string) {
 	m := placeholder.FindStringSubmatch(of)
-	f.db.Read(func(v store.View) {
+	f.d.Database().Read(func(v store.View) {
 		for r := range v.Named(m[1]) {
 			if m[2] == "" || r.Text("name") == m[2] {
 				uuid = r.ID().String()

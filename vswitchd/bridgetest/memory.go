@@ -1,4 +1,5 @@
-package bridge_test
+// Package bridgetest has a switch for tests of package bridge and of what stands above it.
+package bridgetest
 
 import (
 	"cmp"
@@ -12,19 +13,21 @@ import (
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
-// memorySwitch is a Switch that keeps what it is told, and calls.
-type memorySwitch struct {
+// Switch is a bridge.Switch that keeps what it is told, and calls.
+type Switch struct {
 	mu      sync.Mutex
 	bridges map[string]bridge.Bridge
 	ports   map[string]bridge.Port // by "BRIDGE/PORT"
 	calls   []string
 }
 
-func newMemorySwitch() *memorySwitch {
-	return &memorySwitch{bridges: map[string]bridge.Bridge{}, ports: map[string]bridge.Port{}}
+// New makes a switch without bridges.
+func New() *Switch {
+	return &Switch{bridges: map[string]bridge.Bridge{}, ports: map[string]bridge.Port{}}
 }
 
-func (s *memorySwitch) Facts() bridge.Facts {
+// Facts implements bridge.Switch.
+func (s *Switch) Facts() bridge.Facts {
 	return bridge.Facts{
 		Version: "3.1.0", DatapathTypes: []string{"dummy", "netdev"}, DatapathVersion: "<built-in>",
 		InterfaceTypes: []string{"dummy", "internal", "system", "geneve", "patch"},
@@ -33,12 +36,12 @@ func (s *memorySwitch) Facts() bridge.Facts {
 }
 
 // note takes down a call. The lock is held.
-func (s *memorySwitch) note(format string, args ...any) {
+func (s *Switch) note(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
-// takeCalls returns the calls since the last time.
-func (s *memorySwitch) takeCalls() []string {
+// TakeCalls returns the calls since the last time.
+func (s *Switch) TakeCalls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	calls := s.calls
@@ -46,7 +49,8 @@ func (s *memorySwitch) takeCalls() []string {
 	return calls
 }
 
-func (s *memorySwitch) AddBridge(b bridge.Bridge) error {
+// AddBridge implements bridge.Switch. It refuses a bridge with other_config:refuse.
+func (s *Switch) AddBridge(b bridge.Bridge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("add bridge %s", b.Name)
@@ -57,7 +61,8 @@ func (s *memorySwitch) AddBridge(b bridge.Bridge) error {
 	return nil
 }
 
-func (s *memorySwitch) ChangeBridge(b bridge.Bridge) error {
+// ChangeBridge implements bridge.Switch.
+func (s *Switch) ChangeBridge(b bridge.Bridge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("change bridge %s", b.Name)
@@ -65,7 +70,8 @@ func (s *memorySwitch) ChangeBridge(b bridge.Bridge) error {
 	return nil
 }
 
-func (s *memorySwitch) RemoveBridge(name string) error {
+// RemoveBridge implements bridge.Switch.
+func (s *Switch) RemoveBridge(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("remove bridge %s", name)
@@ -74,7 +80,8 @@ func (s *memorySwitch) RemoveBridge(name string) error {
 	return nil
 }
 
-func (s *memorySwitch) AddPort(b string, p bridge.Port) error {
+// AddPort implements bridge.Switch. It has no network devices, so it refuses ports of type system.
+func (s *Switch) AddPort(b string, p bridge.Port) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("add port %s/%s %d %s", b, p.Name, p.Number, p.Type)
@@ -85,7 +92,8 @@ func (s *memorySwitch) AddPort(b string, p bridge.Port) error {
 	return nil
 }
 
-func (s *memorySwitch) ChangePort(b string, p bridge.Port) error {
+// ChangePort implements bridge.Switch.
+func (s *Switch) ChangePort(b string, p bridge.Port) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("change port %s/%s", b, p.Name)
@@ -93,7 +101,8 @@ func (s *memorySwitch) ChangePort(b string, p bridge.Port) error {
 	return nil
 }
 
-func (s *memorySwitch) RemovePort(b, name string) error {
+// RemovePort implements bridge.Switch.
+func (s *Switch) RemovePort(b, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.note("remove port %s/%s", b, name)
@@ -101,7 +110,8 @@ func (s *memorySwitch) RemovePort(b, name string) error {
 	return nil
 }
 
-func (s *memorySwitch) PortState(b, name string) bridge.PortState {
+// PortState implements bridge.Switch.
+func (s *Switch) PortState(b, name string) bridge.PortState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := s.ports[b+"/"+name]
@@ -112,11 +122,26 @@ func (s *memorySwitch) PortState(b, name string) bridge.PortState {
 	return bridge.PortState{MAC: mac, MTU: 1500, AdminUp: true, LinkUp: true, Statistics: map[string]int64{"rx_packets": 0}}
 }
 
-func (s *memorySwitch) ControllerStates(string) map[string]bridge.ControllerState { return nil }
+// ControllerStates implements bridge.Switch.
+func (s *Switch) ControllerStates(string) map[string]bridge.ControllerState { return nil }
 
-// names are the ports of the switch, sorted.
-func (s *memorySwitch) names() []string {
+// Names are the ports of the switch, sorted.
+func (s *Switch) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.ports))
+}
+
+// Bridge is a bridge as the switch was told of it.
+func (s *Switch) Bridge(name string) bridge.Bridge {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bridges[name]
+}
+
+// Port is a port as the switch was told of it.
+func (s *Switch) Port(of, name string) bridge.Port {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ports[of+"/"+name]
 }

@@ -1,0 +1,220 @@
+// Package daemon is Open vSwitch's two daemons for its tools, ovsdb-server and ovs-vswitchd, in
+// one process: the database's socket, the reconciler of its rows, the control sockets and the
+// pid files.
+//
+// The caller brings the switch (bridge.Switch), and more commands of ovs-appctl. A switch that
+// serves OpenFlow opens its sockets, BRIDGE.mgmt, when it is told of a bridge.
+//
+// Goroutines: one for each socket, one for the reconciler, one for the counters' samples.
+package daemon
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/antrail/antrail/vswitchd/bridge"
+	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
+	"github.com/antrail/antrail/vswitchd/ovsdb/server"
+	"github.com/antrail/antrail/vswitchd/ovsdb/store"
+	"github.com/antrail/antrail/vswitchd/rundir"
+	"github.com/antrail/antrail/vswitchd/unixctl"
+)
+
+// Config is what a Daemon needs.
+type Config struct {
+	// Dir is the directory of sockets and pid files: rundir.Dir().
+	Dir string
+	// Database is the file of the database; one of ovsdb-server is taken over.
+	Database string
+	// Switch is what the rows configure.
+	Switch bridge.Switch
+	// Release is the version of the program, as "1.2.3".
+	Release string
+	// Log writes the records that vlog/set lets pass.
+	Log slog.Handler
+	// Limits bound the database's clients.
+	Limits server.Limits
+	// ReopenLog opens the log file again for vlog/reopen; nil if there is none.
+	ReopenLog func() error
+}
+
+// The names by which tools find the daemons.
+const serverName, switchName = "ovsdb-server", "ovs-vswitchd"
+
+// Daemon is the daemons, with their files open.
+type Daemon struct {
+	// Control takes the commands of ovs-vswitchd. The caller may register more.
+	Control *unixctl.Server
+	// Coverage counts events for coverage/show of ovs-vswitchd.
+	Coverage *unixctl.Coverage
+	// Reconciler makes the switch. Its Wake asks for another round.
+	Reconciler *bridge.Reconciler
+	// Cut is how many bytes a crash had left at the end of the database's file.
+	Cut int64
+
+	log     *slog.Logger
+	db      *store.Database
+	clients *server.Server
+	sockets []socket
+	undo    []func() error // what Close does, in reverse
+	stop    chan struct{}
+	cleanup atomic.Bool
+}
+
+// socket is a listener, and what serves it.
+type socket struct {
+	net.Listener
+	serve func(context.Context, net.Listener) error
+}
+
+// New opens the database and takes the daemons' places: it locks the pid files and opens the
+// sockets. A daemon that runs already is an error.
+func New(c Config) (*Daemon, error) {
+	d := &Daemon{stop: make(chan struct{}, 1), Coverage: unixctl.NewCoverage()}
+	if err := d.open(c); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
+}
+
+func (d *Daemon) open(c Config) error {
+	levels := unixctl.NewVlog(c.ReopenLog, "bridge", "daemon", "jsonrpc", "storage", "unixctl")
+	module := func(name string) *slog.Logger { return slog.New(levels.Handler(name, unixctl.Console, c.Log)) }
+	d.log = module("daemon")
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	if err := d.openDatabase(c, module); err != nil {
+		return err
+	}
+	d.Reconciler = bridge.New(d.db, c.Switch, module("bridge"))
+	d.Control = unixctl.New(module("unixctl"), switchName+" (antrail) "+c.Release)
+	d.Control.Register(unixctl.Exit(true, d.exit))
+	d.Control.Register(d.Coverage.Commands()...)
+	database := unixctl.New(module("unixctl"), serverName+" (antrail) "+c.Release)
+	database.Register(unixctl.Exit(false, d.exit), unixctl.MemoryShow(d.clients.Usage))
+	database.Register(unixctl.NewCoverage().Commands()...)
+	database.Register(d.databaseCommands()...)
+	for name, commands := range map[string]*unixctl.Server{serverName: database, switchName: d.Control} {
+		commands.Register(levels.Commands()...)
+		if err := d.openControl(c.Dir, name, commands); err != nil {
+			return err
+		}
+	}
+	return d.listen(filepath.Join(c.Dir, "db.sock"), d.clients.Serve)
+}
+
+// openDatabase opens the database's file, and says what a crash did to it.
+func (d *Daemon) openDatabase(c Config, module func(string) *slog.Logger) (err error) {
+	if err := os.MkdirAll(filepath.Dir(c.Database), 0o755); err != nil {
+		return err
+	}
+	if d.db, d.Cut, err = store.Open(c.Database, schema.OpenVSwitch()); err != nil {
+		return err
+	}
+	d.undo = append(d.undo, d.db.Close)
+	d.db.Log = module("storage")
+	if d.Cut > 0 {
+		d.db.Log.Warn("the last transaction was torn by a crash and is cut off", "file", c.Database, "bytes", d.Cut)
+	}
+	d.clients, err = server.New(module("jsonrpc"), c.Limits, d.db)
+	return err
+}
+
+// openControl takes the place of a daemon.
+func (d *Daemon) openControl(dir, name string, commands *unixctl.Server) error {
+	remove, err := rundir.PIDFile(dir, name)
+	if err != nil {
+		return err
+	}
+	d.undo = append(d.undo, remove)
+	if err := rundir.RemoveStale(dir, name); err != nil {
+		return err
+	}
+	return d.listen(rundir.ControlSocket(dir, name), commands.Serve)
+}
+
+func (d *Daemon) listen(path string, serve func(context.Context, net.Listener) error) error {
+	ln, err := rundir.Listen(path)
+	if err != nil {
+		return err
+	}
+	d.sockets = append(d.sockets, socket{ln, serve})
+	d.undo = append(d.undo, func() error { return errors.Join(ignoreClosed(ln.Close()), os.Remove(path)) })
+	return nil
+}
+
+func ignoreClosed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// Database is the database, for commands that read it.
+func (d *Daemon) Database() *store.Database { return d.db }
+
+// Close closes what New opened. Run does so by itself.
+func (d *Daemon) Close() (err error) {
+	for len(d.undo) > 0 {
+		last := len(d.undo) - 1
+		err = errors.Join(err, d.undo[last]())
+		d.undo = d.undo[:last]
+	}
+	return err
+}
+
+// exit ends Run. It may be called again.
+func (d *Daemon) exit(cleanup bool) {
+	if cleanup {
+		d.cleanup.Store(true)
+	}
+	select {
+	case d.stop <- struct{}{}:
+	default: // it ends already
+	}
+}
+
+// Run serves until ctx ends, a client gives the command exit, or a part fails. The switch keeps
+// its bridges unless exit came with --cleanup.
+func (d *Daemon) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var parts sync.WaitGroup
+	failures := make(chan error, len(d.sockets)+2)
+	run := func(serve func(context.Context) error) {
+		parts.Go(func() { failures <- runPart(ctx, serve) })
+	}
+	run(d.Reconciler.Run)
+	run(d.Coverage.Run)
+	for _, s := range d.sockets {
+		run(func(ctx context.Context) error { return s.serve(ctx, s.Listener) })
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case <-d.stop:
+	case err = <-failures:
+	}
+	cancel()
+	parts.Wait()
+	if d.cleanup.Load() {
+		err = errors.Join(err, d.Reconciler.RemoveAll())
+	}
+	return errors.Join(err, d.Close())
+}
+
+// runPart serves until ctx ends. A part that ends earlier has an error.
+func runPart(ctx context.Context, serve func(context.Context) error) error {
+	err := serve(ctx)
+	if err == nil && ctx.Err() == nil {
+		return errors.New("a part of the daemon has ended by itself")
+	}
+	return err
+}
