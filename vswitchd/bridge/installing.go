@@ -2,6 +2,7 @@ package bridge
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,15 +18,18 @@ type installed struct {
 func (r *Reconciler) install(w *wanted) {
 	r.removeBridges(w)
 	taken := map[string]bool{} // names of interfaces
+	kept := map[string]bool{}  // keys of told
 	for _, b := range w.bridges {
+		kept[b.Name+"/"] = true
 		for _, p := range b.ports {
 			if taken[p.Name] && p.err == nil {
 				p.err = fmt.Errorf("interface %s belongs to several ports", p.Name)
 			}
-			taken[p.Name] = true
+			taken[p.Name], kept[b.Name+"/"+p.Name] = true, true
 		}
 		r.installBridge(b)
 	}
+	maps.DeleteFunc(r.told, func(key, _ string) bool { return !kept[key] })
 }
 
 // removeBridges removes bridges that no row asks for, and those whose datapath type changed.
@@ -46,12 +50,13 @@ func (r *Reconciler) removeBridges(w *wanted) {
 // ports have the reason.
 func (r *Reconciler) installBridge(b *wantedBridge) {
 	if err := r.installSettings(b); err != nil {
-		r.log.Error("a bridge was not made", "bridge", b.Name, "err", err)
+		r.tellOnce("a bridge was not made", b.Name, "", err)
 		for _, p := range b.ports {
 			p.err = fmt.Errorf("bridge %s: %w", b.Name, err)
 		}
 		return
 	}
+	r.tellOnce("", b.Name, "", nil)
 	now := r.bridges[b.Name]
 	assignNumbers(now.ports, numbered(b.ports))
 	r.removePorts(b, now)
@@ -59,9 +64,21 @@ func (r *Reconciler) installBridge(b *wantedBridge) {
 		if p.err == nil {
 			p.err = r.installPort(b, now, p)
 		}
-		if p.err != nil {
-			r.log.Warn("a port was not made", "bridge", b.Name, "port", p.Name, "err", p.err)
-		}
+		r.tellOnce("a port was not made", b.Name, p.Name, p.err)
+	}
+}
+
+// tellOnce logs why a bridge or port was refused, but not again in each round that tries it. A
+// nil error ends the matter.
+func (r *Reconciler) tellOnce(what, of, port string, err error) {
+	key := of + "/" + port
+	if err == nil {
+		delete(r.told, key)
+		return
+	}
+	if r.told[key] != err.Error() {
+		r.told[key] = err.Error()
+		r.log.Warn(what, "bridge", of, "port", port, "err", err)
 	}
 }
 

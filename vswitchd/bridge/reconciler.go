@@ -22,14 +22,16 @@ type Reconciler struct {
 	bridges map[string]*installed
 	// controllers are the states of connections, by bridge and target.
 	controllers map[string]map[string]ControllerState
-	wake        chan struct{}
+	// told are the refusals that the log has, by "BRIDGE/PORT".
+	told map[string]string
+	wake chan struct{}
 }
 
 // New makes a reconciler of the database Open_vSwitch.
 func New(db *store.Database, sw Switch, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		db: db, sw: sw, facts: sw.Facts(), log: log, bridges: map[string]*installed{},
-		controllers: map[string]map[string]ControllerState{}, wake: make(chan struct{}, 1),
+		controllers: map[string]map[string]ControllerState{}, told: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 }
 

@@ -237,6 +237,25 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestRefusalIsLoggedOnce: a port that is refused in each round is in the log once, and again
+// with another reason.
+func TestRefusalIsLoggedOnce(t *testing.T) {
+	x := newTable(t)
+	var log strings.Builder
+	x.r = bridge.New(x.db, x.sw, slog.New(slog.NewTextHandler(&log, nil)))
+	x.addPort("br0", "none", map[string]datum.Datum{"name": text("none")})
+	for range 3 {
+		x.round()
+	}
+	x.set("Interface", "none", map[string]datum.Datum{"type": text("odd")})
+	for range 3 {
+		x.round()
+	}
+	if n := strings.Count(log.String(), "a port was not made"); n != 2 {
+		t.Errorf("the log has it %d times:\n%s", n, log.String())
+	}
+}
+
 // TestConfigurationComesWithItsResults: cur_cfg changes in the transaction that writes ofport
 // or error, never before.
 func TestConfigurationComesWithItsResults(t *testing.T) {
