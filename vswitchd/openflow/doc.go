@@ -1,0 +1,31 @@
+// Package openflow encodes and decodes the messages by which controllers and ovs-ofctl drive a
+// switch: OpenFlow 1.0, 1.3, 1.4 and 1.5 with the extensions of Nicira (Open vSwitch) and ONF
+// (bundles in 1.3). Entries, matches, actions, groups and meters are those of package flow.
+//
+//	m, err := openflow.Decode(bytes)      // a request, or the error that the peer is told
+//	b, err := openflow.Encode(openflow.Message{Version: m.Version, XID: m.XID, Body: &openflow.BarrierReply{}})
+//
+// A switch decodes requests and encodes answers, so most bodies have one direction.
+//
+//	wireversion.go, wire.go      versions; bytes taken and written
+//	message.go, hello.go       headers and types; how versions are agreed on, echo and barrier
+//	errorcodes.go              errors, and their numbers in each version
+//	experimenter.go            messages of Nicira and ONF
+//	fieldheaders.go            numbers of fields, beside the registry of package flow
+//	match.go, match10.go       matches of fields; the fixed match of OpenFlow 1.0
+//	actiondecode.go, nicira.go actions read: OpenFlow's own; Nicira's
+//	nxct.go, learn.go          actions with parts, both directions
+//	actionencode.go            actions written
+//	instruction.go             what an entry does, as OpenFlow 1.3 and later have it
+//	flowmod.go, flowstats.go   changes of entries; entries with counters
+//	multipart.go               questions, and answers in pages of 64 kB
+//	tablestats.go, portmessages.go tables and ports with counters
+//	group.go, meter.go         groups and meters
+//	bundlemessages.go          changes that happen whole or not at all
+//	packetmessages.go          packet-outs and packet-ins
+//	switchmessages.go          what the switch is; its configuration; roles
+//
+// Decoders trust no length: a message has at most 64 kB, actions nest at most 8 levels deep,
+// and what is not supported is an *Error with OpenFlow's type and code. All decoders are fuzzed.
+// The tests have ovs-ofctl of Open vSwitch 3.1 read what is encoded, and decode what it sends.
+package openflow

@@ -1,0 +1,117 @@
+package openflow
+
+// Messages of experimenters: Nicira's, and ONF's bundles in OpenFlow 1.3.
+
+// Nicira's messages.
+const (
+	nxtRole           = 10
+	nxtRoleReply      = 11
+	nxtFlowFormat     = 12
+	nxtFlowMod        = 13
+	nxtFlowModTable   = 15
+	nxtPacketInFormat = 16
+	nxtPacketIn       = 17
+	nxtControllerID   = 20
+	nxtTLVRequest     = 25
+	nxtTLVReply       = 26
+	nxtCTFlushZone    = 29
+	nxtPacketIn2      = 30
+	nxtGroupMod       = 31
+	nxtCTFlush        = 32
+)
+
+// SetFlowFormat is NXT_SET_FLOW_FORMAT: how flow mods are sent. A switch takes all.
+type SetFlowFormat struct{ Format uint32 }
+
+// FlowModTableID is NXT_FLOW_MOD_TABLE_ID: flow mods of OpenFlow 1.0 have a table.
+type FlowModTableID struct{ Set bool }
+
+// SetControllerID is NXT_SET_CONTROLLER_ID: which packet-ins are for this connection.
+type SetControllerID struct{ ID uint16 }
+
+// TLVTableRequest is NXT_TLV_TABLE_REQUEST, and TLVTable its answer: no option is mapped.
+type (
+	TLVTableRequest struct{}
+	TLVTable        struct{}
+)
+
+// CTFlush is NXT_CT_FLUSH_ZONE, or NXT_CT_FLUSH without a tuple.
+type CTFlush struct {
+	Zone uint16
+	// All is every zone.
+	All bool
+}
+
+// Room for options in a TLV table: 256 bytes in 64 fields.
+const (
+	tlvSpace  = 256
+	tlvFields = 64
+)
+
+// encode implements Body.
+func (*TLVTable) encode(w *writer, _ Version) error {
+	w.u32(nicira)
+	w.u32(nxtTLVReply)
+	w.u32(tlvSpace)
+	w.u16(tlvFields)
+	w.zeros(10)
+	return nil
+}
+
+func decodeExperimenter(r *reader, v Version) (Body, error) {
+	vendor, subtype := r.u32(), r.u32()
+	switch {
+	case r.short:
+		return nil, r.done()
+	case vendor == onf && v == V13 && subtype == onfBundleControl:
+		return decodeBundleControl(r, v)
+	case vendor == onf && v == V13 && subtype == onfBundleAdd:
+		return decodeBundleAdd(r, v)
+	case vendor != nicira && vendor != onf:
+		return nil, fail(BadExperimenter, "no messages of experimenter %#x are supported", vendor)
+	}
+	decode := nxDecoders[subtype]
+	if vendor == onf || decode == nil {
+		return nil, fail(BadExperimenterType, "message %d of experimenter %#x is not supported", subtype, vendor)
+	}
+	return decode(r, v)
+}
+
+var nxDecoders = map[uint32]func(*reader, Version) (Body, error){
+	nxtRole:           decodeNXRole,
+	nxtFlowFormat:     func(r *reader, _ Version) (Body, error) { return &SetFlowFormat{r.u32()}, nil },
+	nxtFlowMod:        decodeNXFlowMod,
+	nxtFlowModTable:   func(r *reader, _ Version) (Body, error) { return &FlowModTableID{r.u8() != 0}, nil },
+	nxtPacketInFormat: decodePacketInFormat,
+	nxtControllerID:   func(r *reader, _ Version) (Body, error) { r.skip(6); return &SetControllerID{r.u16()}, nil },
+	nxtTLVRequest:     empty(&TLVTableRequest{}),
+	nxtCTFlushZone:    func(r *reader, _ Version) (Body, error) { r.skip(6); return &CTFlush{Zone: r.u16()}, nil },
+	nxtCTFlush:        decodeCTFlush,
+	nxtGroupMod:       func(r *reader, _ Version) (Body, error) { return decodeGroupMod(r, V10) },
+}
+
+func decodePacketInFormat(r *reader, _ Version) (Body, error) {
+	f := PacketInFormat(r.u32())
+	if f > PacketInNX2 {
+		return nil, fail(RequestNotPermitted, "packet-ins have no format %d", f)
+	}
+	return &SetPacketInFormat{f}, nil
+}
+
+// decodeCTFlush reads a request without a tuple: one zone, or all.
+func decodeCTFlush(r *reader, _ Version) (Body, error) {
+	r.skip(8) // a family and what fills up
+	f := &CTFlush{All: true}
+	for len(r.b) > 0 {
+		kind, p, err := r.property()
+		if err != nil {
+			return nil, err
+		}
+		const zone = 2
+		if kind != zone {
+			return nil, fail(BadPropertyType, "connections are flushed by zone only, not by property %d", kind)
+		}
+		f.Zone, f.All = p.u16(), false
+	}
+	return f, nil
+}
