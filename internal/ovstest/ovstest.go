@@ -23,7 +23,7 @@ import (
 	"github.com/antrail/antrail/internal/unixctl"
 )
 
-// Bridge is the name of the one bridge, which speaks OpenFlow 1.0, 1.3 and 1.5.
+// Bridge is the name of the one bridge, which speaks OpenFlow 1.0, 1.3, 1.4 and 1.5.
 const Bridge = "br0"
 
 // startTimeout bounds how long a daemon may take to answer.
@@ -61,7 +61,7 @@ func Start(t testing.TB, ports ...Port) *Switch {
 	s.daemon(vswitchd, "vs.ctl", "unix:"+s.path("db.sock"), "--enable-dummy", "--disable-system",
 		"--disable-system-route", "--unixctl="+s.path("vs.ctl"), "--log-file="+s.path("vs.log"), "-vconsole:off")
 	s.must(s.Vsctl("add-br", Bridge, "--", "set", "bridge", Bridge, "datapath_type=dummy", "fail-mode=secure",
-		"protocols=OpenFlow10,OpenFlow13,OpenFlow15"))
+		"protocols=OpenFlow10,OpenFlow13,OpenFlow14,OpenFlow15"))
 	s.AddPorts(ports...)
 	return s
 }

@@ -268,7 +268,11 @@ func (w *writer) setLoad(a flow.Load, v Version) error {
 	if a.Dst == f.Full() {
 		mask, masked = flow.Ones(f.Bits), f.Bits%8 != 0
 	}
-	return w.set(f.ID, a.Value.Shl(int(a.Dst.Ofs)).And(mask), mask, masked, v)
+	value := a.Value.Shl(int(a.Dst.Ofs)).And(mask)
+	if v == V13 || v == V14 { // Open vSwitch keeps the two apart there
+		return w.loads(f.ID, value, mask, v)
+	}
+	return w.set(f.ID, value, mask, masked, v)
 }
 
 // set writes what sets the bits of mask in a field. masked says that the mask is written.

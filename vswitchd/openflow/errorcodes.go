@@ -127,6 +127,11 @@ func since13(name string, kind, no uint16) errorRow {
 	return errorRow{name, unencodable, code{0, kind, no}}
 }
 
+// same10 is the row of an error that has the same numbers in OpenFlow 1.0, but as Nicira's.
+func same10(name string, kind, no uint16) errorRow {
+	return errorRow{name, code{nicira, kind, no}, code{0, kind, no}}
+}
+
 var errorRows = [numErrorKinds]errorRow{
 	HelloIncompatible:         both("OFPHFC_INCOMPATIBLE", 0, 0),
 	BadVersion:                both("OFPBRC_BAD_VERSION", 1, 0),
@@ -146,7 +151,7 @@ var errorRows = [numErrorKinds]errorRow{
 	BadActionExperimenterType: both("OFPBAC_BAD_VENDOR_TYPE", 2, 3),
 	BadOutPort:                both("OFPBAC_BAD_OUT_PORT", 2, 4),
 	BadActionArgument:         both("OFPBAC_BAD_ARGUMENT", 2, 5),
-	BadOutGroup:               since13("OFPBAC_BAD_OUT_GROUP", 2, 9),
+	BadOutGroup:               same10("OFPBAC_BAD_OUT_GROUP", 2, 9),
 	MatchInconsistent:         vendor10("OFPBAC_MATCH_INCONSISTENT", 1, 522, 2, 10),
 	BadActionSetType:          vendor10("OFPBAC_BAD_SET_TYPE", 1, 523, 2, 13),
 	BadActionSetLength:        vendor10("OFPBAC_BAD_SET_LEN", 1, 524, 2, 14),
@@ -169,17 +174,17 @@ var errorRows = [numErrorKinds]errorRow{
 	FlowOverlap:               {"OFPFMFC_OVERLAP", code{0, 3, 1}, code{0, 5, 3}},
 	FlowBadCommand:            {"OFPFMFC_BAD_COMMAND", code{0, 3, 4}, code{0, 5, 6}},
 	FlowBadFlags:              vendor10("OFPFMFC_BAD_FLAGS", 3, 258, 5, 7),
-	GroupExists:               since13("OFPGMFC_GROUP_EXISTS", 6, 0),
-	InvalidGroup:              since13("OFPGMFC_INVALID_GROUP", 6, 1),
-	OutOfGroups:               since13("OFPGMFC_OUT_OF_GROUPS", 6, 3),
-	WatchUnsupported:          since13("OFPGMFC_WATCH_UNSUPPORTED", 6, 6),
-	UnknownGroup:              since13("OFPGMFC_UNKNOWN_GROUP", 6, 8),
-	GroupBadType:              since13("OFPGMFC_BAD_TYPE", 6, 10),
-	GroupBadCommand:           since13("OFPGMFC_BAD_COMMAND", 6, 11),
-	BadBucket:                 since13("OFPGMFC_BAD_BUCKET", 6, 12),
-	BadWatch:                  since13("OFPGMFC_BAD_WATCH", 6, 13),
-	UnknownBucket:             since13("OFPGMFC_UNKNOWN_BUCKET", 6, 15),
-	BucketExists:              since13("OFPGMFC_BUCKET_EXISTS", 6, 16),
+	GroupExists:               same10("OFPGMFC_GROUP_EXISTS", 6, 0),
+	InvalidGroup:              same10("OFPGMFC_INVALID_GROUP", 6, 1),
+	OutOfGroups:               same10("OFPGMFC_OUT_OF_GROUPS", 6, 3),
+	WatchUnsupported:          same10("OFPGMFC_WATCH_UNSUPPORTED", 6, 6),
+	UnknownGroup:              same10("OFPGMFC_UNKNOWN_GROUP", 6, 8),
+	GroupBadType:              same10("OFPGMFC_BAD_TYPE", 6, 10),
+	GroupBadCommand:           same10("OFPGMFC_BAD_COMMAND", 6, 11),
+	BadBucket:                 same10("OFPGMFC_BAD_BUCKET", 6, 12),
+	BadWatch:                  same10("OFPGMFC_BAD_WATCH", 6, 13),
+	UnknownBucket:             same10("OFPGMFC_UNKNOWN_BUCKET", 6, 15),
+	BucketExists:              same10("OFPGMFC_BUCKET_EXISTS", 6, 16),
 	PortModBadPort:            {"OFPPMFC_BAD_PORT", code{0, 4, 0}, code{0, 7, 0}},
 	PortModBadConfig:          {"OFPPMFC_BAD_CONFIG", unencodable, code{0, 7, 2}},
 	PortModNotPermitted:       {"OFPPMFC_EPERM", unencodable, code{0, 7, 4}},
@@ -272,9 +277,9 @@ func (k ErrorKind) codeIn(v Version) code {
 	return row.v13
 }
 
-// errorData is how much of a refused message an error carries. OpenFlow asks for at least 64
-// bytes.
-const errorData = 64
+// errorData is how much of a refused message an error carries at most. OpenFlow asks for 64
+// bytes at least.
+const errorData = maxMessage - headerSize - 12
 
 // vendorError10 is the type of an error with a vendor's numbers in OpenFlow 1.0.
 const vendorError10 = 0xb0c2
@@ -282,8 +287,7 @@ const vendorError10 = 0xb0c2
 // ErrorReply is an OFPT_ERROR.
 type ErrorReply struct {
 	Kind ErrorKind
-	// Data is the refused message, of which the first 64 bytes are sent, or a text for
-	// HelloIncompatible.
+	// Data is the refused message, or a text for HelloIncompatible.
 	Data []byte
 }
 

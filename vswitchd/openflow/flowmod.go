@@ -36,7 +36,7 @@ type FlowMod struct {
 	OutPort, OutGroup uint32
 	CheckOverlap      bool
 	ResetCounts       bool
-	nx                bool // NXT_FLOW_MOD
+	ten               bool // it is one of OpenFlow 1.0
 }
 
 // AnyGroup is OFPG_ANY; AllGroups is OFPG_ALL.
@@ -102,6 +102,7 @@ func (f *FlowMod) decode10(r *reader) error {
 
 // command10 takes a command of 16 bits apart.
 func (f *FlowMod) command10(command uint16) {
+	f.ten = true
 	f.TableByte, f.Command = uint8(command>>8), FlowCommand(command)
 	f.Entry.Table = AllTables
 	f.ResetCounts = f.Command == FlowAdd
@@ -110,7 +111,7 @@ func (f *FlowMod) command10(command uint16) {
 
 // decodeNXFlowMod reads NXT_FLOW_MOD.
 func decodeNXFlowMod(r *reader, v Version) (Body, error) {
-	f := &FlowMod{OutPort: flow.PortNone, OutGroup: AnyGroup, nx: true}
+	f := &FlowMod{OutPort: flow.PortNone, OutGroup: AnyGroup}
 	f.Entry.Cookie = r.u64()
 	command := r.u16()
 	f.times(r)
@@ -220,3 +221,7 @@ func (f *FlowMod) flags() (flags uint16) {
 	}
 	return flags
 }
+
+// AddsIfNone reports whether a modification of no entry adds one. In OpenFlow 1.0 it does, if
+// it names a cookie for it.
+func (f *FlowMod) AddsIfNone() bool { return f.ten && f.SetCookie }

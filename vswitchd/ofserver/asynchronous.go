@@ -1,0 +1,132 @@
+package ofserver
+
+import (
+	"bytes"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/vswitchd/openflow"
+)
+
+// PacketIn hands a packet to the controllers that it is for: those with the controller id of the
+// action, which have asked for packets. It never waits: a controller that does not read loses it.
+func (s *Server) PacketIn(pi *telemetry.PacketIn) {
+	a := controllerAction(pi)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.connections {
+		if p := c.packetInFor(pi, &a); p != nil {
+			select {
+			case c.packetIns <- p:
+			default:
+			}
+		}
+	}
+}
+
+// controllerAction is the action of an entry that sent a packet-in.
+func controllerAction(pi *telemetry.PacketIn) (found flow.Controller) {
+	found.MaxLen = 65535
+	if pi.Entry == nil {
+		return found
+	}
+	anyAction(pi.Entry.Actions, func(a flow.Action) bool {
+		c, ok := a.(flow.Controller)
+		if !ok || c.Reason != pi.Reason || !bytes.Equal(c.UserData, pi.UserData) {
+			return false
+		}
+		found = c
+		return true
+	})
+	return found
+}
+
+// packetInFor is a packet-in as the connection wants it; nil if it does not.
+func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *openflow.PacketIn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.missSendLen == 0 || c.role == openflow.RoleSlave || a.ID != c.controllerID {
+		return nil
+	}
+	p := &openflow.PacketIn{
+		Format: c.format, Table: pi.Table, Reason: pi.Reason, UserData: pi.UserData, Length: pi.Length,
+		Frame: pi.Frame[:min(len(pi.Frame), int(a.MaxLen))], Metadata: metadataOf(&pi.Key),
+	}
+	if pi.Entry != nil {
+		p.Cookie = pi.Entry.Cookie
+	}
+	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: uint64(pi.InPort)})
+	return p
+}
+
+// metadataFields are what a packet-in tells beside the frame, if it is not 0.
+var metadataFields = append(registers(), flow.Metadata, flow.TunID, flow.TunSrc, flow.TunDst, flow.PktMark,
+	flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel)
+
+func registers() (all []flow.FieldID) {
+	for i := range flow.FieldID(16) {
+		all = append(all, flow.Reg0+i)
+	}
+	return all
+}
+
+func metadataOf(k *flow.Key) (m flow.Match) {
+	for _, id := range metadataFields {
+		if v := flow.FieldByID(id).Get(k); !v.IsZero() {
+			m.AddExact(id, v)
+		}
+	}
+	return m
+}
+
+// runPacketIns writes packet-ins until the connection has ended.
+func (c *connection) runPacketIns() {
+	for {
+		select {
+		case <-c.ended:
+			return
+		case p := <-c.packetIns:
+			if err := c.reply(0, p); err != nil {
+				c.s.Log.Info("a packet-in is lost", "why", err)
+			}
+		}
+	}
+}
+
+// setRole gives the connection a role, and answers.
+func (c *connection) setRole(xid uint32, q *openflow.Role) error {
+	answer, err := c.takeRole(q)
+	if err != nil {
+		return err
+	}
+	return c.reply(xid, answer)
+}
+
+// takeRole gives the connection a role. Another master becomes a slave.
+func (c *connection) takeRole(q *openflow.Role) (*openflow.Role, error) {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	if q.Counted {
+		if c.s.counted && int64(q.Generation-c.s.generation) < 0 {
+			return nil, openflow.Fail(openflow.StaleRole, "generation %d is older than %d", q.Generation, c.s.generation)
+		}
+		c.s.generation, c.s.counted = q.Generation, true
+	}
+	if q.Role == openflow.RoleMaster {
+		for other := range c.s.connections {
+			other.set(func() {
+				if other.role == openflow.RoleMaster {
+					other.role = openflow.RoleSlave
+				}
+			})
+		}
+	}
+	answer := &openflow.Role{Generation: c.s.generation, NX: q.NX}
+	c.set(func() {
+		if q.Role != openflow.RoleNoChange {
+			c.role = q.Role
+		}
+		answer.Role = c.role
+	})
+	return answer, nil
+}

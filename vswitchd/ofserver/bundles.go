@@ -1,0 +1,164 @@
+package ofserver
+
+import (
+	"errors"
+
+	"github.com/antrail/antrail/vswitchd/openflow"
+)
+
+const (
+	// maxBundles is how many bundles a connection may have open.
+	maxBundles = 16
+	// maxBundleBytes bounds the messages of all bundles of a connection. A flow mod has some
+	// 200 bytes.
+	maxBundleBytes = 128 << 20
+)
+
+// bundleControl opens, closes, commits or discards a bundle.
+func (c *connection) bundleControl(xid uint32, q *openflow.BundleControl) error {
+	b := c.bundles.open[q.ID]
+	var err error
+	switch q.Step {
+	case openflow.BundleOpen:
+		err = c.openBundle(q, b)
+	case openflow.BundleClose:
+		err = c.closeBundle(q, b)
+	case openflow.BundleCommit:
+		err = c.commitBundle(q, b)
+	case openflow.BundleDiscard:
+		if b == nil {
+			return noBundle(q.ID)
+		}
+		c.dropBundle(q.ID)
+	}
+	if err != nil {
+		return err
+	}
+	return c.reply(xid, q)
+}
+
+func noBundle(id uint32) error {
+	return openflow.Fail(openflow.BundleBadID, "there is no bundle %d", id)
+}
+
+func (c *connection) openBundle(q *openflow.BundleControl, b *bundle) error {
+	if b != nil {
+		c.dropBundle(q.ID)
+		return openflow.Fail(openflow.BundleExists, "bundle %d is open already", q.ID)
+	}
+	if len(c.bundles.open) >= maxBundles {
+		return openflow.Fail(openflow.OutOfBundles, "%d bundles are open", maxBundles)
+	}
+	c.bundles.open[q.ID] = &bundle{flags: q.Flags}
+	return nil
+}
+
+func (c *connection) closeBundle(q *openflow.BundleControl, b *bundle) error {
+	switch {
+	case b == nil:
+		return noBundle(q.ID)
+	case b.closed:
+		c.dropBundle(q.ID)
+		return openflow.Fail(openflow.BundleClosed, "bundle %d is closed already", q.ID)
+	case b.flags != q.Flags:
+		c.dropBundle(q.ID)
+		return openflow.Fail(openflow.BundleBadFlags, "bundle %d was opened with flags %#x", q.ID, b.flags)
+	}
+	b.closed = true
+	return nil
+}
+
+// dropBundle forgets a bundle.
+func (c *connection) dropBundle(id uint32) {
+	if b := c.bundles.open[id]; b != nil {
+		c.bundles.bytes -= b.bytes
+		delete(c.bundles.open, id)
+	}
+}
+
+// bundleAdd keeps a message for its commit. A bundle that is not there yet is opened, as the
+// specification allows.
+func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
+	b := c.bundles.open[q.ID]
+	if b == nil {
+		if err := c.openBundle(&openflow.BundleControl{ID: q.ID, Flags: q.Flags}, nil); err != nil {
+			return err
+		}
+		b = c.bundles.open[q.ID]
+	}
+	fault := openflow.ErrorKind(0)
+	switch {
+	case b.closed:
+		fault = openflow.BundleClosed
+	case b.flags != q.Flags:
+		fault = openflow.BundleBadFlags
+	case c.bundles.bytes+len(q.Message) > maxBundleBytes:
+		fault = openflow.BundleTooMany
+	}
+	if fault != 0 {
+		c.dropBundle(q.ID)
+		return openflow.Fail(fault, "bundle %d", q.ID)
+	}
+	m, err := openflow.Decode(q.Message)
+	if err == nil && !openflow.MayBundle(m.Body) {
+		err = openflow.Fail(openflow.BundleMessageUnsupported, "a bundle takes flow mods and group mods only")
+	}
+	if err != nil {
+		c.dropBundle(q.ID)
+		return err
+	}
+	b.messages = append(b.messages, q.Message)
+	b.bytes += len(q.Message)
+	c.bundles.bytes += len(q.Message)
+	return nil
+}
+
+// commitBundle applies a bundle, whole or not at all. The first message that is wrong is
+// refused with its own transaction, and the commit with another error.
+func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
+	if b == nil {
+		return noBundle(q.ID)
+	}
+	defer c.dropBundle(q.ID)
+	if b.flags != q.Flags {
+		return openflow.Fail(openflow.BundleBadFlags, "bundle %d was opened with flags %#x", q.ID, b.flags)
+	}
+	var wrong []byte
+	err := c.change(func(st *stage) error {
+		for _, message := range b.messages {
+			if err := c.stageMessage(st, message); err != nil {
+				wrong = message
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		return nil
+	}
+	if wrong != nil {
+		if err := c.refuse(wrong, err); err != nil {
+			return err
+		}
+		return openflow.Fail(openflow.BundleMessageFailed, "bundle %d", q.ID)
+	}
+	if e, ok := errors.AsType[*openflow.Error](err); ok && e.Kind == openflow.FlowModUnknown {
+		return openflow.Fail(openflow.BundleMessageFailed, "bundle %d: %v", q.ID, err)
+	}
+	return err
+}
+
+// stageMessage puts a message of a bundle on the stage.
+func (c *connection) stageMessage(st *stage, message []byte) error {
+	m, err := openflow.Decode(message)
+	if err != nil {
+		return err
+	}
+	switch q := m.Body.(type) {
+	case *openflow.FlowMod:
+		return st.flowMod(q, c.tableID)
+	case *openflow.GroupMod:
+		return st.groupMod(q)
+	}
+	return openflow.Fail(openflow.BundleMessageUnsupported, "%T", m.Body)
+}

@@ -1,0 +1,28 @@
+// Package ofserver serves OpenFlow to controllers and to ovs-ofctl, and drives a switch behind
+// a door (package door) by what they ask.
+//
+//	controllers ── sockets ── connection ── stage ── one bundle ── door
+//
+//	listener.go     listeners, and which peers are admitted
+//	requestloop.go  one connection: versions, then request after request
+//	requests.go     what each request does
+//	flowbatch.go    flow mods that come in a row
+//	bundles.go      changes that wait for their commit
+//	listings.go     answers to multipart requests
+//	asynchronous.go packet-ins, and roles
+//	connection.go   what connections are and share; messages written; changes, one at a time
+//	groupmods.go    groups and meters on a stage
+//	flowmods.go     entries added, modified and deleted on it, strictly and loosely
+//	staging.go      a stage: changes that are not applied yet, on top of the switch's entries
+//	doorlists.go    the switch's lists, and whether it answered
+//
+// A controller is not trusted:
+//
+//  1. A connection holds at most maxBundleBytes of bundles, one request, and one answer page.
+//     Packet-ins that it does not read are lost beyond maxPending.
+//  2. A peer that does not read for writeTime loses its connection. Only the goroutine of its
+//     own connection waits for it, and that one holds no lock meanwhile.
+//  3. Changes run one after the other under one lock. Each is one bundle of the door, so a
+//     packet sees the entries before the change or after it.
+//  4. If the switch does not list its entries, a change that needs them is refused.
+package ofserver

@@ -1,0 +1,92 @@
+package ofserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/vswitchd/openflow"
+)
+
+// maxConnections is how many controllers may be connected to a server at once.
+const maxConnections = 64
+
+// New makes a server, and gives a switch without a pipeline an empty one, whose packets are all
+// dropped. The error is for a switch that does not take that.
+func New(c Config) (*Server, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if len(c.Versions) == 0 {
+		c.Versions = openflow.Versions
+	}
+	s := &Server{Config: c, sw: driven{c.Switch}, begun: time.Now(), connections: map[*connection]bool{}}
+	if c.Switch.Names() == nil {
+		if err := c.Switch.Apply(&flow.Bundle{Names: flow.NewNames()}); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Serve accepts connections until the listener is closed or ctx ends. It closes the listener
+// and its connections.
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { ln.Close() })
+	defer stop()
+	defer ln.Close()
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	for {
+		peer, err := ln.Accept()
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return err
+		}
+		c := s.admit(peer)
+		if c == nil {
+			s.Log.Warn("a controller is refused: too many are connected", "most", maxConnections)
+			peer.Close()
+			continue
+		}
+		all.Go(func() { s.runConnection(ctx, c) })
+	}
+}
+
+// admit makes a connection of a peer; nil if there are too many.
+func (s *Server) admit(peer net.Conn) *connection {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.connections) >= maxConnections {
+		return nil
+	}
+	c := newConnection(s, peer)
+	s.connections[c] = true
+	return c
+}
+
+// runConnection serves a connection until it ends.
+func (s *Server) runConnection(ctx context.Context, c *connection) {
+	stop := context.AfterFunc(ctx, func() { c.peer.Close() })
+	defer stop()
+	defer c.peer.Close()
+	defer func() {
+		s.mu.Lock()
+		delete(s.connections, c)
+		s.mu.Unlock()
+		close(c.ended)
+	}()
+	go c.runPacketIns()
+	if err := c.serve(); err != nil {
+		s.Log.Info("a controller's connection has ended", "why", err)
+	}
+}

@@ -1,0 +1,174 @@
+package ofserver
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/internal/ovstest"
+)
+
+// step is a command of ovs-ofctl, given to antrail and to Open vSwitch.
+type step struct {
+	// versions are those that it is given in, "" for all: "15" or "13 14 15".
+	versions string
+	// options, command and args; BRIDGE stands behind the command.
+	options, command string
+	args             []string
+}
+
+// steps are given one after the other, so each begins with what those before left.
+var steps = []step{
+	{"", "", "show", nil},
+	{"13 14 15", "", "add-meter", []string{"meter=1 pktps burst stats bands=type=drop rate=100 burst_size=200"}},
+	{"13 14 15", "", "add-meter", []string{"meter=2 kbps bands=type=drop rate=1000"}},
+	{"13 14 15", "", "add-meter", []string{"meter=2 kbps bands=type=drop rate=1000"}}, // it is there
+	{"13 14 15", "", "mod-meter", []string{"meter=2 kbps bands=type=drop rate=2000"}},
+	{"13 14 15", "", "mod-meter", []string{"meter=9 kbps bands=type=drop rate=2000"}}, // there is none
+	{"13 14 15", "", "dump-meters", nil},
+	{"13 14 15", "", "dump-meter", []string{"meter=1"}},
+	{"13 14 15", "", "meter-stats", nil},
+	{"", "", "add-group", []string{"group_id=1,type=select,bucket=bucket_id:5,weight:10,output:1,bucket=bucket_id:6,weight:20,set_field:1->reg0,output:2"}},
+	{"", "", "add-group", []string{"group_id=2,type=all,bucket=output:1,bucket=output:2"}},
+	{"", "", "add-group", []string{"group_id=3,type=ff,bucket=watch_port:1,output:1"}},
+	{"", "", "add-group", []string{"group_id=3,type=all,bucket=output:1"}}, // it is there
+	{"", "", "mod-group", []string{"group_id=2,type=all,bucket=output:2"}},
+	{"", "", "mod-group", []string{"group_id=77,type=all,bucket=output:2"}}, // there is none
+	{"", "--may-create", "mod-group", []string{"group_id=5,type=all,bucket=output:2"}},
+	{"10 15", "", "insert-buckets", []string{"group_id=1,command_bucket_id=last,bucket=bucket_id:9,weight:5,output:3"}},
+	{"10 15", "", "insert-buckets", []string{"group_id=1,command_bucket_id=5,bucket=bucket_id:7,weight:5,output:3"}},
+	{"10 15", "", "insert-buckets", []string{"group_id=1,command_bucket_id=first,bucket=bucket_id:1,weight:5,output:3"}},
+	{"10 15", "", "remove-buckets", []string{"group_id=1,command_bucket_id=9"}},
+	{"10 15", "", "remove-buckets", []string{"group_id=1,command_bucket_id=first"}},
+	{"", "", "dump-groups", nil},
+	{"10 15", "", "dump-groups", []string{"1"}},
+	{"", "", "add-flows", []string{"ENTRIES"}},
+	{"", "", "dump-flows", nil},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "", "dump-flows", []string{"table=2,ip"}},
+	{"", "", "dump-flows", []string{"cookie=0x123/-1,out_port=2"}},
+	{"13 14 15", "", "dump-flows", []string{"out_group=1"}},
+	{"", "", "dump-aggregate", nil},
+	{"", "", "dump-aggregate", []string{"table=1"}},
+	{"", "", "dump-tables", nil},
+	{"", "", "diff-flows", []string{"ENTRIES"}},
+	{"", "", "mod-flows", []string{"tcp,actions=output:3"}},
+	{"", "", "mod-flows", []string{"cookie=0x123/-1,udp6,actions=output:3"}},
+	{"", "--strict", "mod-flows", []string{"table=0,priority=100,in_port=1,tcp,tp_dst=80,actions=output:1"}},
+	{"10 13 15", "", "mod-flows", []string{"table=9,priority=3,ip,nw_dst=9.9.9.9,actions=output:1"}}, // only 1.0 adds it
+	{"", "", "add-flow", []string{"cookie=5,send_flow_rem,check_overlap,priority=3,ip,actions=drop"}},
+	{"", "", "add-flow", []string{"check_overlap,priority=3,ip,nw_dst=1.2.3.4,actions=drop"}}, // it overlaps
+	{"", "", "add-flow", []string{"ip,actions=group:99"}},                                     // there is none
+	{"15", "", "add-flow", []string{"ip,actions=meter:99"}},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "--strict", "del-flows", []string{"table=0,priority=100,in_port=1,tcp,tp_dst=80"}},
+	{"", "", "del-flows", []string{"table=1,out_port=FLOOD"}},
+	{"", "", "del-flows", []string{"cookie=0x9/0xf"}},
+	{"13 14 15", "", "del-flows", []string{"out_group=1"}},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "", "replace-flows", []string{"ENTRIES"}},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "", "del-flows", []string{"table=2"}},
+	{"", "--bundle", "replace-flows", []string{"ENTRIES"}},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "", "del-flows", nil},
+	{"", "--bundle", "add-flows", []string{"ENTRIES"}},
+	{"", "", "dump-flows", nil},
+	{"", "", "dump-ports", nil},
+	{"", "", "dump-ports", []string{"1"}},
+	{"", "", "dump-ports", []string{"77"}},
+	{"", "", "dump-ports-desc", nil},
+	{"15", "", "dump-ports-desc", []string{"2"}},
+	{"", "", "get-frags", nil},
+	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=output:2"}},
+	{"", "", "probe", nil},
+	{"", "", "dump-ipfix-bridge", nil},
+	{"", "", "dump-tlv-map", nil},
+	{"13 14 15", "", "dump-group-stats", nil},
+	{"", "", "del-groups", []string{"group_id=2"}},
+	{"", "", "del-groups", nil},
+	{"", "--no-stats", "dump-flows", nil}, // entries that sent to them have gone
+	{"13 14 15", "", "del-meter", []string{"meter=1"}},
+	{"13 14 15", "", "del-meters", nil},
+	{"", "--no-stats", "dump-flows", nil},
+	{"", "", "del-flows", nil},
+	{"", "", "dump-flows", nil},
+}
+
+// differs are what may differ in what both say: numbers of transactions and datapaths, times,
+// addresses, and counters.
+var differs = regexp.MustCompile(`xid=0x[0-9a-f]+|duration[=:][0-9.]+s|dpid:[0-9a-f]+|addr:[0-9a-f:]+|(drop|errs|frame|over|crc|coll)=[0-9?]+|` +
+	`[0-9T:-]+Z\|[0-9]+\||lookup=[0-9]+, matched=[0-9]+|unix:[^ ]*|/tmp/[^ :]*|tx pkts=[0-9]+, bytes=[0-9]+|, idle_age=[0-9]+|ref_count=[0-9]+`)
+
+// lacks are what Open vSwitch says alone: it has queues, remembers that an entry was added with
+// check_overlap, and its dummy ports have counters of their own.
+var lacks = regexp.MustCompile(`enqueue |check_overlap |(?m:^ *(CUSTOM Statistics|rx_(custom|q0)_.*)\n)`)
+
+// said is what a tool said, in a form that can be compared. Lines that begin with a blank have no
+// order.
+func said(text string) []string {
+	text = differs.ReplaceAllString(lacks.ReplaceAllString(text, ""), "…")
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	slices.Sort(lines[min(1, len(lines)):])
+	return lines
+}
+
+// TestAsOpenVSwitch gives the same commands of ovs-ofctl to antrail and to Open vSwitch, in four
+// versions. Both say the same.
+func TestAsOpenVSwitch(t *testing.T) {
+	for _, version := range []string{"10", "13", "14", "15"} {
+		t.Run("OpenFlow"+version, func(t *testing.T) {
+			ovs := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "p2", Number: 2}, ovstest.Port{Name: "p3", Number: 3})
+			ours := newRig(t)
+			for _, s := range steps {
+				if s.versions != "" && !slices.Contains(strings.Fields(s.versions), version) {
+					continue
+				}
+				wantSame(t, version, &s, ours.dir, ovs.Dir)
+			}
+		})
+	}
+}
+
+func wantSame(t *testing.T, version string, s *step, ours, ovs string) {
+	t.Helper()
+	args := append([]string{"-OOpenFlow" + version}, strings.Fields(s.options)...)
+	args = append(args, s.command, bridge)
+	for _, a := range s.args {
+		if a == "ENTRIES" {
+			a = "testdata/entries" + version + ".flows"
+		}
+		args = append(args, a)
+	}
+	got, gotOK := ofctl(t, ours, args...)
+	want, wantOK := ofctl(t, ovs, args...)
+	name := fmt.Sprintf("ovs-ofctl %s", strings.Join(args, " "))
+	if gotOK != wantOK {
+		t.Errorf("%s: succeeds %t, on Open vSwitch %t:\n%s\n%s", name, gotOK, wantOK, got, want)
+		return
+	}
+	if g, w := said(got), said(want); !slices.Equal(g, w) {
+		t.Errorf("%s:\n%s", name, difference(g, w))
+	}
+}
+
+// difference are the lines that only one side has.
+func difference(got, want []string) string {
+	var b strings.Builder
+	for _, l := range got {
+		if !slices.Contains(want, l) {
+			fmt.Fprintf(&b, "got  %s\n", l)
+		}
+	}
+	for _, l := range want {
+		if !slices.Contains(got, l) {
+			fmt.Fprintf(&b, "want %s\n", l)
+		}
+	}
+	return b.String()
+}

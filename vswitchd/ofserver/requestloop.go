@@ -1,0 +1,77 @@
+package ofserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/antrail/antrail/vswitchd/openflow"
+)
+
+// helloTime is how long a peer may take to say its versions.
+const helloTime = 30 * time.Second
+
+// serve answers requests until the peer goes. The error is nil if it hangs up between two.
+func (c *connection) serve() error {
+	if err := c.hello(); err != nil {
+		return err
+	}
+	for {
+		b, err := openflow.Read(c.from)
+		if err == io.EOF || errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.take(b); err != nil {
+			return err
+		}
+	}
+}
+
+// hello agrees on a version.
+func (c *connection) hello() error {
+	newest := c.s.Versions[len(c.s.Versions)-1]
+	if err := c.send(openflow.Message{Version: newest, XID: 1, Body: &openflow.Hello{Versions: c.s.Versions}}); err != nil {
+		return err
+	}
+	c.peer.SetReadDeadline(time.Now().Add(helloTime))
+	b, err := openflow.Read(c.from)
+	if err != nil {
+		return err
+	}
+	c.peer.SetReadDeadline(time.Time{})
+	m, err := openflow.Decode(b)
+	h, ok := m.Body.(*openflow.Hello)
+	if err != nil || !ok {
+		return fmt.Errorf("the first message is no hello: %v", err)
+	}
+	if c.version, ok = h.Negotiate(c.s.Versions); ok {
+		return nil
+	}
+	why := fmt.Sprintf("the versions here are %v", c.s.Versions)
+	refusal := &openflow.ErrorReply{Kind: openflow.HelloIncompatible, Data: []byte(why)}
+	return errors.Join(errors.New("no common version"), c.send(openflow.Message{Version: newest, XID: m.XID, Body: refusal}))
+}
+
+// take answers one request. The error ends the connection.
+func (c *connection) take(b []byte) error {
+	if openflow.VersionOf(b) != c.version {
+		return c.refuse(b, openflow.Fail(openflow.BadVersion, "the version of this connection is %s", c.version))
+	}
+	m, err := openflow.Decode(b)
+	f, isFlowMod := m.Body.(*openflow.FlowMod)
+	if err == nil && isFlowMod {
+		return c.takeFlowMod(b, f)
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if err == nil {
+		err = c.answer(m, b)
+	}
+	return c.refuse(b, err)
+}

@@ -1,0 +1,152 @@
+package ofserver
+
+import (
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/vswitchd/openflow"
+)
+
+// answer does what a request asks for. The error is OpenFlow's if the peer is to be told.
+func (c *connection) answer(m openflow.Message, b []byte) error {
+	switch q := m.Body.(type) {
+	case *openflow.EchoRequest:
+		return c.reply(m.XID, &openflow.EchoReply{Data: q.Data})
+	case *openflow.BarrierRequest:
+		return c.reply(m.XID, &openflow.BarrierReply{})
+	case *openflow.FeaturesRequest:
+		return c.features(m.XID)
+	case *openflow.GetConfig:
+		return c.reply(m.XID, &openflow.Config{MissSendLen: c.missLength()})
+	case *openflow.SetConfig:
+		return c.setConfig(q)
+	case *openflow.Request:
+		return c.list(m.XID, q)
+	case *openflow.QueueConfig:
+		return c.queues(m.XID, q)
+	case *openflow.GroupMod:
+		return c.change(func(s *stage) error { return s.groupMod(q) })
+	case *openflow.MeterMod:
+		return c.change(func(s *stage) error { return s.meterMod(q) })
+	case *openflow.PortMod:
+		return c.portMod(q)
+	case *openflow.PacketOut:
+		return c.packetOut(q)
+	case *openflow.BundleControl:
+		return c.bundleControl(m.XID, q)
+	case *openflow.BundleAdd:
+		return c.bundleAdd(q)
+	case *openflow.Role:
+		return c.setRole(m.XID, q)
+	case *openflow.FlowModTableID:
+		c.tableID = q.Set
+	case *openflow.SetPacketInFormat:
+		c.set(func() { c.format = q.Format })
+	case *openflow.SetControllerID:
+		c.set(func() { c.controllerID = q.ID })
+	case *openflow.TLVTableRequest:
+		return c.reply(m.XID, &openflow.TLVTable{})
+	case *openflow.CTFlush:
+		return c.flushConnections(q)
+	case *openflow.SetFlowFormat, *openflow.EchoReply, *openflow.Hello:
+	case *openflow.PeerError:
+		c.s.Log.Info("a controller has sent an error", "type", q.Kind, "code", q.Code)
+	default:
+		return openflow.Fail(openflow.BadType, "%T is not supported", q)
+	}
+	return nil
+}
+
+// set changes what the connection's settings are.
+func (c *connection) set(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+func (c *connection) missLength() uint16 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.missSendLen
+}
+
+func (c *connection) features(xid uint32) error {
+	f := &openflow.Features{DatapathID: c.s.DatapathID}
+	if c.version == openflow.V10 {
+		ports, err := c.s.ports()
+		if err != nil {
+			return err
+		}
+		f.Ports = ports
+	}
+	return c.reply(xid, f)
+}
+
+// setConfig takes how much of a packet the controller wants. Fragments are always reassembled
+// by ct() alone ("normal").
+func (c *connection) setConfig(q *openflow.SetConfig) error {
+	if q.Flags != 0 {
+		return openflow.Fail(openflow.ConfigBadFlags, "fragments are handled in the normal way only, not in way %d", q.Flags)
+	}
+	c.set(func() { c.missSendLen = q.MissSendLen })
+	return nil
+}
+
+// queues answers that a port has no queue.
+func (c *connection) queues(xid uint32, q *openflow.QueueConfig) error {
+	if q.Port != flow.PortNone && q.Port != flow.PortAll {
+		if err := c.s.sw.hasPort(q.Port, openflow.QueueBadPort); err != nil {
+			return err
+		}
+	}
+	return c.reply(xid, &openflow.QueueConfigReply{Port: q.Port})
+}
+
+// portMod takes a change that changes nothing: ports have no configuration here.
+func (c *connection) portMod(q *openflow.PortMod) error {
+	if err := c.mayChange(); err != nil {
+		return err
+	}
+	if err := c.s.sw.hasPort(q.No, openflow.PortModBadPort); err != nil {
+		return err
+	}
+	if q.Config&q.Mask != 0 {
+		return openflow.Fail(openflow.PortModNotPermitted, "port %d: configuration %#x is not supported", q.No, q.Config&q.Mask)
+	}
+	return nil
+}
+
+// packetOut sends a packet into the switch.
+func (c *connection) packetOut(q *openflow.PacketOut) error {
+	if err := c.mayChange(); err != nil {
+		return err
+	}
+	port := q.InPort
+	if port == flow.PortNone {
+		port = flow.PortController
+	}
+	if port <= flow.MaxPort {
+		if err := c.s.sw.hasPort(port, openflow.BadPort); err != nil {
+			return err
+		}
+	}
+	if !q.Fields.IsAny() {
+		return openflow.Fail(openflow.BadField, "a packet-out sets no field but in_port")
+	}
+	if err := c.s.Switch.PacketOut(port, q.Actions, q.Frame); err != nil {
+		return openflow.Fail(openflow.BadActionArgument, "packet-out: %v", err)
+	}
+	return nil
+}
+
+// flushConnections removes tracked connections.
+func (c *connection) flushConnections(q *openflow.CTFlush) error {
+	if err := c.mayChange(); err != nil {
+		return err
+	}
+	f := conntrack.Filter{}
+	if !q.All {
+		f.Zone = &q.Zone
+	}
+	c.s.Switch.Connections().Flush(f)
+	return nil
+}
