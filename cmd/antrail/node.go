@@ -8,7 +8,7 @@ import "github.com/spf13/cobra"
 // questions that an agent answers, live or over files. Files of these commands say so
 // in their first line.
 func addNodeCommands(root *cobra.Command) {
-	root.AddCommand(agentCommand(), switchCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
+	root.AddCommand(agentCommand(), switchCommand(), vswitchdCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
 	root.AddCommand(dumpCommands()...)
 	root.AddCommand(pipelineCommand())
 	root.AddCommand(flushConntrackCommand(), conntrackCommand(), dropsCommand())
