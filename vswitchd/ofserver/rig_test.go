@@ -3,6 +3,7 @@ package ofserver
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
 	"net"
 	"net/http"
 	"os"
@@ -99,4 +100,14 @@ func ofctl(t testing.TB, dir string, args ...string) (text string, ok bool) {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
 	return out.String(), err == nil
+}
+
+// ofpPrint is what ovs-ofctl makes of a message.
+func ofpPrint(t testing.TB, message []byte) string {
+	t.Helper()
+	text, ok := ofctl(t, "/", "ofp-print", hex.EncodeToString(message))
+	if !ok {
+		t.Fatalf("ofp-print: %s", text)
+	}
+	return text
 }

@@ -76,7 +76,7 @@ func Decode(b []byte) (m Message, err error) {
 		return m, fail(BadVersion, "version %d is none of %v", m.Version, Versions)
 	}
 	m.Body, err = decodeBody(r, m.Version, b[1])
-	if err == nil {
+	if r.short { // what else is wrong follows from that
 		err = r.done()
 	}
 	if err != nil {
