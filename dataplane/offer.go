@@ -25,30 +25,37 @@ func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 		return
 	}
 	e.SinceOffer, e.Offers = 0, min(e.Offers+1, mostOffers)
-	if o, ok := k.offerOf(e, p, f.Bytes(), inPort); ok {
+	if o, ok := k.offerOf(e, p, f, inPort); ok {
 		t.Offer(o)
 	}
 }
 
-// offerOf is an entry as an offer, for frames that begin as b: those of one flow label,
+// offerOf is an entry as an offer, for frames that begin as f: those of one flow label,
 // which offload entries tell apart always. It is not ok for a path that no offload entry
 // can replace. Such a path is neither TCP nor UDP, not between two ports of the kernel's,
-// of no or several connections, or dependent on learned entries.
-func (k *walk) offerOf(e *flowcache.Entry, p *path, b []byte, inPort uint32) (offload.Offer, bool) {
-	c := k.w.cache
+// from one tunnel into another, of no or several connections, or dependent on learned
+// entries.
+func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) (offload.Offer, bool) {
+	c, b := k.w.cache, f.Bytes()
 	in := c.ports.byNumber[inPort]
 	switch l := &k.layers; {
 	case l.Proto != packet.ProtoTCP && l.Proto != packet.ProtoUDP,
 		in == nil || in.kernel.Link == 0 || p.out == nil || p.out.kernel.Link == 0,
 		e.Steps != 1 || !e.CT[0].Settled(),
 		p.learned != 0,
-		!c.Sig.Plain():
+		c.Sig.Marked(), f.Tunnel.Trace != 0,
+		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.Is4()),
+		p.out.tunnel && p.out.kernel.Tunnel == nil,
+		!in.tunnel && f.Tunnel != packet.Tunnel{}:
 		return offload.Offer{}, false
 	}
 	o := offload.Offer{
-		Key: c.Sig.OffloadKey(in.kernel.Link, b), Seen: e.CT[0], Change: e.Change, Layers: k.layers,
+		Key: c.Sig.OffloadKey(in.kernel.Link, b, f.Tunnel.Src), Seen: e.CT[0], Change: e.Change, Layers: k.layers,
 		Path: p, In: &in.kernel, Out: &p.out.kernel,
-		Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
+		Tunnel: f.Tunnel, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
+	}
+	if p.out.tunnel {
+		o.Tunnel = p.tunnel
 	}
 	if o.Layers.EtherType == packet.EtherTypeIPv6 {
 		o.Change.IP = o.Change.FirstIPv6(b)

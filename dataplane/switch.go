@@ -240,6 +240,10 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 	}
 	info := p.Info()
 	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, kernel: offload.Port{No: no, Link: info.OffloadLink, MTU: info.MTU}}
+	if t, is := p.(ports.OffloadTunnel); is && info.Tunnel && info.OffloadLink != 0 {
+		sp.kernel.Tunnel = t
+		t.WhenChanged(s.offload.Withdraw)
+	}
 	sp.guard.Store(l2.GuardOf(&security))
 	sp.share.Assign(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))

@@ -115,8 +115,9 @@ func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Reque
 	return t, err == nil
 }
 
-// answerPrograms gives the controller the programs for a packet socket: the filter of the
-// socket and the program at tc ingress, or no descriptor if there are none.
+// answerPrograms gives the controller the programs for a packet socket, which are the filter
+// of the socket and the program at tc ingress; or that of a tunnel. It gives no descriptor
+// if there are none.
 func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 	if s.open == nil {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
@@ -131,10 +132,10 @@ func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The client speaks first: what follows the 101 at once, its HTTP reader may take.
-	var q struct{}
+	var q programsQuery
 	if fds, err := t.Hear(&q); err == nil {
 		CloseDescriptors(fds)
-		t.Say(Given{}, s.open.Programs()...) // the caller may have hung up
+		t.Say(Given{}, s.open.Programs(q.Tunnel)...) // the caller may have hung up
 	}
 }
 
@@ -165,16 +166,22 @@ func (c *Client) give(path, what string, v any, fds []int) error {
 	return err
 }
 
+// programsQuery says which programs are asked for.
+type programsQuery struct {
+	Tunnel bool `json:"tunnel,omitempty"`
+}
+
 // Programs are descriptors of the filter and the ingress program that a packet socket is
-// to have before it is given; none if the kernel is to forward nothing. They are the
-// caller's.
-func (c *Client) Programs() ([]int, error) {
+// to have before it is given; or of the one program of the tunnel's link. There are none if
+// the kernel is to forward nothing. They are the caller's. A switch that does not know of
+// tunnels' programs gives two in their place.
+func (c *Client) Programs(tunnel bool) ([]int, error) {
 	t, err := c.upgradeTo(giveProtocol, "/v1/offload/programs")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if err := t.Say(struct{}{}); err != nil {
+	if err := t.Say(programsQuery{tunnel}); err != nil {
 		return nil, &AwayError{c.socket, err}
 	}
 	return c.hear(t)

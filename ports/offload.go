@@ -1,6 +1,10 @@
 package ports
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // An offload entry is what the kernel does with the packets of one direction of an
 // established connection instead of handing them to a port. It changes their headers and
@@ -15,7 +19,8 @@ const OffloadKeyLen = 72
 
 // OffloadKey is all that packets of one offload entry have in common:
 //
-//	 0  interface, as Info.Offload entry names it, in the machine's byte order; 4 zero bytes
+//	 0  interface, as Info.OffloadLink names it, in the machine's byte order
+//	 4  the outer source of a packet from a tunnel over IPv4; zeros
 //	 8  the first 16 bytes of the frame: both Ethernet addresses, type, first two bytes of the IP header
 //	24  both ports, TCP flags (little-endian 16 bits), TTL or hop limit, protocol
 //	32  both addresses: 8 or 32 bytes
@@ -27,10 +32,12 @@ type OffloadParts uint32
 
 // The parts.
 const (
-	OffloadEth   OffloadParts = 1 << iota // both Ethernet addresses
-	OffloadIP                             // TOS and TTL; IPv6: the first four bytes and the hop limit
-	OffloadAddrs                          // both IP addresses
-	OffloadPorts                          // both ports
+	OffloadEth    OffloadParts = 1 << iota // both Ethernet addresses
+	OffloadIP                              // TOS and TTL; IPv6: the first four bytes and the hop limit
+	OffloadAddrs                           // both IP addresses
+	OffloadPorts                           // both ports
+	OffloadWrap                            // outer headers are put in front
+	OffloadUnwrap                          // outer headers are taken off
 )
 
 // OffloadLink is one offload entry. What is not atomic is written before its key is put
@@ -61,7 +68,46 @@ type OffloadEntry struct {
 	IP           [4]byte // as in a header: IPv4 uses the second byte
 	Ports        [4]byte
 	Addrs        [32]byte // IPv4: 8
-	_            [20]byte // to two cache lines
+	// Hop is of OffloadWrap the next hop, and of OffloadUnwrap what the outer headers
+	// must show (OffloadHop).
+	Hop OffloadHop
+	// Outer is of OffloadWrap the headers in front of the inner IP packet.
+	Outer OffloadOuter
+}
+
+// OffloadHop is 20 bytes of an offload entry. Of OffloadWrap it is struct bpf_redir_neigh
+// of linux/bpf.h: the address family as the machine has it, and the next hop. Of
+// OffloadUnwrap it is the outer destination, the UDP port, two zeros, the tunnel's
+// header, and four zeros.
+type OffloadHop [20]byte
+
+// OffloadOuter is the headers in front of an inner IP packet, in a tunnel over UDP and
+// IPv4. These are outer Ethernet, IPv4 and UDP headers, the tunnel's header and the
+// inner Ethernet header. The outer addresses of Ethernet and both lengths are zero. In
+// place of the IPv4 checksum is the sum of all other words, not its complement.
+type OffloadOuter [64]byte
+
+// OffloadWay is how packets leave by a tunnel.
+type OffloadWay struct {
+	Link     uint32 // index of the interface
+	MaxFrame int    // bytes of the longest inner frame, or segment of one with its headers
+	Hop      OffloadHop
+	Outer    OffloadOuter
+}
+
+// OffloadTunnel is a tunnel that the kernel may carry packets of established connections
+// through, in place of the port. Its methods take no lock that a caller of WhenChanged's
+// function holds.
+type OffloadTunnel interface {
+	// OffloadWay is the way of frames that begin as inner, to t.Dst. It is false if the
+	// port has to send them itself.
+	OffloadWay(inner []byte, t *packet.Tunnel) (OffloadWay, bool)
+	// OffloadFrom says what outer headers must show in front of frames that begin as
+	// inner and have come with t. It is false if the port has to receive them itself.
+	OffloadFrom(inner []byte, t *packet.Tunnel) (OffloadHop, bool)
+	// WhenChanged sets a function that is called after another Node, range, route or MTU
+	// than before is known. What the methods above said before does not hold then.
+	WhenChanged(changed func())
 }
 
 // SharedConn is the connection of several offload entries. Word 0 is 0 when none of them

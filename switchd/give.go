@@ -91,8 +91,11 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 }
 
 // Programs implements door.PortOpener.
-func (s *PortSet) Programs() []int {
-	if p := s.open.Offload.Programs(); p.Filter != nil {
+func (s *PortSet) Programs(tunnel bool) []int {
+	if u := s.open.Offload.Unwrap(); tunnel && u != nil {
+		return []int{u.FD()}
+	}
+	if p := s.open.Offload.Programs(); !tunnel && p.Filter != nil {
 		return []int{p.Filter.FD(), p.Ingress.FD()}
 	}
 	return nil
@@ -101,7 +104,7 @@ func (s *PortSet) Programs() []int {
 // programsOf are the programs of a confined switch, for the sockets that it is given. The
 // caller closes them when they are attached.
 func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
-	fds, err := sw.Programs()
+	fds, err := sw.Programs(false)
 	if err != nil || len(fds) == 0 {
 		return p, err
 	}
@@ -117,6 +120,17 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 		return afpacket.Programs{}, errors.Join(err, p.Filter.Close())
 	}
 	return p, nil
+}
+
+// unwrapOf is the program of the tunnel's link of a confined switch; nil if there is none.
+// The caller closes it when it is attached.
+func unwrapOf(sw *door.Client) (*ebpf.Program, error) {
+	fds, err := sw.Programs(true)
+	if err != nil || len(fds) != 1 {
+		door.CloseDescriptors(fds) // of a switch that has programs of packet sockets only
+		return nil, err
+	}
+	return ebpf.NewProgramFromFD(fds[0])
 }
 
 // Giver opens ports for a confined switch, in the network namespace of the calling thread.
@@ -164,6 +178,12 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
+	unwrap, err := unwrapOf(g.Switch)
+	if err != nil {
+		return nil, err
+	}
+	defer unwrap.Close() // the link has it
+	o.Offload = &Offload{unwrap: unwrap}
 	return orNone(o.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink))
 }
 

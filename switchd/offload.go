@@ -4,10 +4,10 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/offload"
+	"github.com/cilium/ebpf"
 )
 
-// Offload: packets of established connections between pods of the Node pass in the
-// kernel (ports/offload, dataplane/offload).
+// Offload: packets of established connections between pods pass in the kernel (ports/offload, dataplane/offload).
 
 // Offload is whether packets pass in the kernel, and if not, why.
 type Offload struct {
@@ -16,6 +16,7 @@ type Offload struct {
 	kernel *offload.Kernel // nil when off
 	// programs are the kernel's, or those of a switch for which sockets are opened.
 	programs afpacket.Programs
+	unwrap   *ebpf.Program // of the tunnel's port; nil for none
 }
 
 // OpenOffload loads the programs that forward in the kernel. The error says why this
@@ -41,7 +42,7 @@ func AdoptOffload(fds []int) (*Offload, error) {
 }
 
 func offloadBy(k *offload.Kernel) *Offload {
-	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}}
+	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}, unwrap: k.Unwrap()}
 }
 
 // Descriptors are the programs and maps; nil when off.
@@ -66,6 +67,14 @@ func (o *Offload) Programs() (p afpacket.Programs) {
 		p = o.programs
 	}
 	return p
+}
+
+// Unwrap is what the tunnel's port gets; nil for none.
+func (o *Offload) Unwrap() *ebpf.Program {
+	if o == nil {
+		return nil
+	}
+	return o.unwrap
 }
 
 // Close unloads the programs. The switch is closed before.

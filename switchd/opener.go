@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/ports/uplink"
+	"github.com/antrail/antrail/ports/ways"
 	"github.com/vishvananda/netlink"
 )
 
@@ -243,6 +244,9 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 
 // underlay opens the tunnel through the Node's IP stack.
 func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
+	if !o.Given || o.From == nil { // otherwise the program is there
+		c.Unwrap = o.Offload.Unwrap()
+	}
 	p, err := adoptOr(o.From.TakeDescriptors(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
 	if err != nil {
 		return nil, err // p would be no nil Tunnel
@@ -252,18 +256,9 @@ func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
 
 // linkOf is the link that has an address, by which packets to other Nodes leave.
 func linkOf(address netip.Addr) (string, error) {
-	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	link, err := ways.LinkWith(address)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%w; tunnel.uplink names one", err)
 	}
-	for _, a := range all {
-		if at, ok := netip.AddrFromSlice(a.IP); ok && at.Unmap() == address {
-			link, err := netlink.LinkByIndex(a.LinkIndex)
-			if err != nil {
-				return "", err
-			}
-			return link.Attrs().Name, nil
-		}
-	}
-	return "", fmt.Errorf("no link has the address %s; tunnel.uplink names one", address)
+	return link.Attrs().Name, nil
 }

@@ -39,8 +39,6 @@ const (
 	// sigWords is the most words that a signature has: IPv6 in a tunnel, and the ports
 	// of a wildcard signature.
 	sigWords = 16
-	// plainWords is the most without a tunnel.
-	plainWords = 9
 )
 
 // Offsets in the frames that have a signature.
@@ -205,25 +203,36 @@ func (s *Signature) Tuple() (t [6]uint64) {
 // TCPFlags returns the TCP flags of a signature, 0 for other protocols.
 func (s *Signature) TCPFlags() uint16 { return uint16(s.words[3]>>32) & 0xfff }
 
-// Plain says that a signature has neither a mark nor a tunnel.
-func (s *Signature) Plain() bool { return s.n <= plainWords && s.words[0]>>32 == 0 }
+// Marked says that a signature has a mark.
+func (s *Signature) Marked() bool { return s.words[0]>>32 != 0 }
 
 // HasPorts says whether packets of a protocol begin with a source and a destination
 // port that a wildcard signature may leave out.
 func HasPorts(proto uint8) bool { return proto == packet.ProtoTCP || proto == packet.ProtoUDP }
 
-// Where an offload key has the first two bytes of the IP header, and IPv6's next two.
+// Where an offload key has the outer source, the first two bytes of the IP header, and
+// IPv6's next two.
 const (
+	keyOuter = 4
 	keyIP    = 8 + sigL3
 	keyLabel = 64
 )
 
-// OffloadKey returns the kernel's key for packets of a plain signature that enter by a
-// link. The frame begins as b. IPv6 packets of another flow label have another key,
-// because the kernel compares whole words.
-func (s *Signature) OffloadKey(link uint32, b []byte) (key ports.OffloadKey) {
+// OffloadKey returns the kernel's key for packets of a signature without a mark that enter
+// by a link, if outer is valid in a tunnel from that IPv4 address. The frame begins as b.
+// IPv6 packets of another flow label have another key, because the kernel compares whole
+// words.
+func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key ports.OffloadKey) {
 	binary.NativeEndian.PutUint32(key[:], link)
-	for i, w := range s.words[1:s.n] {
+	if outer.Is4() {
+		from := outer.As4()
+		copy(key[keyOuter:], from[:])
+	}
+	inner := 5
+	if binary.BigEndian.Uint16(b[12:]) == packet.EtherTypeIPv6 {
+		inner = 8
+	}
+	for i, w := range s.words[1:inner] {
 		binary.LittleEndian.PutUint64(key[8+8*i:], w)
 	}
 	if binary.BigEndian.Uint16(b[12:]) == packet.EtherTypeIPv6 {

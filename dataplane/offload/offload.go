@@ -3,6 +3,7 @@
 //
 //	offload.go  what is offered, and what there is
 //	put.go      offers become offload entries
+//	tunnel.go   … with outer headers to or from another Node
 //	remove.go   … and go again: for a change, with their connection, unused, traced
 //	count.go    their packets are credited to flow entries, groups and ports
 //
@@ -56,7 +57,8 @@ type Port struct {
 	No     uint32
 	Link   uint32 // ports.Info.Offload; 0 if the kernel cannot forward here
 	MTU    int
-	Counts Counts // what passed by offload entries
+	Tunnel ports.OffloadTunnel // nil if it is none
+	Counts Counts              // what passed by offload entries
 }
 
 // Path credits packets, the last of which came at now, to the flow entries and groups of
@@ -73,6 +75,7 @@ type Offer struct {
 	Layers  packet.Layers
 	Path    Path
 	In, Out *Port
+	Tunnel  packet.Tunnel // what frames come with from a tunnel, or go with into one
 	Made    State
 }
 

@@ -19,6 +19,11 @@ func (t *Table) put(o *Offer) {
 		t.count(telemetry.OffloadTraced)
 		return
 	}
+	way, ok := o.way()
+	if !ok {
+		t.count(telemetry.OffloadNoWay)
+		return
+	}
 	if at, ok := t.byKey[o.Key]; ok {
 		if t.takes(at) {
 			return
@@ -43,7 +48,7 @@ func (t *Table) put(o *Offer) {
 		t.endUnused()
 		return
 	}
-	t.fill(at, conn, o)
+	t.fill(at, conn, o, &way)
 	if err := t.kernel.Put(&o.Key, at); err != nil {
 		t.drop(at)
 		t.endUnused()
@@ -118,7 +123,7 @@ func (t *Table) connOf(o *Offer) (uint32, bool) {
 }
 
 // fill makes the place an offload entry, to which no key leads yet.
-func (t *Table) fill(at, conn uint32, o *Offer) {
+func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
 	t.entries[at] = entry{used: true, key: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
 	t.byKey[o.Key] = at
 	t.conns[conn].entries = append(t.conns[conn].entries, at)
@@ -129,11 +134,12 @@ func (t *Table) fill(at, conn uint32, o *Offer) {
 	to.Packets.Store(0)
 	to.Bytes.Store(0)
 	to.Conn, to.Dir = conn, o.Seen.Direction()
-	to.Out, to.MaxLen = o.Out.Link, uint32(ports.MaxFrame(o.Out.MTU))
+	to.Out, to.MaxLen = way.Link, uint32(way.MaxFrame)
 	to.Parts = ch.Parts.OffloadParts()
 	to.IPSum, to.PseudoSum, to.PortSum = uint32(ch.IPSum), uint32(ch.PseudoSum), uint32(ch.PortSum)
 	to.TTL, to.L4, to.Checksum = ch.TTL, uint8(o.Layers.L4), uint8(flowcache.ChecksumAt(o.Layers.Proto))
 	to.Eth, to.IP, to.Ports, to.Addrs = ch.Eth, ch.IP, ch.Ports, ch.Addrs
+	o.tunnel(to, way)
 	to.Generation.Store(t.generation)
 	t.kernel.Generation().Store(t.generation)
 }

@@ -13,6 +13,7 @@ const (
 	OffloadEnded
 	OffloadUnused
 	OffloadTraced
+	OffloadNoWay
 	NumOffloadEvents
 )
 
@@ -20,10 +21,11 @@ var offloadTexts = [NumOffloadEvents]struct{ name, sentence string }{
 	OffloadPut:       {"put", "Entries that the kernel was given."},
 	OffloadLate:      {"late", "Entries that it was not given, because the pipeline, the ports or the connection had changed meanwhile."},
 	OffloadNoRoom:    {"no_room", "Entries that it was not given, because there was no room, or none left for the port."},
-	OffloadWithdrawn: {"withdrawn", "Entries that a change of the pipeline, the ports or the learning tables made invalid."},
+	OffloadWithdrawn: {"withdrawn", "Entries that a change of the pipeline, the ports, the learning tables, the Nodes or a way to them made invalid."},
 	OffloadEnded:     {"ended", "Connections that left the kernel: by a packet that changed them, by their end, or by a flush."},
 	OffloadUnused:    {"unused", "Entries that no packet used for a while."},
 	OffloadTraced:    {"traced", "Entries that were removed or not given, because a live trace watches these packets."},
+	OffloadNoWay:     {"no_way", "Entries that it was not given, because the tunnel's port has to carry packets to or from that Node itself."},
 }
 
 // String is the event's name, as metrics show it.

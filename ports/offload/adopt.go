@@ -13,14 +13,14 @@ import (
 
 // Layout numbers what programs and maps hold, which a switch of another version may adopt.
 // It changes with package ports' Offload entry, SharedConn and OffloadKey, and with layout.go.
-const Layout = 1
+const Layout = 2
 
 // descriptors is how many a Kernel has.
-const descriptors = 9
+const descriptors = 10
 
 // Descriptors are the programs and maps, for Adopt. They stay the Kernel's.
 func (k *Kernel) Descriptors() []int {
-	all := []int{k.filter.FD(), k.ingress.FD()}
+	all := []int{k.filter.FD(), k.ingress.FD(), k.unwrap.FD()}
 	for _, m := range k.all() {
 		all = append(all, (*m).FD())
 	}
@@ -53,7 +53,7 @@ func (k *Kernel) adopt(fds []int) (err error) {
 	if len(fds) != descriptors {
 		return fmt.Errorf("%d descriptors, want %d", len(fds), descriptors)
 	}
-	for _, p := range []**ebpf.Program{&k.filter, &k.ingress} {
+	for _, p := range []**ebpf.Program{&k.filter, &k.ingress, &k.unwrap} {
 		fd := rest[0]
 		rest = rest[1:]
 		if *p, err = ebpf.NewProgramFromFD(fd); err != nil {

@@ -81,7 +81,7 @@ func TestAdoptRefusals(t *testing.T) {
 	swapped := append([]int{}, all...)
 	swapped[2], swapped[5] = all[5], all[2]
 	for want, fds := range map[string][]int{
-		"8 descriptors, want 9": all[:8], "0 descriptors": nil, "another layout": swapped,
+		"8 descriptors, want 10": all[:8], "0 descriptors": nil, "another layout": swapped,
 	} {
 		given := porttest.Copies(t, fds)
 		if _, err := Adopt(given); err == nil || !strings.Contains(err.Error(), want) {

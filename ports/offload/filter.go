@@ -2,6 +2,7 @@ package offload
 
 import (
 	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
 	"github.com/cilium/ebpf/asm"
 )
 
@@ -18,12 +19,14 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.line(m.control.FD(), m.lines, "keep")
 	c.enter(m)
+	c.add(asm.LoadMem(asm.R7, ctx, skbLen, asm.Word), asm.StoreImm(asm.RFP, keyAt+keyOuter, 0, asm.Word))
 	c.readKey(link)
 	c.lookUp(m)
 	c.checkLen()
 	c.checkChecksums()
 	c.checkConn(m)
 	c.countTaken()
+	c.leaveWord()
 	c.at("miss")
 	c.endRun()
 	c.at("keep")
@@ -47,24 +50,22 @@ func (c *code) enter(m *maps) {
 	)
 }
 
-// readKey writes the key to the stack. R7 is the frame's length from here on, R8
-// where the IP packet ends.
+// readKey writes the key to the stack, but for the outer source. R7 is the length of all,
+// R8 from here on where the IP packet ends.
 func (c *code) readKey(link int16) {
 	c.add(
-		asm.LoadMem(asm.R7, ctx, skbLen, asm.Word),
 		asm.LoadMem(asm.R1, ctx, skbVLAN, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "miss"),
 		asm.LoadMem(asm.R1, ctx, link, asm.Word),
 		asm.StoreMem(asm.RFP, keyAt, asm.R1, asm.Word),
-		asm.StoreImm(asm.RFP, keyAt+4, 0, asm.Word),
 	)
 	c.add(asm.Mov.Imm(asm.R1, 0))
 	for at := keyAddrs; at < -keyAt; at += 8 {
 		c.add(asm.StoreMem(asm.RFP, int16(keyAt+at), asm.R1, asm.DWord))
 	}
 	c.add(asm.StoreMem(asm.RFP, payloadAt, asm.R1, asm.DWord))
-	c.loadFrom(0, keyAt+keyFrame, 16, "miss")
-	c.loadFrom(16, headerAt, 10, "miss")
+	c.loadFrom(c.inner+0, keyAt+keyFrame, 16, "miss")
+	c.loadFrom(c.inner+16, headerAt, 10, "miss")
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, keyAt+keyFrame+12, asm.Half),
 		asm.LoadMem(asm.R2, asm.RFP, keyAt+keyFrame+l3, asm.Byte),
@@ -87,15 +88,15 @@ func (c *code) readIPv6() {
 		asm.StoreMem(asm.RFP, keyAt+keyLabel, asm.R1, asm.Half),
 		asm.LoadMem(asm.R8, asm.RFP, headerAt+2, asm.Half), // payload length
 		asm.HostTo(asm.BE, asm.R8, asm.Half),
-		asm.Add.Imm(asm.R8, l4Of6),
+		asm.Add.Imm(asm.R8, c.inner+l4Of6),
 		asm.LoadMem(asm.R1, asm.RFP, headerAt+4, asm.Byte), // next header
 		asm.StoreMem(asm.RFP, keyAt+keyProto, asm.R1, asm.Byte),
 		asm.LoadMem(asm.R1, asm.RFP, headerAt+5, asm.Byte), // hop limit
 		asm.StoreMem(asm.RFP, keyAt+keyTTL, asm.R1, asm.Byte),
-		asm.Mov.Imm(asm.R1, l4Of6),
+		asm.Mov.Imm(asm.R1, c.inner+l4Of6),
 		asm.StoreMem(asm.RFP, l4At, asm.R1, asm.DWord),
 	)
-	c.loadFrom(22, keyAt+keyAddrs, 32, "miss")
+	c.loadFrom(c.inner+22, keyAt+keyAddrs, 32, "miss")
 	c.add(asm.Ja.Label("l4"))
 }
 
@@ -109,15 +110,15 @@ func (c *code) readIPv4() {
 		asm.JNE.Imm(asm.R1, 0, "miss"),
 		asm.LoadMem(asm.R8, asm.RFP, headerAt, asm.Half), // total length
 		asm.HostTo(asm.BE, asm.R8, asm.Half),
-		asm.Add.Imm(asm.R8, l3),
+		asm.Add.Imm(asm.R8, c.inner+l3),
 		asm.LoadMem(asm.R1, asm.RFP, headerAt+6, asm.Byte),
 		asm.StoreMem(asm.RFP, keyAt+keyTTL, asm.R1, asm.Byte),
 		asm.LoadMem(asm.R1, asm.RFP, headerAt+7, asm.Byte),
 		asm.StoreMem(asm.RFP, keyAt+keyProto, asm.R1, asm.Byte),
-		asm.Mov.Imm(asm.R1, l4Of4),
+		asm.Mov.Imm(asm.R1, c.inner+l4Of4),
 		asm.StoreMem(asm.RFP, l4At, asm.R1, asm.DWord),
 	)
-	c.loadFrom(26, keyAt+keyAddrs, 8, "miss")
+	c.loadFrom(c.inner+26, keyAt+keyAddrs, 8, "miss")
 	c.checkIPv4Sum()
 }
 
@@ -141,11 +142,16 @@ func (c *code) checkIPv4Sum() {
 }
 
 // readL4 reads the transport header, which has to lie in the packet, and the
-// packet in the frame. R8 is then the length that the MTU of the interface it
-// leaves by bounds: the frame's, or that of its segments.
+// packet in the frame. What comes from a tunnel ends with its inner packet, because
+// behind that of a message of many datagrams there are others. R8 is then the length that
+// the MTU of the interface it leaves by bounds: the frame's, or that of its segments.
 func (c *code) readL4() {
+	ends := asm.JGT
+	if c.inner != 0 {
+		ends = asm.JNE
+	}
 	c.add(
-		asm.JGT.Reg(asm.R8, asm.R7, "miss"),
+		ends.Reg(asm.R8, asm.R7, "miss"),
 		asm.StoreImm(asm.RFP, keyAt+keyFlags, 0, asm.Half),
 		asm.LoadMem(asm.R2, asm.RFP, l4At, asm.DWord),
 		asm.LoadMem(asm.R1, asm.RFP, keyAt+keyProto, asm.Byte),
@@ -241,14 +247,20 @@ func (c *code) lookUp(m *maps) {
 	)
 }
 
-// checkLen leaves what is too long for the interface that it would leave by to
-// the switch.
+// checkLen leaves what is too long for the interface that it would leave by to the
+// switch, and what is too long for an outer IP packet.
 func (c *code) checkLen() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, l4At, asm.DWord),
 		asm.LoadMem(asm.R2, asm.R8, ofMaxLen, asm.Word),
+		asm.Add.Imm(asm.R2, c.inner),
 		asm.JGT.Reg(asm.R1, asm.R2, "miss"),
+		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
+		asm.And.Imm(asm.R1, int32(ports.OffloadWrap)),
+		asm.JEq.Imm(asm.R1, 0, "fits"),
+		asm.JGT.Imm(asm.R7, 0xffff-(outerLen-l3), "miss"),
 	)
+	c.at("fits")
 }
 
 // checkChecksums leaves to the switch what is to be rewritten and has a checksum of the two
@@ -257,6 +269,7 @@ func (c *code) checkLen() {
 func (c *code) checkChecksums() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
+		asm.And.Imm(asm.R1, rewrites),
 		asm.JEq.Imm(asm.R1, 0, "plain"),
 		asm.LoadMem(asm.R1, asm.RFP, keyAt+keyProto, asm.Byte),
 		asm.LoadMem(asm.R2, asm.RFP, segmentAt+16, asm.Half), // of TCP
@@ -293,15 +306,21 @@ func (c *code) checkConn(m *maps) {
 	c.windows()
 }
 
-// countTaken counts the packet and leaves word for the ingress program. The socket does
-// not get the packet.
+// countTaken counts the packet. R8 is the offload entry from here on.
 func (c *code) countTaken() {
 	c.at("take")
 	c.add(
 		asm.LoadMem(asm.R8, asm.RFP, takenAt, asm.DWord),
 		asm.Mov.Imm(asm.R1, 1),
+		asm.Sub.Imm(asm.R7, c.inner),
 		asm.AddAtomic.Mem(asm.R8, asm.R1, asm.DWord, ofPackets),
 		asm.AddAtomic.Mem(asm.R8, asm.R7, asm.DWord, ofBytes),
+	)
+}
+
+// leaveWord leaves word for the ingress program. The socket does not get the packet.
+func (c *code) leaveWord() {
+	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, keyAt, asm.Word),
 		asm.StoreMem(mem, ofInterface, asm.R1, asm.Word),
 		asm.LoadMem(asm.R1, asm.RFP, placeAt, asm.Word),

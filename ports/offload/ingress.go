@@ -36,6 +36,22 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	)
 	c.rewrite()
 	c.at("send")
+	c.add(
+		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
+		asm.And.Imm(asm.R1, int32(ports.OffloadWrap)),
+		asm.JEq.Imm(asm.R1, 0, "redirect"),
+	)
+	c.wrap()
+	c.at("redirect")
+	c.redirectOrDrop(m)
+	c.at("drop")
+	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
+	return c.Instructions
+}
+
+// redirectOrDrop sends what is changed by the interface of the offload entry. What could
+// not be changed it counts, and then falls through.
+func (c *code) redirectOrDrop(m *maps) {
 	c.endRun()
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofOut, asm.Word),
@@ -50,9 +66,6 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 		asm.Mov.Imm(asm.R2, 1),
 		asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, ofDropped),
 	)
-	c.at("drop")
-	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
-	return c.Instructions
 }
 
 // rewrite changes the parts in R7.
@@ -60,7 +73,7 @@ func (c *code) rewrite() {
 	c.unless(ports.OffloadEth, "ip")
 	c.store(0, ofEth, 12)
 	c.at("ip")
-	c.add(asm.LoadMem(asm.R1, asm.R8, ofL4, asm.Byte), asm.JEq.Imm(asm.R1, l4Of6, "ipv6"))
+	c.add(asm.LoadMem(asm.R1, asm.R8, ofL4, asm.Byte), asm.JEq.Imm(asm.R1, l4Of6, "addresses6"))
 	c.unless(ports.OffloadIP, "addrs4")
 	c.store(l3+1, ofIP+1, 1)
 	c.store(l3+8, ofTTL, 1)
@@ -68,31 +81,31 @@ func (c *code) rewrite() {
 	c.unless(ports.OffloadAddrs, "sum4")
 	c.store(l3+12, ofAddrs, 8)
 	c.at("sum4")
-	c.unless(ports.OffloadIP|ports.OffloadAddrs, "l4")
+	c.unless(ports.OffloadIP|ports.OffloadAddrs, "transport")
 	c.add(asm.Mov.Imm(asm.R2, l3+10))
 	c.adjust(asm.FnL3CsumReplace, ofIPSum, 0)
-	c.add(asm.Ja.Label("l4"))
-	c.at("ipv6")
+	c.add(asm.Ja.Label("transport"))
+	c.at("addresses6")
 	c.unless(ports.OffloadIP, "addrs6")
-	c.store(l3, ofIP, 4)
-	c.store(l3+7, ofTTL, 1)
+	c.storeSummed(l3, ofIP, 4)
+	c.storeSummed(l3+7, ofTTL, 1)
 	c.at("addrs6")
-	c.unless(ports.OffloadAddrs, "l4")
+	c.unless(ports.OffloadAddrs, "transport")
 	c.store(l3+8, ofAddrs, 32)
-	c.at("l4")
+	c.at("transport")
 	c.rewriteL4()
 }
 
 // rewriteL4 changes the ports, and the transport checksum by the difference. A
 // partial one covers the addresses only; the kernel's helper knows.
 func (c *code) rewriteL4() {
-	c.unless(ports.OffloadAddrs, "ports")
+	c.unless(ports.OffloadAddrs, "newPorts")
 	c.checksumPlace("udpAddrs")
 	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum)
-	c.add(asm.Ja.Label("ports"))
+	c.add(asm.Ja.Label("newPorts"))
 	c.at("udpAddrs")
 	c.adjust(asm.FnL4CsumReplace, ofPseudoSum, pseudoSum|mangledZero)
-	c.at("ports")
+	c.at("newPorts")
 	c.unless(ports.OffloadPorts, "send")
 	c.add(asm.LoadMem(asm.R2, asm.R8, ofL4, asm.Byte))
 	c.storeAt(ofPorts, 4)
@@ -114,14 +127,23 @@ func (c *code) store(to, from, n int32) {
 	c.storeAt(from, n)
 }
 
+// storeSummed is store for what no checksum in the frame makes up for: the sum over all
+// that a card may have given follows.
+func (c *code) storeSummed(to, from, n int32) {
+	c.add(asm.Mov.Imm(asm.R2, to))
+	c.storeBy(from, n, recompute)
+}
+
 // storeAt is store to where R2 says.
-func (c *code) storeAt(from, n int32) {
+func (c *code) storeAt(from, n int32) { c.storeBy(from, n, 0) }
+
+func (c *code) storeBy(from, n, flags int32) {
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),
 		asm.Mov.Reg(asm.R3, asm.R8),
 		asm.Add.Imm(asm.R3, from),
 		asm.Mov.Imm(asm.R4, n),
-		asm.Mov.Imm(asm.R5, 0),
+		asm.Mov.Imm(asm.R5, flags),
 		asm.FnSkbStoreBytes.Call(),
 		asm.JNE.Imm(asm.R0, 0, "lost"),
 	)

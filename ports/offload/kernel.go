@@ -10,6 +10,8 @@
 //	filter.go          the filter on the packet socket: which packets take an offload entry
 //	windows.go         … their TCP windows
 //	ingress.go         the program at tc ingress: changes and sends them
+//	wrap.go            … to another Node, in outer headers
+//	unwrap.go          the program at the underlay: takes packets out of those
 //	try.go             both, over frames of a test
 //
 // A packet meets the filter first. The kernel shows each received frame to packet sockets
@@ -46,7 +48,7 @@ const DefaultRoom = 1 << 15
 // Kernel is the programs and their memory. It implements ports.Offload.
 type Kernel struct {
 	maps
-	filter, ingress *ebpf.Program
+	filter, ingress, unwrap *ebpf.Program
 
 	offloadsAt []ports.OffloadEntry
 	connsAt    []ports.SharedConn
@@ -85,7 +87,10 @@ func (k *Kernel) open(room int) (err error) {
 	if k.filter, err = load("antrail_filter", ebpf.SocketFilter, filterCode(&k.maps, skbIfindex)); err != nil {
 		return err
 	}
-	k.ingress, err = load("antrail_ingress", ebpf.SchedCLS, ingressCode(&k.maps, skbIfindex))
+	if k.ingress, err = load("antrail_ingress", ebpf.SchedCLS, ingressCode(&k.maps, skbIfindex)); err != nil {
+		return err
+	}
+	k.unwrap, err = load("antrail_unwrap", ebpf.SchedCLS, unwrapCode(&k.maps, skbIfindex))
 	return err
 }
 
@@ -121,6 +126,9 @@ func (k *Kernel) Filter() *ebpf.Program { return k.filter }
 // Ingress is the program for tc ingress of its interface.
 func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
 
+// Unwrap is the program for tc ingress of the underlay's link.
+func (k *Kernel) Unwrap() *ebpf.Program { return k.unwrap }
+
 // Room is how many offload entries there may be.
 func (k *Kernel) Room() int { return len(k.offloadsAt) }
 
@@ -154,7 +162,7 @@ func (k *Kernel) Close() error {
 		k.Generation().Store(0)
 	}
 	var errs []error
-	for _, p := range []*ebpf.Program{k.filter, k.ingress} {
+	for _, p := range []*ebpf.Program{k.filter, k.ingress, k.unwrap} {
 		errs = append(errs, p.Close())
 	}
 	for _, m := range k.all() {

@@ -13,6 +13,7 @@ import (
 // Places in struct __sk_buff of linux/bpf.h.
 const (
 	skbLen      = 0
+	skbPktType  = 4
 	skbMark     = 8
 	skbVLAN     = 20 // vlan_present
 	skbIfindex  = 40
@@ -21,6 +22,7 @@ const (
 	keepAll     = -1
 	pseudoSum   = 1 << 4 // BPF_F_PSEUDO_HDR
 	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
+	recompute   = 1 << 0 // BPF_F_RECOMPUTE_CSUM
 )
 
 // Places in a ports.OffloadEntry.
@@ -43,7 +45,9 @@ const (
 	ofIP         = 68
 	ofPorts      = 72
 	ofAddrs      = 76
-	offloadSize  = 128
+	ofHop        = 108
+	ofOuter      = 128
+	offloadSize  = 192
 )
 
 // Places in a ports.SharedConn.
@@ -81,10 +85,13 @@ const (
 	l4At      = -128 // where the transport header begins, 8 bytes
 	takenAt   = -136 // pointer to the offload entry
 	payloadAt = -144 // bytes of TCP payload
+	outerAt   = -202 // outer headers of a packet from the underlay; the destination and the tunnel's header are aligned
+	wrapAt    = -72  // outer headers that the ingress program writes
 )
 
 // Places in a ports.OffloadKey.
 const (
+	keyOuter = 4
 	keyFrame = 8
 	keyL4    = 24
 	keyFlags = 28
@@ -121,6 +128,7 @@ const (
 type code struct {
 	asm.Instructions
 	label string // of the next instruction
+	inner int32  // where the frame begins: behind outer headers, or at 0
 }
 
 // add appends instructions; the first takes the label that is due.

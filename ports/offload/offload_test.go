@@ -20,7 +20,7 @@ func TestLayout(t *testing.T) {
 	want := map[string]uintptr{
 		"Generation": ofGeneration, "Conn": ofConn, "Dir": ofDir, "Out": ofOut, "Packets": ofPackets, "Bytes": ofBytes,
 		"MaxLen": ofMaxLen, "Parts": ofParts, "IPSum": ofIPSum, "PseudoSum": ofPseudoSum, "PortSum": ofPortSum,
-		"TTL": ofTTL, "L4": ofL4, "Checksum": ofChecksum, "Eth": ofEth, "IP": ofIP, "Ports": ofPorts, "Addrs": ofAddrs,
+		"TTL": ofTTL, "L4": ofL4, "Checksum": ofChecksum, "Eth": ofEth, "IP": ofIP, "Ports": ofPorts, "Addrs": ofAddrs, "Hop": ofHop, "Outer": ofOuter,
 	}
 	all := reflect.TypeFor[ports.OffloadEntry]()
 	for i := range all.NumField() {

@@ -14,8 +14,8 @@ import (
 // the source of the interface's number. A trial has it in the packet's mark, and needs no
 // interface.
 type Trial struct {
-	k               *Kernel
-	filter, ingress *ebpf.Program
+	k                       *Kernel
+	filter, ingress, unwrap *ebpf.Program
 }
 
 // tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
@@ -29,7 +29,10 @@ func (k *Kernel) NewTrial() (*Trial, error) {
 	if t.filter, err = load("antrail_try", ebpf.SchedCLS, filterCode(&k.maps, skbMark)); err != nil {
 		return nil, err
 	}
-	if t.ingress, err = load("antrail_try", ebpf.SchedCLS, ingressCode(&k.maps, skbMark)); err != nil {
+	if t.ingress, err = load("antrail_try", ebpf.SchedCLS, ingressCode(&k.maps, skbMark)); err == nil {
+		t.unwrap, err = load("antrail_try", ebpf.SchedCLS, unwrapCode(&k.maps, skbMark))
+	}
+	if err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
 	return t, nil
@@ -100,4 +103,6 @@ func stayOnProcessor() (func(), error) {
 }
 
 // Close unloads the programs.
-func (t *Trial) Close() error { return errors.Join(t.filter.Close(), t.ingress.Close()) }
+func (t *Trial) Close() error {
+	return errors.Join(t.filter.Close(), t.ingress.Close(), t.unwrap.Close())
+}

@@ -18,7 +18,8 @@ import (
 //  1. the receiving ones, the Node's own first;
 //  2. those to send by, of the Node's own address. They have another UDP port, or with
 //     GRE, which has one receiving socket of an address, stand behind the first one.
-//  3. the last two of them, whose datagrams are fragmented, and that asks for routes.
+//  3. the last two of them, whose datagrams are fragmented, and that asks for routes;
+//  4. the link of the program that takes packets out of the tunnel, if there is one.
 
 // Descriptors are the receiving sockets, the Node's own first, and those to send by if the
 // port is given.
@@ -30,6 +31,9 @@ func (p *Port) Descriptors() (fds []int) {
 	}
 	if p.config.Given && len(fds) > 0 {
 		fds = append(append(fds, p.senders...), p.noDF, p.asker)
+		if with, is := p.hook.link.(interface{ FD() int }); is {
+			fds = append(fds, with.FD())
+		}
 	}
 	return fds
 }
@@ -58,6 +62,13 @@ func Adopt(c Config, fds []int) (*Port, error) {
 func (p *Port) inherit(from *[]int) error {
 	fds := *from
 	*from = nil
+	if p.config.Given {
+		var err error
+		if fds, err = p.inheritHook(fds); err != nil {
+			_ = closeAll(fds)
+			return err
+		}
+	}
 	n := len(fds)
 	if p.config.Given {
 		n = p.receiving(fds)

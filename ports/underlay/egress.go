@@ -26,7 +26,8 @@ type receiver struct {
 // sent. An address need not be on the Node yet. What cannot be opened is told in the
 // error; the rest is as it is to be.
 func (p *Port) SetEgresses(here, far []netip.Addr) error {
-	p.far.Store(setOf(far))
+	p.replaceSet(&p.far, far)
+	defer p.replaceSet(&p.here, here)
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
 	if p.epoll < 0 {

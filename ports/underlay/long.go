@@ -49,21 +49,28 @@ func (p *Port) Longs() <-chan Long { return p.longs }
 // PathMTU is the longest inner IP packet for a Node, as far as the kernel knows
 // the way there. It may be called from any goroutine.
 func (p *Port) PathMTU(node netip.Addr) int {
+	mtu, ok := p.seenMTU(node)
+	if !ok {
+		return p.config.MTU
+	}
+	return min(p.config.MTU, mtu-p.config.Kind.Overhead(node.Is6()))
+}
+
+// seenMTU is the longest outer IP packet that a socket may send to a Node. It is false if
+// none may be sent.
+func (p *Port) seenMTU(node netip.Addr) (int, bool) {
 	p.askMu.Lock()
 	defer p.askMu.Unlock()
 	_, sa := sockaddr(netip.AddrPortFrom(node, p.config.Kind.Port()))
 	if node.Is4() != p.config.Local.Is4() || unix.Connect(p.asker, sa) != nil {
-		return p.config.MTU
+		return 0, false
 	}
 	level, option := unix.IPPROTO_IP, unix.IP_MTU
 	if node.Is6() {
 		level, option = unix.IPPROTO_IPV6, unix.IPV6_MTU
 	}
 	mtu, err := unix.GetsockoptInt(p.asker, level, option)
-	if err != nil {
-		return p.config.MTU
-	}
-	return min(p.config.MTU, mtu-p.config.Kind.Overhead(node.Is6()))
+	return mtu, err == nil
 }
 
 func (p *Port) openLong() (err error) {

@@ -1,6 +1,7 @@
 package underlay
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -65,6 +66,11 @@ func (s *peers) addRanges(all []netip.Prefix) {
 			*bits = append(*bits, p.Bits())
 		}
 	}
+}
+
+// equal says whether two sets are the same.
+func (s *peers) equal(o *peers) bool {
+	return maps.EqualFunc(s.pods, o.pods, slices.Equal) && maps.Equal(s.ranges, o.ranges)
 }
 
 // sender is a known Node that sent something.

@@ -19,6 +19,7 @@
 //	receivemessages.go messages, cut again
 //	peers.go      the known Nodes, and what each of them may send
 //	adopt.go      sockets that another process has opened
+//	offload.go    connections that the kernel carries by itself
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
 //	traced.go     frames that are watched, which take their id along
@@ -41,6 +42,7 @@ package underlay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"sync"
 	"sync/atomic"
@@ -50,6 +52,7 @@ import (
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
+	"github.com/cilium/ebpf"
 )
 
 const (
@@ -88,18 +91,26 @@ type Config struct {
 	// SetEgresses opens no socket: AddReceivers adds them.
 	Given bool
 
+	// Unwrap is a program that takes packets out of the tunnel at tc ingress, for a port that
+	// the kernel is to carry connections for (offload.go); nil for none. Open attaches it.
+	Unwrap *ebpf.Program
+
 	inherited *[]int // sockets that Adopt was given, until the port has them
 }
 
 // Port carries frames to other Nodes. It implements ports.Port.
 type Port struct {
-	config Config
-	pool   *packet.HeapPool
-	large  *packet.HeapPool                        // for joined segments
-	peers  atomic.Pointer[peers]                   // known Nodes
-	far    atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
-	silent atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
-	count  counters
+	config  Config
+	pool    *packet.HeapPool
+	large   *packet.HeapPool                        // for joined segments
+	peers   atomic.Pointer[peers]                   // known Nodes
+	far     atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
+	silent  atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
+	here    atomic.Pointer[map[netip.Addr]struct{}] // Egresses that this Node holds
+	hook    hook
+	changed atomic.Pointer[func()] // WhenChanged
+	apart   string                 // why the kernel carries nothing by itself
+	count   counters
 
 	rxMu       sync.Mutex  // Receive against Close
 	rxs        []*receiver // the first is the Node's own address; none: closed
@@ -141,6 +152,7 @@ func Open(c Config) (*Port, error) {
 	}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
+	p.here.Store(setOf(nil))
 	p.SetSilent(nil)
 	p.pool = packet.NewPool(c.Frames, packet.Headroom+ports.MaxFrame(c.MTU))
 	var err error
@@ -151,7 +163,12 @@ func Open(c Config) (*Port, error) {
 		return nil, fmt.Errorf("underlay: %w", err)
 	}
 	if err := p.openSockets(); err != nil {
+		_ = p.closeHook()
 		return nil, err
+	}
+	if err := p.openHook(); err != nil {
+		_ = p.closeHook()
+		p.hook, p.apart = hook{}, "; the kernel carries no connections by itself: "+err.Error()
 	}
 	return p, nil
 }
@@ -213,12 +230,26 @@ func (p *Port) closeReceivers() {
 
 // SetPeers replaces the known Nodes and their pod ranges, for packets of either
 // direction from now on.
-func (p *Port) SetPeers(nodes []Peer) { p.peers.Store(newPeers(nodes, p.config.Pods)) }
+func (p *Port) SetPeers(nodes []Peer) {
+	now := newPeers(nodes, p.config.Pods)
+	if before := p.peers.Swap(now); before == nil || !before.equal(now) {
+		p.hook.ways.Keep(p.sendsTo)
+		p.tellChanged()
+	}
+}
 
 // SetSilent says which Nodes do not answer ARP or NDP, so that the kernel drops what is
 // sent to them, and tells nobody. It is sent all the same, for the kernel may know
 // better by then, and counted as dropped.
-func (p *Port) SetSilent(nodes []netip.Addr) { p.silent.Store(setOf(nodes)) }
+func (p *Port) SetSilent(nodes []netip.Addr) { p.replaceSet(&p.silent, nodes) }
+
+// replaceSet replaces a set of addresses that the kernel's ways depend on.
+func (p *Port) replaceSet(set *atomic.Pointer[map[netip.Addr]struct{}], all []netip.Addr) {
+	now := setOf(all)
+	if before := set.Swap(now); before == nil || !maps.Equal(*before, *now) {
+		p.tellChanged()
+	}
+}
 
 func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
 	set := make(map[netip.Addr]struct{}, len(all))
@@ -278,13 +309,14 @@ func (p *Port) Info() ports.Info {
 	return ports.Info{
 		Driver: "underlay",
 		Mode:   fmt.Sprintf("%v %v", p.config.Kind, p.end()),
-		Why:    "frames to other Nodes go through the Node's own IP stack",
+		Why:    "frames to other Nodes go through the Node's own IP stack" + p.apart,
 		MAC:    p.config.MAC,
 		MTU:    p.config.MTU,
 		Up:     !p.closed,
 		Tunnel: true,
 
-		Carries: carries,
+		Carries:     carries,
+		OffloadLink: p.hook.index,
 	}
 }
 
@@ -320,7 +352,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	p.countDrops()
 	p.drop()
-	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders), p.closeLong())
+	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders), p.closeHook(), p.closeLong())
 	for _, r := range p.rxs {
 		err = errors.Join(err, unix.Close(r.fd))
 	}

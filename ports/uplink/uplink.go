@@ -17,7 +17,7 @@
 //	adopt.go    a port that another process has opened
 //
 // One goroutine may Receive while any others Transmit, SetPeers, SetEgresses, ask
-// for Stats or Close. runWays follows the kernel's routes and neighbours.
+// for Stats or Close. A Follower follows the kernel's routes and neighbours.
 package uplink
 
 import (

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/antrail/antrail/ports/underlay"
+	following "github.com/antrail/antrail/ports/ways"
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -18,13 +17,6 @@ import (
 // the longest packet. It is asked when it tells of a change, and every so often, for
 // it does not tell what routers say of MTUs. A neighbour that is known and has not
 // been heard of is asked for, as the kernel does when it sends to it itself.
-
-const (
-	// lookAgain is how often the ways are looked at when nothing is told.
-	lookAgain = 5 * time.Second
-	// lookPause is how soon at most they are looked at again.
-	lookPause = 50 * time.Millisecond
-)
 
 // way is how packets to a Node leave the card.
 type way struct {
@@ -37,13 +29,11 @@ type ways struct {
 	link   string
 	local  netip.Addr
 	handle *netlink.Handle
-	told   *nl.NetlinkSocket
+	follow *following.Follower
 	now    atomic.Pointer[map[netip.Addr]way]
 
-	mu    sync.Mutex // setNodes and runWays
+	mu    sync.Mutex // setNodes and look
 	nodes []netip.Addr
-	ended chan struct{}
-	done  sync.WaitGroup
 	once  sync.Once
 }
 
@@ -52,56 +42,17 @@ const usable = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | n
 
 // openWays begins to follow the kernel, in the calling thread's namespace.
 func openWays(link string, local netip.Addr) (*ways, error) {
-	w := &ways{link: link, local: local, ended: make(chan struct{})}
+	w := &ways{link: link, local: local}
 	w.now.Store(&map[netip.Addr]way{})
 	var err error
 	if w.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, err
 	}
-	if w.told, err = nl.Subscribe(unix.NETLINK_ROUTE, unix.RTNLGRP_NEIGH, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE); err != nil {
+	if w.follow, err = following.Follow(w.look, unix.RTNLGRP_NEIGH, unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV6_ROUTE); err != nil {
 		w.handle.Close()
 		return nil, err
 	}
-	notices := make(chan struct{}, 1)
-	w.done.Go(func() { w.runNotices(notices) })
-	w.done.Go(func() { w.runWays(notices) })
 	return w, nil
-}
-
-// runNotices passes the kernel's notices on, of many one, until the end.
-func (w *ways) runNotices(notices chan<- struct{}) {
-	for {
-		if _, _, err := w.told.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
-			return
-		}
-		select {
-		case <-w.ended:
-			return
-		case notices <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// runWays looks at the ways until the end.
-func (w *ways) runWays(notices <-chan struct{}) {
-	again := time.NewTicker(lookAgain)
-	defer again.Stop()
-	for {
-		select {
-		case <-w.ended:
-			return
-		case <-notices:
-			w.look(false)
-		case <-again.C:
-			w.look(true)
-		}
-		select {
-		case <-w.ended:
-			return
-		case <-time.After(lookPause):
-		}
-	}
 }
 
 // setNodes replaces the Nodes that ways are known to.
@@ -175,9 +126,7 @@ func (w *ways) route(node netip.Addr, index int) (hop netip.Addr, mtu int, ok bo
 // close ends it, and waits until it has.
 func (w *ways) close() {
 	w.once.Do(func() {
-		close(w.ended)
-		w.told.Close()
-		w.done.Wait()
+		w.follow.Close()
 		w.handle.Close()
 	})
 }

@@ -1,0 +1,90 @@
+package ways
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// lookAgain is how often the kernel is asked when it tells nothing.
+	lookAgain = 5 * time.Second
+	// lookPause is how soon at most it is asked again.
+	lookPause = 50 * time.Millisecond
+)
+
+// Follower has a function look at the kernel's links, routes and neighbours when the
+// kernel tells of a change, and every so often, for it does not tell what routers say of
+// MTUs.
+type Follower struct {
+	told  *nl.NetlinkSocket
+	ended chan struct{}
+	done  sync.WaitGroup
+	once  sync.Once
+}
+
+// Follow begins to follow the kernel, in the calling thread's network namespace. groups
+// are multicast groups of rtnetlink(7). The first look is the caller's. regular says
+// that nothing was told.
+func Follow(look func(regular bool), groups ...uint) (*Follower, error) {
+	told, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
+	if err != nil {
+		return nil, err
+	}
+	f := &Follower{told: told, ended: make(chan struct{})}
+	notices := make(chan struct{}, 1)
+	f.done.Go(func() { f.runNotices(notices) })
+	f.done.Go(func() { f.runLooks(notices, look) })
+	return f, nil
+}
+
+// runNotices passes the kernel's notices on, of many one, until the end.
+func (f *Follower) runNotices(notices chan<- struct{}) {
+	for {
+		if _, _, err := f.told.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		select {
+		case <-f.ended:
+			return
+		case notices <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// runLooks looks until the end.
+func (f *Follower) runLooks(notices <-chan struct{}, look func(regular bool)) {
+	again := time.NewTicker(lookAgain)
+	defer again.Stop()
+	for {
+		select {
+		case <-f.ended:
+			return
+		case <-notices:
+			look(false)
+		case <-again.C:
+			look(true)
+		}
+		select {
+		case <-f.ended:
+			return
+		case <-time.After(lookPause):
+		}
+	}
+}
+
+// Close ends it, and waits until it has. A nil one is no error.
+func (f *Follower) Close() {
+	if f == nil {
+		return
+	}
+	f.once.Do(func() {
+		close(f.ended)
+		f.told.Close()
+		f.done.Wait()
+	})
+}

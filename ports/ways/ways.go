@@ -1,0 +1,162 @@
+// Package ways knows by which routes of the kernel other Nodes are reached.
+//
+//	follow.go  whoever looks at the kernel's routes is called when they change
+//	ways.go    the ways to Nodes, for tunnels that the kernel carries by itself
+package ways
+
+import (
+	"fmt"
+	"maps"
+	"net/netip"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Way is how packets to a Node leave.
+type Way struct {
+	Link uint32 // index of the interface, which has Ethernet headers
+	Hop  netip.Addr
+	MTU  int // of outer IP packets
+}
+
+// Ways are those to the Nodes that somebody has asked for. They may be used from any
+// goroutine.
+type Ways struct {
+	local   netip.Addr
+	sees    func(node netip.Addr) (mtu int, ok bool)
+	changed func()
+	handle  *netlink.Handle
+	follow  *Follower
+
+	mu     sync.Mutex
+	known  map[netip.Addr]Way
+	closed bool
+}
+
+// Open begins to follow the kernel, in the calling thread's network namespace. local is
+// the source of packets. sees is the MTU that a socket sees that sends to a Node. changed
+// is called after a way that was told has changed, without locks.
+func Open(local netip.Addr, sees func(netip.Addr) (int, bool), changed func()) (*Ways, error) {
+	w := &Ways{local: local, sees: sees, changed: changed, known: map[netip.Addr]Way{}}
+	var err error
+	if w.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, err
+	}
+	w.follow, err = Follow(func(bool) { w.look() },
+		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_NEXTHOP)
+	if err != nil {
+		w.handle.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// To is the way to a Node. It is false if a program at tc cannot take it.
+func (w *Ways) To(node netip.Addr) (Way, bool) {
+	if w == nil {
+		return Way{}, false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	way, known := w.known[node]
+	if !known && !w.closed {
+		if way, known = w.find(node); known {
+			w.known[node] = way
+		}
+	}
+	return way, known
+}
+
+// Keep forgets the ways to Nodes that nobody asks for any more.
+func (w *Ways) Keep(wanted func(node netip.Addr) bool) {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.known, func(node netip.Addr, _ Way) bool { return !wanted(node) })
+}
+
+// look asks the kernel again for what was told.
+func (w *Ways) look() {
+	w.mu.Lock()
+	before := maps.Clone(w.known)
+	for node := range before {
+		if way, ok := w.find(node); ok {
+			w.known[node] = way
+		} else {
+			delete(w.known, node)
+		}
+	}
+	same := maps.Equal(before, w.known)
+	w.mu.Unlock()
+	if !same {
+		w.changed()
+	}
+}
+
+// find asks the kernel for a way. A program at tc sends below the kernel's IP stack, so
+// there must be nothing in that stack which a packet would miss:
+//
+//  1. The interface is up and has Ethernet headers. So a WireGuard interface is no way.
+//  2. The route has no encapsulation of its own.
+//  3. A socket sees the same MTU. If it sees a lower one, IPsec takes room.
+func (w *Ways) find(node netip.Addr) (way Way, ok bool) {
+	routes, err := w.handle.RouteGetWithOptions(node.AsSlice(), &netlink.RouteGetOptions{SrcAddr: w.local.AsSlice()})
+	if err != nil || len(routes) != 1 {
+		return way, false
+	}
+	r := &routes[0]
+	link, err := w.handle.LinkByIndex(r.LinkIndex)
+	if err != nil || r.Type != unix.RTN_UNICAST || r.Encap != nil || r.MPLSDst != nil || len(r.MultiPath) > 0 || !CarriesEthernet(link) {
+		return way, false
+	}
+	way = Way{Link: uint32(r.LinkIndex), Hop: node, MTU: r.MTU}
+	if r.Gw != nil {
+		way.Hop, _ = netip.AddrFromSlice(r.Gw)
+		way.Hop = way.Hop.Unmap()
+	}
+	if way.MTU == 0 {
+		way.MTU = link.Attrs().MTU
+	}
+	seen, can := w.sees(node)
+	return way, can && seen == way.MTU && r.Via == nil && way.Hop.Is4() == node.Is4()
+}
+
+// CarriesEthernet says whether an interface is up, has Ethernet headers, and leads to
+// other hosts.
+func CarriesEthernet(link netlink.Link) bool {
+	a := link.Attrs()
+	return a.EncapType == "ether" && a.RawFlags&unix.IFF_LOOPBACK == 0 && a.RawFlags&unix.IFF_UP != 0 && a.OperState != netlink.OperDown
+}
+
+// LinkWith is the link that has an address, in the calling thread's network namespace.
+func LinkWith(address netip.Addr) (netlink.Link, error) {
+	all, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		if at, ok := netip.AddrFromSlice(a.IP); ok && at.Unmap() == address {
+			return netlink.LinkByIndex(a.LinkIndex)
+		}
+	}
+	return nil, fmt.Errorf("no link has the address %s", address)
+}
+
+// Close ends it. A nil one is no error.
+func (w *Ways) Close() {
+	if w == nil {
+		return
+	}
+	w.mu.Lock()
+	was := w.closed
+	w.closed = true
+	w.mu.Unlock()
+	if !was {
+		w.follow.Close()
+		w.handle.Close()
+	}
+}
