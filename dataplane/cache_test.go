@@ -144,6 +144,9 @@ func (w *twins) send(o offer) {
 	}
 	for _, out := range got[0] {
 		if answer, ok := answerTo(out); ok {
+			if w.program.Names.Port(answer.port) != "antrea-tun0" {
+				answer.tunnel = packet.Tunnel{} // what came from the tunnel left it there
+			}
 			w.seen = append(w.seen, o, answer)
 		}
 	}
@@ -246,7 +249,11 @@ func answerTo(o offer) (offer, bool) {
 		return o, false
 	}
 	l.SetL4Checksum(b)
-	return offer{port: o.port, frame: b, tunnel: packet.Tunnel{Src: o.tunnel.Dst, Dst: o.tunnel.Src, ID: o.tunnel.ID}}, true
+	answer := offer{port: o.port, frame: b, tunnel: packet.Tunnel{Src: o.tunnel.Dst, Dst: o.tunnel.Src, ID: o.tunnel.ID}}
+	if o.tunnel.Dst.IsValid() && !o.tunnel.Src.IsValid() {
+		answer.tunnel.Dst = thisNode
+	}
+	return answer, true
 }
 
 // answerTCP turns a segment with swapped ports into its answer.

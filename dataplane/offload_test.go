@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/ports/offload"
+	"github.com/antrail/antrail/tunnel"
 )
 
 // trial is the kernel's programs for a switch on memory ports: what they would
@@ -27,6 +30,10 @@ type trial struct {
 	kernel *offload.Kernel
 	run    *offload.Trial
 	taken  int
+
+	kind               tunnel.Kind
+	tunnels            map[uint32]bool // ports
+	wrapped, unwrapped int             // of those taken
 }
 
 // newTrial loads the programs. It skips the test when the process is not root.
@@ -51,7 +58,7 @@ func newTrial(t testing.TB) *trial {
 			t.Error(err)
 		}
 	})
-	return &trial{kernel: k, run: run}
+	return &trial{kernel: k, run: run, tunnels: map[uint32]bool{}}
 }
 
 func (k *trial) offloader() ports.Offload {
@@ -62,16 +69,22 @@ func (k *trial) offloader() ports.Offload {
 }
 
 // receive is what the kernel does with a frame that a port would get; ok is false
-// for one that the port gets. A trial knows nothing of undone work and tunnels, nor
-// of frames that are shorter than any that an offload entry is for. A
+// for one that the port gets. A trial knows nothing of undone work, nor of frames that are shorter than any that an offload entry is for. A
 // wrong transport checksum is the receiver's to find where the kernel forwards,
 // the one thing that differs.
 func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 	t.Helper()
-	if k == nil || !o.offload.None() || o.tunnel != (offer{}).tunnel || len(o.frame) < 42 || !transportSound(o.frame) {
+	if k == nil || !o.offload.None() || len(o.frame) < 42 || !transportSound(o.frame) {
 		return offer{}, false
 	}
-	port, frame, ok, err := k.run.Received(linkOf(o.port), o.frame)
+	receive, frame, tunnelled := k.run.Received, o.frame, k.tunnels[o.port]
+	if tunnelled != (o.tunnel != packet.Tunnel{}) || tunnelled && !(o.tunnel.Src.Is4() && o.tunnel.Dst.Is4()) {
+		return offer{}, false
+	}
+	if tunnelled {
+		receive, frame = k.run.FromUnderlay, k.wrap(&o)
+	}
+	port, frame, ok, err := receive(linkOf(o.port), frame)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +92,16 @@ func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 		return offer{}, false
 	}
 	k.taken++
-	return offer{port: port - linkOf(0), frame: frame}, true
+	out = offer{port: port - linkOf(0), frame: frame}
+	if k.tunnels[out.port] {
+		k.wrapped++
+		out.frame, out.tunnel = unwrapped(t, k.kind, frame)
+	}
+	if tunnelled {
+		k.unwrapped++
+		out.tunnel = o.tunnel // which the switch leaves with a frame for a port that asks nobody for it
+	}
+	return out, true
 }
 
 // transportSound says whether a frame's transport checksum is right, if it has
@@ -104,11 +126,14 @@ func (p onLink) Info() ports.Info {
 	return info
 }
 
-// linked is a port as a switch with a kernel, or without, gets it. Tunnels are
-// not the kernel's.
+// linked is a port as a switch with a kernel, or without, gets it.
 func linked(k *trial, no uint32, p *memory.Port) ports.Port {
-	if k == nil || p.Info().Tunnel {
+	switch {
+	case k == nil:
 		return p
+	case p.Info().Tunnel:
+		k.tunnels[no] = true
+		return &onUnderlay{onLink: onLink{p, linkOf(no)}, kind: k.kind}
 	}
 	return onLink{p, linkOf(no)}
 }
@@ -118,7 +143,7 @@ func linked(k *trial, no uint32, p *memory.Port) ports.Port {
 // byte by byte, and all that is counted and tracked is the same.
 func TestOffloadsChangeNothing(t *testing.T) {
 	sources := twinSources(t)
-	sources["rewrites"] = rewritesSource(t)
+	sources["rewrites"], sources["tunnel"] = rewritesSource(t), tunnelSource(t)
 	delete(sources, "all sorts") // there, whatever is not IPv6 meets a table that learns
 	delete(sources, "calls")     // there, too
 	delete(sources, "labels")    // there few packets are like one before
@@ -126,10 +151,13 @@ func TestOffloadsChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			taken := 0
-			little := func() bool { return taken < 500 } // a third of the seeds have no cache of walks, so no offload
+			taken, carried := 0, [2]int{} // into the tunnel and out of it
+			little := func() bool { // a third of the seeds have no cache of walks, so no offload
+				return taken < 500 || name == "tunnel" && min(carried[0], carried[1]) < 100
+			}
 			for i := range rounds(8, little) {
 				k := newTrial(t)
+				k.kind = tunnel.Kind(i % 2) // Geneve or VXLAN
 				w := newTwins(t, seed+i, s, k)
 				w.calm = true
 				w.walk(3000, s.to)
@@ -138,10 +166,11 @@ func TestOffloadsChangeNothing(t *testing.T) {
 					t.Errorf("%d packets were lost", st.Dropped)
 				}
 				taken += k.taken
-				t.Logf("%d taken, %+v", k.taken, st)
+				carried[0], carried[1] = carried[0]+k.wrapped, carried[1]+k.unwrapped
+				t.Logf("%d taken, %d into the tunnel and %d out of it, %+v", k.taken, k.wrapped, k.unwrapped, st)
 			}
 			if little() {
-				t.Errorf("%d packets were offloaded: this proves little", taken)
+				t.Errorf("%d packets were offloaded, %d of them into the tunnel and out of it: this proves little", taken, carried)
 			}
 		})
 	}
@@ -180,6 +209,19 @@ func rewritesSource(t *testing.T) twinSource {
 		hosts: all.hosts,
 		to:    []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.1.0.1", "10.1.0.2", "fd00::1", "fd00::2", "fd01::1"},
 	}
+}
+
+// tunnelSource is rewrites with one of the hosts on another Node.
+func tunnelSource(t *testing.T) twinSource {
+	s := rewritesSource(t)
+	s.src.Flows = parse.Text("tunnel", strings.ReplaceAll(rewrites, "output:2", "set_field:192.168.77.101->tun_dst,output:9"))
+	s.hosts = slices.Clone(s.hosts)
+	for i := range s.hosts {
+		if s.hosts[i].port == 2 {
+			s.hosts[i].port = 9
+		}
+	}
+	return s
 }
 
 // offloadRig is two ports between which UDP may pass, known to the kernel.

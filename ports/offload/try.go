@@ -71,8 +71,31 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 	return out, sent, true, err
 }
 
+// FromUnderlay is what the kernel would do with a frame in outer headers that the underlay's
+// link received. It sends what is in them, changed, by another interface, or leaves it to
+// the Node's stack (taken is false).
+func (t *Trial) FromUnderlay(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+	before := make([]uint64, len(t.k.offloadsAt))
+	for i := range before {
+		before[i] = t.k.offloadsAt[i].Packets.Load()
+	}
+	verdict, sent, err := run(t.unwrap, link, frame)
+	if err != nil || int32(verdict) == keepAll {
+		return 0, nil, false, err
+	}
+	if verdict != tcRedirect {
+		err = fmt.Errorf("the verdict is %d", verdict)
+	}
+	for i := range before {
+		if t.k.offloadsAt[i].Packets.Load() != before[i] {
+			out = t.k.offloadsAt[i].Out
+		}
+	}
+	return out, sent, true, err
+}
+
 func run(p *ebpf.Program, link uint32, frame []byte) (uint32, []byte, error) {
-	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)), Context: skBuff{Mark: link}}
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+outerLen), Context: skBuff{Mark: link}}
 	verdict, err := p.Run(o)
 	return verdict, o.DataOut, err
 }

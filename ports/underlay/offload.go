@@ -117,11 +117,17 @@ func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (hop ports.OffloadHop
 	if _, ok := p.hook.ways.To(t.Src); !ok { // a packet of IPsec, too, comes in another way
 		return hop, false
 	}
+	return OuterShown(p.config.Kind, t), true
+}
+
+// OuterShown is what the kernel's programs find in outer headers of a kind, in packets that
+// came with t over IPv4.
+func OuterShown(kind tunnel.Kind, t *packet.Tunnel) (hop ports.OffloadHop) {
 	dst := t.Dst.As4()
 	copy(hop[:], dst[:])
-	hop[4], hop[5] = byte(p.config.Kind.Port()>>8), byte(p.config.Kind.Port())
-	p.config.Kind.Init(hop[8:], uint32(t.ID))
-	return hop, true
+	binary.BigEndian.PutUint16(hop[4:], kind.Port())
+	kind.Init(hop[8:], uint32(t.ID))
+	return hop
 }
 
 // OffloadWay implements ports.OffloadTunnel.
@@ -137,7 +143,7 @@ func (p *Port) OffloadWay(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, o
 	inside := way.MTU - p.config.Kind.Overhead(false)
 	w.Link, w.MaxFrame = way.Link, min(ports.MaxFrame(p.config.MTU), inside+packet.EthernetLen, longestOffloaded)
 	putHop(&w.Hop, way.Hop)
-	p.putOuter(&w.Outer, inner, dst, uint32(t.ID))
+	w.Outer = p.outer(inner, dst, uint32(t.ID))
 	return w, true
 }
 
@@ -148,25 +154,34 @@ func putHop(to *ports.OffloadHop, hop netip.Addr) {
 	copy(to[4:], a[:])
 }
 
-// putOuter writes what goes in front of the inner IP packet.
-func (p *Port) putOuter(to *ports.OffloadOuter, inner []byte, dst netip.Addr, id uint32) {
+// outer is the headers in front of the inner IP packet, from the socket's port that this
+// port itself would send by.
+func (p *Port) outer(inner []byte, dst netip.Addr, id uint32) ports.OffloadOuter {
 	l := packet.ParseLayers(inner)
+	from := netip.AddrPortFrom(p.config.Local, p.SourcePort(tunnel.FlowHash(inner, &l)))
+	return OuterOf(p.config.Kind, from, dst, id, inner)
+}
+
+// OuterOf is the headers that the kernel's programs write in front of the IP packet of a
+// frame which begins as inner, for a tunnel over IPv4.
+func OuterOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) (to ports.OffloadOuter) {
 	to[12], to[13] = packet.EtherTypeIPv4>>8, packet.EtherTypeIPv4&0xff
 	ip := packet.IPv4(to[packet.EthernetLen:][:packet.IPv4Len])
 	ip.Init()
 	ip.SetFlagsOffset(packet.IPv4DontFragment)
 	ip.SetTTL(outerTTL)
 	ip.SetProto(packet.ProtoUDP)
-	ip.SetSrc(p.config.Local)
+	ip.SetSrc(from.Addr())
 	ip.SetDst(dst)
 	sum := packet.Sum(ip, 0)
 	ip[10], ip[11] = byte(sum>>8), byte(sum)
 	udp := packet.UDP(to[packet.EthernetLen+packet.IPv4Len:])
-	udp.SetSrcPort(p.SourcePort(tunnel.FlowHash(inner, &l)))
-	udp.SetDstPort(p.config.Kind.Port())
+	udp.SetSrcPort(from.Port())
+	udp.SetDstPort(kind.Port())
 	head := udp[packet.UDPLen:]
-	p.config.Kind.Init(head, id)
+	kind.Init(head, id)
 	copy(head[tunnel.HeaderLen:], inner[:packet.EthernetLen])
+	return to
 }
 
 // outerTTL is that of packets of Linux.
