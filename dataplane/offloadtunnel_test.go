@@ -33,6 +33,7 @@ func (p *onUnderlay) OffloadWay(inner []byte, t *packet.Tunnel) (w ports.Offload
 	l := packet.ParseLayers(inner)
 	from := netip.AddrPortFrom(thisNode, uint16(tunnel.FlowHash(inner, &l)))
 	w = ports.OffloadWay{Link: p.link, MaxFrame: ports.MaxFrame(p.Info().MTU)}
+	w.GRE = p.kind == tunnel.KindGRE
 	w.Outer = underlay.OuterOf(p.kind, from, t.Dst, uint32(t.ID), inner)
 	return w, !p.closed && t.Dst.Is4()
 }
@@ -43,17 +44,18 @@ func (p *onUnderlay) OffloadFrom(_ []byte, t *packet.Tunnel) (ports.OffloadHop, 
 
 func (p *onUnderlay) WhenChanged(changed func()) { p.changed = changed }
 
-const outerLen = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + tunnel.HeaderLen
-
 // wrap is a frame in outer headers, as another Node's programs send it.
 func (k *trial) wrap(o *offer) []byte {
 	const noSource = 40000
 	outer := underlay.OuterOf(k.kind, netip.AddrPortFrom(o.tunnel.Src, noSource), o.tunnel.Dst, uint32(o.tunnel.ID), o.frame)
-	b := append(outer[:outerLen:outerLen], o.frame...)
+	n := k.kind.Overhead(false) // the inner Ethernet header is as long as the outer one
+	b := append(outer[:n:n], o.frame...)
 	ip := packet.IPv4(b[packet.EthernetLen:])
 	ip.SetTotalLen(uint16(len(ip)))
 	ip.UpdateChecksum()
-	packet.UDP(ip[packet.IPv4Len:]).SetLength(uint16(len(ip) - packet.IPv4Len))
+	if k.kind.Port() != 0 {
+		packet.UDP(ip[packet.IPv4Len:]).SetLength(uint16(len(ip) - packet.IPv4Len))
+	}
 	return b
 }
 
@@ -61,16 +63,19 @@ func (k *trial) wrap(o *offer) []byte {
 func unwrapped(t testing.TB, kind tunnel.Kind, b []byte) ([]byte, packet.Tunnel) {
 	t.Helper()
 	ip := packet.IPv4(b[packet.EthernetLen:])
-	udp := packet.UDP(ip[packet.IPv4Len:])
-	inner, vni, why := kind.Unwrap(udp[packet.UDPLen:])
+	udp, head := packet.UDP(ip[packet.IPv4Len:]), ip[packet.IPv4Len:]
+	if kind.Port() != 0 {
+		head = head[packet.UDPLen:]
+	}
+	inner, vni, why := kind.Unwrap(head)
 	if why != tunnel.None {
 		t.Fatalf("what goes into the tunnel is refused: %v\n%x", why, b)
 	}
 	l := packet.ParseLayers(inner)
-	if ip.Src() != thisNode || !ip.ChecksumValid() || int(ip.TotalLen()) != len(ip) || ip.FlagsOffset() != packet.IPv4DontFragment || ip.TTL() != 64 ||
-		int(binary.BigEndian.Uint16(udp[4:])) != len(udp) || binary.BigEndian.Uint16(udp[6:]) != 0 ||
-		udp.SrcPort() != uint16(tunnel.FlowHash(inner, &l)) || udp.DstPort() != kind.Port() {
-		t.Fatalf("outer headers are wrong: %x", b[:outerLen])
+	if ip.Src() != thisNode || !ip.ChecksumValid() || int(ip.TotalLen()) != len(ip) || ip.FlagsOffset() != packet.IPv4DontFragment || ip.TTL() != 64 || ip.Proto() != kind.Proto() ||
+		kind.Port() != 0 && (int(binary.BigEndian.Uint16(udp[4:])) != len(udp) || binary.BigEndian.Uint16(udp[6:]) != 0 ||
+			udp.SrcPort() != uint16(tunnel.FlowHash(inner, &l)) || udp.DstPort() != kind.Port()) {
+		t.Fatalf("outer headers are wrong: %x", b)
 	}
 	return inner, packet.Tunnel{Dst: ip.Dst(), ID: uint64(vni)}
 }
@@ -167,7 +172,7 @@ func TestTunnelWithdraws(t *testing.T) {
 // TestTunnelFromOthers: only what shows the outer headers of the connection's own packets
 // is taken, with each kind of tunnel.
 func TestTunnelFromOthers(t *testing.T) {
-	for _, kind := range []tunnel.Kind{tunnel.KindGeneve, tunnel.KindVXLAN} {
+	for _, kind := range []tunnel.Kind{tunnel.KindGeneve, tunnel.KindVXLAN, tunnel.KindGRE} {
 		r, k, _ := tunnelRig(t, kind)
 		if _, back := r.talkFar(); !back {
 			t.Fatalf("%v: nothing was taken: %+v", kind, r.sw.OffloadStats())
@@ -183,11 +188,10 @@ func TestTunnelFromOthers(t *testing.T) {
 				t.Errorf("%v: taken from %s", kind, name)
 			}
 		}
-		other := k.kind
-		k.kind = tunnel.KindGeneve + tunnel.KindVXLAN - kind
-		if _, taken := k.receive(t, directed["back"]); taken {
-			t.Errorf("taken by the port of %v", k.kind)
+		for _, k.kind = range []tunnel.Kind{tunnel.KindGeneve, tunnel.KindVXLAN, tunnel.KindGRE} {
+			if _, taken := k.receive(t, directed["back"]); taken != (k.kind == kind) {
+				t.Errorf("%v: taken %v by %v", kind, taken, k.kind)
+			}
 		}
-		k.kind = other
 	}
 }

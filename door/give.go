@@ -168,20 +168,20 @@ func (c *Client) give(path, what string, v any, fds []int) error {
 
 // programsQuery says which programs are asked for.
 type programsQuery struct {
-	Tunnel bool `json:"tunnel,omitempty"`
+	Tunnel string `json:"tunnel,omitempty"` // its kind
 }
 
 // Programs are descriptors of the filter and the ingress program that a packet socket is
-// to have before it is given; or of the one program of the tunnel's link. There are none if
-// the kernel is to forward nothing. They are the caller's. A switch that does not know of
-// tunnels' programs gives two in their place.
-func (c *Client) Programs(tunnel bool) ([]int, error) {
+// to have before it is given. With a kind of tunnel, it is the one program of that tunnel's
+// link. There are none if the kernel is to forward nothing. They are the caller's. A switch
+// that does not know of tunnels' programs gives two in their place.
+func (c *Client) Programs(kind string) ([]int, error) {
 	t, err := c.upgradeTo(giveProtocol, "/v1/offload/programs")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if err := t.Say(programsQuery{tunnel}); err != nil {
+	if err := t.Say(programsQuery{kind}); err != nil {
 		return nil, &AwayError{c.socket, err}
 	}
 	return c.hear(t)

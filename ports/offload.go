@@ -38,6 +38,7 @@ const (
 	OffloadPorts                           // both ports
 	OffloadWrap                            // outer headers are put in front
 	OffloadUnwrap                          // outer headers are taken off
+	OffloadGRE                             // of OffloadWrap: they are of GRE, not of UDP
 )
 
 // OffloadLink is one offload entry. What is not atomic is written before its key is put
@@ -77,20 +78,21 @@ type OffloadEntry struct {
 
 // OffloadHop is 20 bytes of an offload entry. Of OffloadWrap it is struct bpf_redir_neigh
 // of linux/bpf.h: the address family as the machine has it, and the next hop. Of
-// OffloadUnwrap it is the outer destination, the UDP port, two zeros, the tunnel's
+// OffloadUnwrap it is the outer destination, the UDP port or 0, two zeros, the tunnel's
 // header, and four zeros.
 type OffloadHop [20]byte
 
-// OffloadOuter is the headers in front of an inner IP packet, in a tunnel over UDP and
-// IPv4. These are outer Ethernet, IPv4 and UDP headers, the tunnel's header and the
-// inner Ethernet header. The outer addresses of Ethernet and both lengths are zero. In
-// place of the IPv4 checksum is the sum of all other words, not its complement.
+// OffloadOuter is the headers in front of an inner IP packet, in a tunnel over IPv4. These
+// are an outer Ethernet, an IPv4 and, unless it is GRE, a UDP header, the tunnel's header
+// and the inner Ethernet header. The outer addresses of Ethernet and all lengths are
+// zero. In place of the IPv4 checksum is the sum of all other words, not its complement.
 type OffloadOuter [64]byte
 
 // OffloadWay is how packets leave by a tunnel.
 type OffloadWay struct {
 	Link     uint32 // index of the interface
 	MaxFrame int    // bytes of the longest inner frame, or segment of one with its headers
+	GRE      bool
 	Hop      OffloadHop
 	Outer    OffloadOuter
 }

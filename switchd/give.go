@@ -91,11 +91,15 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 }
 
 // Programs implements door.PortOpener.
-func (s *PortSet) Programs(tunnel bool) []int {
-	if u := s.open.Offload.Unwrap(); tunnel && u != nil {
-		return []int{u.FD()}
+func (s *PortSet) Programs(kind string) []int {
+	if kind != "" {
+		k, known := tunnel.KindNamed(kind)
+		if u := s.open.Offload.Unwrap(k); known && u != nil {
+			return []int{u.FD()}
+		}
+		return nil
 	}
-	if p := s.open.Offload.Programs(); !tunnel && p.Filter != nil {
+	if p := s.open.Offload.Programs(); p.Filter != nil {
 		return []int{p.Filter.FD(), p.Ingress.FD()}
 	}
 	return nil
@@ -104,7 +108,7 @@ func (s *PortSet) Programs(tunnel bool) []int {
 // programsOf are the programs of a confined switch, for the sockets that it is given. The
 // caller closes them when they are attached.
 func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
-	fds, err := sw.Programs(false)
+	fds, err := sw.Programs("")
 	if err != nil || len(fds) == 0 {
 		return p, err
 	}
@@ -124,8 +128,8 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 
 // unwrapOf is the program of the tunnel's link of a confined switch; nil if there is none.
 // The caller closes it when it is attached.
-func unwrapOf(sw *door.Client) (*ebpf.Program, error) {
-	fds, err := sw.Programs(true)
+func unwrapOf(sw *door.Client, kind string) (*ebpf.Program, error) {
+	fds, err := sw.Programs(kind)
 	if err != nil || len(fds) != 1 {
 		door.CloseDescriptors(fds) // of a switch that has programs of packet sockets only
 		return nil, err
@@ -178,7 +182,7 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
-	unwrap, err := unwrapOf(g.Switch)
+	unwrap, err := unwrapOf(g.Switch, p.Tunnel.Kind)
 	if err != nil {
 		return nil, err
 	}

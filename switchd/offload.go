@@ -4,6 +4,7 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/offload"
+	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 )
 
@@ -16,7 +17,7 @@ type Offload struct {
 	kernel *offload.Kernel // nil when off
 	// programs are the kernel's, or those of a switch for which sockets are opened.
 	programs afpacket.Programs
-	unwrap   *ebpf.Program // of the tunnel's port; nil for none
+	unwrap   *ebpf.Program // of the one tunnel that is opened for another switch; nil for none
 }
 
 // OpenOffload loads the programs that forward in the kernel. The error says why this
@@ -42,7 +43,7 @@ func AdoptOffload(fds []int) (*Offload, error) {
 }
 
 func offloadBy(k *offload.Kernel) *Offload {
-	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}, unwrap: k.Unwrap()}
+	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}}
 }
 
 // Descriptors are the programs and maps; nil when off.
@@ -69,10 +70,13 @@ func (o *Offload) Programs() (p afpacket.Programs) {
 	return p
 }
 
-// Unwrap is what the tunnel's port gets; nil for none.
-func (o *Offload) Unwrap() *ebpf.Program {
-	if o == nil {
+// Unwrap is what the port of a kind of tunnel gets; nil for none.
+func (o *Offload) Unwrap(kind tunnel.Kind) *ebpf.Program {
+	switch {
+	case o == nil:
 		return nil
+	case o.kernel != nil:
+		return o.kernel.Unwrap(kind)
 	}
 	return o.unwrap
 }

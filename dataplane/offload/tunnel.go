@@ -41,6 +41,9 @@ func (o *Offer) tunnel(to *ports.OffloadEntry, way *ports.OffloadWay) {
 	switch {
 	case o.Out.Tunnel != nil:
 		to.Parts = to.Parts&^ports.OffloadEth | ports.OffloadWrap
+		if way.GRE {
+			to.Parts |= ports.OffloadGRE
+		}
 	case o.In.Tunnel != nil:
 		if to.Parts&ports.OffloadEth == 0 {
 			copy(to.Eth[:], flowcache.FrameOfKey(&o.Key))

@@ -16,15 +16,23 @@ import (
 const Layout = 2
 
 // descriptors is how many a Kernel has.
-const descriptors = 10
+const descriptors = 11
 
 // Descriptors are the programs and maps, for Adopt. They stay the Kernel's.
 func (k *Kernel) Descriptors() []int {
-	all := []int{k.filter.FD(), k.ingress.FD(), k.unwrap.FD()}
+	var all []int
+	for _, p := range k.programs() {
+		all = append(all, (*p).FD())
+	}
 	for _, m := range k.all() {
 		all = append(all, (*m).FD())
 	}
 	return all
+}
+
+// programs is where the programs are kept, in the order of Descriptors.
+func (k *Kernel) programs() []**ebpf.Program {
+	return []**ebpf.Program{&k.filter, &k.ingress, &k.unwraps[unwrapUDP], &k.unwraps[unwrapGRE]}
 }
 
 // all is where the maps are kept, in the order of Descriptors.
@@ -53,7 +61,7 @@ func (k *Kernel) adopt(fds []int) (err error) {
 	if len(fds) != descriptors {
 		return fmt.Errorf("%d descriptors, want %d", len(fds), descriptors)
 	}
-	for _, p := range []**ebpf.Program{&k.filter, &k.ingress, &k.unwrap} {
+	for _, p := range k.programs() {
 		fd := rest[0]
 		rest = rest[1:]
 		if *p, err = ebpf.NewProgramFromFD(fd); err != nil {

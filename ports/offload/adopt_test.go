@@ -79,9 +79,9 @@ func TestAdoptRefusals(t *testing.T) {
 	defer k.Close()
 	all := k.Descriptors()
 	swapped := append([]int{}, all...)
-	swapped[2], swapped[5] = all[5], all[2]
+	swapped[4], swapped[7] = all[7], all[4]
 	for want, fds := range map[string][]int{
-		"8 descriptors, want 10": all[:8], "0 descriptors": nil, "another layout": swapped,
+		"8 descriptors, want 11": all[:8], "0 descriptors": nil, "another layout": swapped,
 	} {
 		given := porttest.Copies(t, fds)
 		if _, err := Adopt(given); err == nil || !strings.Contains(err.Error(), want) {

@@ -36,11 +36,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	)
 	c.rewrite()
 	c.at("send")
-	c.add(
-		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
-		asm.And.Imm(asm.R1, int32(ports.OffloadWrap)),
-		asm.JEq.Imm(asm.R1, 0, "redirect"),
-	)
+	c.unless(ports.OffloadWrap, "redirect")
 	c.wrap()
 	c.at("redirect")
 	c.redirectOrDrop(m)

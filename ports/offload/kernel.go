@@ -36,6 +36,7 @@ import (
 	"sync/atomic"
 
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"golang.org/x/sys/unix"
@@ -48,7 +49,8 @@ const DefaultRoom = 1 << 15
 // Kernel is the programs and their memory. It implements ports.Offload.
 type Kernel struct {
 	maps
-	filter, ingress, unwrap *ebpf.Program
+	filter, ingress *ebpf.Program
+	unwraps         [numUnwraps]*ebpf.Program
 
 	offloadsAt []ports.OffloadEntry
 	connsAt    []ports.SharedConn
@@ -90,8 +92,7 @@ func (k *Kernel) open(room int) (err error) {
 	if k.ingress, err = load("antrail_ingress", ebpf.SchedCLS, ingressCode(&k.maps, skbIfindex)); err != nil {
 		return err
 	}
-	k.unwrap, err = load("antrail_unwrap", ebpf.SchedCLS, unwrapCode(&k.maps, skbIfindex))
-	return err
+	return loadUnwraps("antrail_unwrap", &k.unwraps, &k.maps, skbIfindex)
 }
 
 func (k *Kernel) makeMaps(room uint32) error {
@@ -126,8 +127,8 @@ func (k *Kernel) Filter() *ebpf.Program { return k.filter }
 // Ingress is the program for tc ingress of its interface.
 func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
 
-// Unwrap is the program for tc ingress of the underlay's link.
-func (k *Kernel) Unwrap() *ebpf.Program { return k.unwrap }
+// Unwrap is the program for tc ingress of the underlay's link, of a kind of tunnel.
+func (k *Kernel) Unwrap(kind tunnel.Kind) *ebpf.Program { return k.unwraps[unwrapOf(kind)] }
 
 // Room is how many offload entries there may be.
 func (k *Kernel) Room() int { return len(k.offloadsAt) }
@@ -162,8 +163,8 @@ func (k *Kernel) Close() error {
 		k.Generation().Store(0)
 	}
 	var errs []error
-	for _, p := range []*ebpf.Program{k.filter, k.ingress, k.unwrap} {
-		errs = append(errs, p.Close())
+	for _, p := range k.programs() {
+		errs = append(errs, (*p).Close())
 	}
 	for _, m := range k.all() {
 		errs = append(errs, (*m).Close())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 )
@@ -14,8 +15,9 @@ import (
 // the source of the interface's number. A trial has it in the packet's mark, and needs no
 // interface.
 type Trial struct {
-	k                       *Kernel
-	filter, ingress, unwrap *ebpf.Program
+	k               *Kernel
+	filter, ingress *ebpf.Program
+	unwraps         [numUnwraps]*ebpf.Program
 }
 
 // tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
@@ -30,7 +32,7 @@ func (k *Kernel) NewTrial() (*Trial, error) {
 		return nil, err
 	}
 	if t.ingress, err = load("antrail_try", ebpf.SchedCLS, ingressCode(&k.maps, skbMark)); err == nil {
-		t.unwrap, err = load("antrail_try", ebpf.SchedCLS, unwrapCode(&k.maps, skbMark))
+		err = loadUnwraps("antrail_try", &t.unwraps, &k.maps, skbMark)
 	}
 	if err != nil {
 		return nil, errors.Join(err, t.Close())
@@ -74,12 +76,12 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 // FromUnderlay is what the kernel would do with a frame in outer headers that the underlay's
 // link received. It sends what is in them, changed, by another interface, or leaves it to
 // the Node's stack (taken is false).
-func (t *Trial) FromUnderlay(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+func (t *Trial) FromUnderlay(kind tunnel.Kind, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	before := make([]uint64, len(t.k.offloadsAt))
 	for i := range before {
 		before[i] = t.k.offloadsAt[i].Packets.Load()
 	}
-	verdict, sent, err := run(t.unwrap, link, frame)
+	verdict, sent, err := run(t.unwraps[unwrapOf(kind)], link, frame)
 	if err != nil || int32(verdict) == keepAll {
 		return 0, nil, false, err
 	}
@@ -95,7 +97,7 @@ func (t *Trial) FromUnderlay(link uint32, frame []byte) (out uint32, sent []byte
 }
 
 func run(p *ebpf.Program, link uint32, frame []byte) (uint32, []byte, error) {
-	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+outerLen), Context: skBuff{Mark: link}}
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+outerUDP), Context: skBuff{Mark: link}}
 	verdict, err := p.Run(o)
 	return verdict, o.DataOut, err
 }
@@ -127,5 +129,5 @@ func stayOnProcessor() (func(), error) {
 
 // Close unloads the programs.
 func (t *Trial) Close() error {
-	return errors.Join(t.filter.Close(), t.ingress.Close(), t.unwrap.Close())
+	return errors.Join(t.filter.Close(), t.ingress.Close(), t.unwraps[unwrapUDP].Close(), t.unwraps[unwrapGRE].Close())
 }

@@ -4,25 +4,53 @@ import (
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
+	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 )
 
 // The program at tc ingress of the underlay's link takes packets out of a tunnel and sends
-// them to pods. All that it does not take goes on to the Node's stack, and by that to the
+// them to pods. There is one for tunnels over UDP, and one for GRE. All that it does not take goes on to the Node's stack, and by that to the
 // sockets of the tunnel's port:
 //
 //  1. It takes an outer packet for this Node's link that is whole, without options, with
-//     the right lengths and IPv4 checksum, to a tunnel's UDP port. It takes only one without
-//     a UDP checksum, as the ingress program sends them: the socket verifies others.
+//     the right lengths and IPv4 checksum, of GRE or to a tunnel's UDP port. It takes only
+//     one without a UDP checksum, as the ingress program sends them: the socket verifies
+//     others.
 //  2. The outer source is part of the key, and with the inner frame's headers it is all
 //     that leads to an offload entry. So a Node cannot send in the name of another.
 //  3. The outer destination, the port and the tunnel's header must be those of the offload
 //     entry, byte for byte. So options, flags and other networks go to the socket.
 //  4. The inner packet is checked as the filter checks a pod's.
 
-// unwrapCode is its instructions; link as in filterCode.
-func unwrapCode(m *maps, link int16) asm.Instructions {
-	c := &code{inner: outerLen}
+// The two programs.
+const (
+	unwrapUDP = iota
+	unwrapGRE
+	numUnwraps
+)
+
+// unwrapOf is the one for a kind of tunnel.
+func unwrapOf(kind tunnel.Kind) int {
+	if kind == tunnel.KindGRE {
+		return unwrapGRE
+	}
+	return unwrapUDP
+}
+
+// loadUnwraps loads both.
+func loadUnwraps(name string, to *[numUnwraps]*ebpf.Program, m *maps, link int16) (err error) {
+	for i, n := range [numUnwraps]int32{unwrapUDP: outerUDP, unwrapGRE: outerGRE} {
+		if to[i], err = load(name, ebpf.SchedCLS, unwrapCode(m, link, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwrapCode is the instructions of one; link as in filterCode. inner is where the inner
+// frame begins.
+func unwrapCode(m *maps, link int16, inner int32) asm.Instructions {
+	c := &code{inner: inner}
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.readOuter()
 	c.line(m.control.FD(), m.lines, "keep")
@@ -57,39 +85,57 @@ func (c *code) readOuter() {
 		asm.LoadMem(asm.R1, ctx, skbPktType, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "keep"), // PACKET_HOST
 	)
-	c.loadFrom(0, outerAt, outerLen, "keep")
-	half := func(r asm.Register, at int16) asm.Instruction { return asm.LoadMem(r, asm.RFP, outerAt+at, asm.Half) }
+	c.loadFrom(0, outerAt, c.inner, "keep")
 	c.add(
-		half(asm.R1, 12),
+		outerHalf(asm.R1, 12),
 		asm.JNE.Imm(asm.R1, network(packet.EtherTypeIPv4), "keep"),
 		asm.LoadMem(asm.R1, asm.RFP, outerAt+l3, asm.Byte),
 		asm.JNE.Imm(asm.R1, 0x45, "keep"),
-		asm.LoadMem(asm.R1, asm.RFP, outerAt+l3+9, asm.Byte),
-		asm.JNE.Imm(asm.R1, packet.ProtoUDP, "keep"),
-		half(asm.R1, outerL4+2),
-		asm.JEq.Imm(asm.R1, network(tunnel.GenevePort), "port"),
-		asm.JNE.Imm(asm.R1, network(tunnel.VXLANPort), "keep"),
-	)
-	c.at("port")
-	c.add(
-		half(asm.R1, l3+6), // MF and the offset
+		asm.LoadMem(asm.R3, asm.RFP, outerAt+l3+9, asm.Byte),
+		outerHalf(asm.R1, l3+6), // MF and the offset
 		asm.And.Imm(asm.R1, network(0x3fff)),
 		asm.JNE.Imm(asm.R1, 0, "keep"),
-		half(asm.R1, outerL4+6),
-		asm.JNE.Imm(asm.R1, 0, "keep"),
-		half(asm.R1, l3+2),
+		outerHalf(asm.R1, l3+2),
 		asm.HostTo(asm.BE, asm.R1, asm.Half),
 		asm.Mov.Reg(asm.R2, asm.R1),
 		asm.Add.Imm(asm.R2, l3),
 		asm.JNE.Reg(asm.R2, asm.R7, "keep"),
-		half(asm.R2, outerL4+4),
+	)
+	if c.inner == outerGRE {
+		c.add(asm.JNE.Imm(asm.R3, tunnel.ProtoGRE, "keep"))
+	} else {
+		c.checkUDP()
+	}
+	c.checkOuterSum()
+}
+
+// outerHalf loads two bytes of the outer headers.
+func outerHalf(r asm.Register, at int16) asm.Instruction {
+	return asm.LoadMem(r, asm.RFP, outerAt+at, asm.Half)
+}
+
+// checkUDP checks the outer UDP header. R1 is the length of the IP packet, R3 its protocol.
+func (c *code) checkUDP() {
+	c.add(
+		asm.JNE.Imm(asm.R3, packet.ProtoUDP, "keep"),
+		outerHalf(asm.R2, outerL4+4),
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.Add.Imm(asm.R2, packet.IPv4Len),
 		asm.JNE.Reg(asm.R2, asm.R1, "keep"),
-		asm.Mov.Imm(asm.R1, 0),
+		outerHalf(asm.R1, outerL4+6),
+		asm.JNE.Imm(asm.R1, 0, "keep"),
+		outerHalf(asm.R1, outerL4+2),
+		asm.JEq.Imm(asm.R1, network(tunnel.GenevePort), "port"),
+		asm.JNE.Imm(asm.R1, network(tunnel.VXLANPort), "keep"),
 	)
+	c.at("port")
+}
+
+// checkOuterSum leaves a packet whose outer IPv4 checksum is wrong to the Node's stack.
+func (c *code) checkOuterSum() {
+	c.add(asm.Mov.Imm(asm.R1, 0))
 	for at := int16(l3); at < outerL4; at += 2 {
-		c.add(half(asm.R2, at), asm.Add.Reg(asm.R1, asm.R2))
+		c.add(outerHalf(asm.R2, at), asm.Add.Reg(asm.R1, asm.R2))
 	}
 	c.add(
 		asm.Mov.Reg(asm.R2, asm.R1),
@@ -110,9 +156,13 @@ func (c *code) checkOuter() {
 		)
 	}
 	same(l3+16, 0, asm.Word)
-	same(outerL4+2, 4, asm.Half)
-	same(outerL4+packet.UDPLen, 8, asm.Word)
-	same(outerL4+packet.UDPLen+4, 12, asm.Word)
+	if c.inner == outerUDP {
+		same(outerL4+2, 4, asm.Half)
+	} else {
+		c.add(asm.LoadMem(asm.R2, asm.R8, ofHop+4, asm.Half), asm.JNE.Imm(asm.R2, 0, "miss"))
+	}
+	same(int16(c.inner)-tunnel.HeaderLen, 8, asm.Word)
+	same(int16(c.inner)-tunnel.HeaderLen/2, 12, asm.Word)
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
 		asm.And.Imm(asm.R1, int32(ports.OffloadUnwrap)),
@@ -131,7 +181,7 @@ func (c *code) unwrap() {
 	c.at("shrink")
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),
-		asm.Mov.Imm(asm.R2, -outerLen),
+		asm.Mov.Imm(asm.R2, -c.inner),
 		asm.Mov.Imm(asm.R3, roomMAC),
 		asm.FnSkbAdjustRoom.Call(),
 		asm.JNE.Imm(asm.R0, 0, "lost"),

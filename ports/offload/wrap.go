@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outer headers of tunnels over UDP and IPv4. The ingress program of a pod's port puts
+// Outer headers of tunnels over IPv4. The ingress program of a pod's port puts
 // them in front of what goes to another Node. The kernel is told what they are, so
 // segments and checksums stay undone as far as the card can do them.
 //
@@ -17,14 +17,16 @@ import (
 
 const (
 	outerL4   = l3 + packet.IPv4Len
-	outerLen  = outerL4 + packet.UDPLen + tunnel.HeaderLen // in front of the inner frame
-	roomMAC   = 1                                          // BPF_ADJ_ROOM_MAC
+	outerGRE  = outerL4 + tunnel.HeaderLen // in front of the inner frame, of GRE
+	outerUDP  = outerGRE + packet.UDPLen   // … and of the other tunnels
+	roomMAC   = 1                          // BPF_ADJ_ROOM_MAC
 	alreadyIs = -int32(unix.EALREADY)
 	neighLen  = 20 // of struct bpf_redir_neigh
 
 	// Flags of bpf_skb_adjust_room.
 	keepGSO = 1 << 0 // BPF_F_ADJ_ROOM_FIXED_GSO
 	wrapIP4 = 1 << 1 // BPF_F_ADJ_ROOM_ENCAP_L3_IPV4
+	wrapGRE = 1 << 3 // BPF_F_ADJ_ROOM_ENCAP_L4_GRE
 	wrapUDP = 1 << 4 // BPF_F_ADJ_ROOM_ENCAP_L4_UDP
 	wrapEth = 1 << 6 // BPF_F_ADJ_ROOM_ENCAP_L2_ETH
 	showIP4 = 1 << 7 // BPF_F_ADJ_ROOM_DECAP_L3_IPV4
@@ -36,30 +38,17 @@ const (
 )
 
 // wrap puts the outer headers of the offload entry in R8 in front of the frame, and sends
-// it to the next hop.
+// it to the next hop. R7 is the parts.
 func (c *code) wrap() {
-	c.grow(keepGSO | wrapIP4 | wrapUDP | wrapEth | wrapLen)
 	c.add(
-		asm.JEq.Imm(asm.R0, 0, "grown"),
-		// A pod may send what its kernel has wrapped itself. Of such a packet the kernel
-		// knows how to finish the pod's checksums only. It is whole: there is nothing to
-		// segment.
-		asm.JNE.Imm(asm.R0, alreadyIs, "lost"),
-		asm.LoadMem(asm.R1, ctx, skbGSOSize, asm.Word),
-		asm.JNE.Imm(asm.R1, 0, "lost"),
+		asm.Mov.Reg(asm.R1, asm.R7),
+		asm.And.Imm(asm.R1, int32(ports.OffloadGRE)),
+		asm.JNE.Imm(asm.R1, 0, "gre"),
 	)
-	c.grow(keepGSO)
-	c.add(asm.JNE.Imm(asm.R0, 0, "lost"))
-	c.at("grown")
-	c.fillOuter()
-	c.add(asm.Mov.Reg(asm.R1, ctx), asm.Mov.Imm(asm.R2, 0))
-	c.stack(asm.R3, wrapAt)
-	c.add(
-		asm.Mov.Imm(asm.R4, outerLen+l3),
-		asm.Mov.Imm(asm.R5, 0),
-		asm.FnSkbStoreBytes.Call(),
-		asm.JNE.Imm(asm.R0, 0, "lost"),
-	)
+	c.wrapBy("udp", outerUDP, wrapUDP)
+	c.at("gre")
+	c.wrapBy("gre", outerGRE, wrapGRE)
+	c.at("wrapped")
 	c.endRun()
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofOut, asm.Word),
@@ -72,21 +61,48 @@ func (c *code) wrap() {
 	)
 }
 
+// wrapBy puts outer headers of one kind of tunnel in front, n bytes before the inner frame.
+func (c *code) wrapBy(kind string, n int32, flag int64) {
+	c.grow(n, keepGSO|wrapIP4|flag|wrapEth|wrapLen)
+	c.add(
+		asm.JEq.Imm(asm.R0, 0, "grown "+kind),
+		// A pod may send what its kernel has wrapped itself. Of such a packet the kernel
+		// knows how to finish the pod's checksums only. It is whole: there is nothing to
+		// segment.
+		asm.JNE.Imm(asm.R0, alreadyIs, "lost"),
+		asm.LoadMem(asm.R1, ctx, skbGSOSize, asm.Word),
+		asm.JNE.Imm(asm.R1, 0, "lost"),
+	)
+	c.grow(n, keepGSO)
+	c.add(asm.JNE.Imm(asm.R0, 0, "lost"))
+	c.at("grown " + kind)
+	c.fillOuter(n)
+	c.add(asm.Mov.Reg(asm.R1, ctx), asm.Mov.Imm(asm.R2, 0))
+	c.stack(asm.R3, wrapAt)
+	c.add(
+		asm.Mov.Imm(asm.R4, n+l3),
+		asm.Mov.Imm(asm.R5, 0),
+		asm.FnSkbStoreBytes.Call(),
+		asm.JNE.Imm(asm.R0, 0, "lost"),
+		asm.Ja.Label("wrapped"),
+	)
+}
+
 // grow makes room behind the Ethernet header. The result is in R0.
-func (c *code) grow(flags int64) {
+func (c *code) grow(n int32, flags int64) {
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),
-		asm.Mov.Imm(asm.R2, outerLen),
+		asm.Mov.Imm(asm.R2, n),
 		asm.Mov.Imm(asm.R3, roomMAC),
 		asm.LoadImm(asm.R4, flags, asm.DWord),
 		asm.FnSkbAdjustRoom.Call(),
 	)
 }
 
-// fillOuter copies the outer headers to the stack, and completes both lengths and the
-// IPv4 checksum.
-func (c *code) fillOuter() {
-	for at := int16(0); at < outerLen+l3; at += 8 {
+// fillOuter copies the outer headers to the stack, and completes the lengths and the IPv4
+// checksum.
+func (c *code) fillOuter(n int32) {
+	for at := int16(0); int32(at) < n+l3; at += 8 {
 		c.add(asm.LoadMem(asm.R1, asm.R8, ofOuter+at, asm.DWord), asm.StoreMem(asm.RFP, wrapAt+at, asm.R1, asm.DWord))
 	}
 	c.add(
@@ -98,9 +114,6 @@ func (c *code) fillOuter() {
 		asm.Mov.Reg(asm.R3, asm.R1),
 		asm.HostTo(asm.BE, asm.R3, asm.Half),
 		asm.StoreMem(asm.RFP, wrapAt+l3+2, asm.R3, asm.Half),
-		asm.Sub.Imm(asm.R1, packet.IPv4Len),
-		asm.HostTo(asm.BE, asm.R1, asm.Half),
-		asm.StoreMem(asm.RFP, wrapAt+outerL4+4, asm.R1, asm.Half),
 		asm.Mov.Reg(asm.R3, asm.R2),
 		asm.RSh.Imm(asm.R3, 16),
 		asm.And.Imm(asm.R2, 0xffff),
@@ -109,4 +122,11 @@ func (c *code) fillOuter() {
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.StoreMem(asm.RFP, wrapAt+l3+10, asm.R2, asm.Half),
 	)
+	if n == outerUDP {
+		c.add(
+			asm.Sub.Imm(asm.R1, packet.IPv4Len),
+			asm.HostTo(asm.BE, asm.R1, asm.Half),
+			asm.StoreMem(asm.RFP, wrapAt+outerL4+4, asm.R1, asm.Half),
+		)
+	}
 }

@@ -50,8 +50,8 @@ func (p *Port) openHook() error {
 
 // attach attaches the program at the link of the Node's address.
 func (p *Port) attach() error {
-	if p.config.Kind.Port() == 0 || !p.config.Local.Is4() {
-		return errors.New("the kernel carries Geneve and VXLAN over IPv4 only")
+	if !p.config.Local.Is4() {
+		return errors.New("the kernel carries tunnels over IPv4 only")
 	}
 	at, err := ways.LinkWith(p.config.Local)
 	if err != nil {
@@ -141,7 +141,8 @@ func (p *Port) OffloadWay(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, o
 		return w, false
 	}
 	inside := way.MTU - p.config.Kind.Overhead(false)
-	w.Link, w.MaxFrame = way.Link, min(ports.MaxFrame(p.config.MTU), inside+packet.EthernetLen, longestOffloaded)
+	w.Link, w.GRE = way.Link, p.config.Kind == tunnel.KindGRE
+	w.MaxFrame = min(ports.MaxFrame(p.config.MTU), inside+packet.EthernetLen, longestOffloaded)
 	putHop(&w.Hop, way.Hop)
 	w.Outer = p.outer(inner, dst, uint32(t.ID))
 	return w, true
@@ -170,15 +171,18 @@ func OuterOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, i
 	ip.Init()
 	ip.SetFlagsOffset(packet.IPv4DontFragment)
 	ip.SetTTL(outerTTL)
-	ip.SetProto(packet.ProtoUDP)
+	ip.SetProto(kind.Proto())
 	ip.SetSrc(from.Addr())
 	ip.SetDst(dst)
 	sum := packet.Sum(ip, 0)
 	ip[10], ip[11] = byte(sum>>8), byte(sum)
-	udp := packet.UDP(to[packet.EthernetLen+packet.IPv4Len:])
-	udp.SetSrcPort(from.Port())
-	udp.SetDstPort(kind.Port())
-	head := udp[packet.UDPLen:]
+	head := to[packet.EthernetLen+packet.IPv4Len:]
+	if kind.Port() != 0 {
+		udp := packet.UDP(head)
+		udp.SetSrcPort(from.Port())
+		udp.SetDstPort(kind.Port())
+		head = head[packet.UDPLen:]
+	}
 	kind.Init(head, id)
 	copy(head[tunnel.HeaderLen:], inner[:packet.EthernetLen])
 	return to
