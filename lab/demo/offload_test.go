@@ -33,6 +33,12 @@ func offloadLab(t *testing.T) *world {
 // offloadLabOf is offloadLab, and the directory of its objects.
 func offloadLabOf(t *testing.T) (w *world, dir string) {
 	t.Helper()
+	return offloadLabWith(t, lab.Options{})
+}
+
+// offloadLabWith is offloadLabOf with other options of the underlay.
+func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
+	t.Helper()
 	dir = t.TempDir()
 	files, err := fs.Sub(examples.FS, "web-app")
 	if err == nil {
@@ -44,7 +50,8 @@ func offloadLabOf(t *testing.T) (w *world, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err = newWorld(upWith(t, lab.Options{Manifests: dir, Driver: config.DriverAFPacket, Offload: config.OffloadAuto}))
+	o.Manifests, o.Driver, o.Offload = dir, config.DriverAFPacket, config.OffloadAuto
+	w, err = newWorld(upWith(t, o))
 	if err != nil {
 		t.Fatal(err)
 	}
