@@ -32,9 +32,9 @@ func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 
 // offerOf is an entry as an offer, for frames that begin as f: those of one flow label,
 // which offload entries tell apart always. It is not ok for a path that no offload entry
-// can replace. Such a path is neither TCP nor UDP, not between two ports of the kernel's,
-// from one tunnel into another, of no or several connections, or dependent on learned
-// entries.
+// can replace. Such a path is neither TCP nor UDP, or not between two ports of the kernel's,
+// or from one tunnel into another. Or it is of no or several connections, or depends on
+// learned entries.
 func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) (offload.Offer, bool) {
 	c, b := k.w.cache, f.Bytes()
 	in := c.ports.byNumber[inPort]

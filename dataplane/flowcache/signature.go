@@ -219,9 +219,9 @@ const (
 )
 
 // OffloadKey returns the kernel's key for packets of a signature without a mark that enter
-// by a link, if outer is valid in a tunnel from that IPv4 address. The frame begins as b.
-// IPv6 packets of another flow label have another key, because the kernel compares whole
-// words.
+// by a link. The frame begins as b. outer is the source of a packet from a tunnel over
+// IPv4. IPv6 packets of another flow label have another key, because the kernel compares
+// whole words.
 func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key ports.OffloadKey) {
 	binary.NativeEndian.PutUint32(key[:], link)
 	if outer.Is4() {

@@ -247,8 +247,8 @@ func (c *code) lookUp(m *maps) {
 	)
 }
 
-// checkLen leaves what is too long for the interface that it would leave by to the
-// switch, and what is too long for an outer IP packet.
+// checkLen leaves to the switch what is too long for the interface that it would leave by,
+// or for an outer IP packet.
 func (c *code) checkLen() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, l4At, asm.DWord),

@@ -12,10 +12,9 @@ import (
 // them to pods. There is one for tunnels over UDP, and one for GRE. All that it does not take goes on to the Node's stack, and by that to the
 // sockets of the tunnel's port:
 //
-//  1. It takes an outer packet for this Node's link that is whole, without options, with
-//     the right lengths and IPv4 checksum, of GRE or to a tunnel's UDP port. It takes only
-//     one without a UDP checksum, as the ingress program sends them: the socket verifies
-//     others.
+//  1. The outer packet is for this link, whole, and of GRE or to a tunnel's UDP port. It
+//     has no options, and the right lengths and IPv4 checksum. It has no UDP checksum, as
+//     the ingress program sends it, because only the socket could verify that.
 //  2. The outer source is part of the key, and with the inner frame's headers it is all
 //     that leads to an offload entry. So a Node cannot send in the name of another.
 //  3. The outer destination, the port and the tunnel's header must be those of the offload

@@ -12,8 +12,8 @@ import (
 // them in front of what goes to another Node. The kernel is told what they are, so
 // segments and checksums stay undone as far as the card can do them.
 //
-// The neighbour and its state are the kernel's own: bpf_redirect_neigh asks it for the
-// address of the next hop, and has it find the one that it does not know.
+// The neighbour and its state are the kernel's own. bpf_redirect_neigh takes the address
+// of the next hop from there, and has the kernel ask for one that it does not know.
 
 const (
 	outerL4   = l3 + packet.IPv4Len

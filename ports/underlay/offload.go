@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel carries established connections by itself (ports/offload): programs of pods'
+// The kernel carries established connections by itself (ports/offload). Programs of pods'
 // ports put outer headers in front, and a program at the link of the Node's address takes
 // them off. This port says what those headers are, and which of them it would receive. It
-// has the kernel take connections back when it says another thing than before.
+// has the kernel's connections taken back before it says another thing.
 //
 // The program is at the link by a bpf_link, so it goes when the last process that has the
 // port closes it or is killed.
@@ -27,15 +27,8 @@ import (
 // makes no room in front of more than 16 kB.
 const longestOffloaded = 16000
 
-// hook is the program at the link of the Node's address.
-type hook struct {
-	link  link.Link // nil for none
-	index uint32
-	ways  *ways.Ways
-}
-
-// openHook attaches the program of the configuration, if there is one, or goes on with the one
-// that the port was given.
+// openHook attaches the program of the configuration, or goes on with the one that the port
+// was given. There may be neither.
 func (p *Port) openHook() error {
 	var err error
 	if p.hook.link == nil && p.config.Unwrap != nil {
@@ -99,15 +92,6 @@ func (p *Port) closeHook() error {
 	return p.hook.link.Close()
 }
 
-// WhenChanged implements ports.OffloadTunnel.
-func (p *Port) WhenChanged(changed func()) { p.changed.Store(&changed) }
-
-func (p *Port) tellChanged() {
-	if f := p.changed.Load(); f != nil {
-		(*f)()
-	}
-}
-
 // OffloadFrom implements ports.OffloadTunnel.
 func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (hop ports.OffloadHop, ok bool) {
 	from, known := p.peers.Load().sender(t.Src)
@@ -163,8 +147,8 @@ func (p *Port) outer(inner []byte, dst netip.Addr, id uint32) ports.OffloadOuter
 	return OuterOf(p.config.Kind, from, dst, id, inner)
 }
 
-// OuterOf is the headers that the kernel's programs write in front of the IP packet of a
-// frame which begins as inner, for a tunnel over IPv4.
+// OuterOf is the headers that the kernel's programs write in front of an IP packet, for a
+// tunnel over IPv4. The packet's frame begins as inner.
 func OuterOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) (to ports.OffloadOuter) {
 	to[12], to[13] = packet.EtherTypeIPv4>>8, packet.EtherTypeIPv4&0xff
 	ip := packet.IPv4(to[packet.EthernetLen:][:packet.IPv4Len])

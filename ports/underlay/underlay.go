@@ -51,8 +51,10 @@ import (
 
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/ways"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 )
 
 const (
@@ -91,8 +93,8 @@ type Config struct {
 	// SetEgresses opens no socket: AddReceivers adds them.
 	Given bool
 
-	// Unwrap is a program that takes packets out of the tunnel at tc ingress, for a port that
-	// the kernel is to carry connections for (offload.go); nil for none. Open attaches it.
+	// Unwrap is a program that takes packets out of the tunnel at tc ingress (offload.go); nil
+	// for none. Open attaches it.
 	Unwrap *ebpf.Program
 
 	inherited *[]int // sockets that Adopt was given, until the port has them
@@ -132,6 +134,13 @@ type Port struct {
 
 	askMu sync.Mutex // PathMTU against itself and Close
 	asker int        // a socket that only asks for routes; -1: closed
+}
+
+// hook is the program at the link of the Node's address.
+type hook struct {
+	link  link.Link // nil for none
+	index uint32
+	ways  *ways.Ways
 }
 
 // Open opens the port. It fails when the address is not the Node's or the tunnel's
@@ -235,6 +244,15 @@ func (p *Port) SetPeers(nodes []Peer) {
 	if before := p.peers.Swap(now); before == nil || !before.equal(now) {
 		p.hook.ways.Keep(p.sendsTo)
 		p.tellChanged()
+	}
+}
+
+// WhenChanged implements ports.OffloadTunnel.
+func (p *Port) WhenChanged(changed func()) { p.changed.Store(&changed) }
+
+func (p *Port) tellChanged() {
+	if f := p.changed.Load(); f != nil {
+		(*f)()
 	}
 }
 

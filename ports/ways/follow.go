@@ -16,9 +16,9 @@ const (
 	lookPause = 50 * time.Millisecond
 )
 
-// Follower has a function look at the kernel's links, routes and neighbours when the
-// kernel tells of a change, and every so often, for it does not tell what routers say of
-// MTUs.
+// Follower has a function look at the kernel's links, routes and neighbours. It does so when
+// the kernel tells of a change. It also does so every so often, because the kernel does not
+// tell what routers say of MTUs.
 type Follower struct {
 	told  *nl.NetlinkSocket
 	ended chan struct{}
