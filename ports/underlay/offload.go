@@ -69,7 +69,7 @@ func (p *Port) inheritHook(fds []int) ([]int, error) {
 	}
 	l, err := link.NewFromFD(fds[n])
 	if err != nil { // which has closed it
-		return fds[:n], fmt.Errorf("underlay: the last descriptor is no link of a program: %w", err)
+		return fds[:n], fmt.Errorf("underlay: the last descriptor: it is no socket of IP and no link of a program: %w", err)
 	}
 	p.hook.link = l
 	info, err := l.Info()
