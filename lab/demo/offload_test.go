@@ -269,12 +269,16 @@ func (w *world) packetSockets(t *testing.T) (n int) {
 	return n
 }
 
-// ingressPrograms counts programs at tc ingress of node-a's interfaces.
+// ingressPrograms counts programs at tc ingress of node-a's interfaces to pods. That of the
+// uplink goes with its switch.
 func (w *world) ingressPrograms(t *testing.T) (n int) {
 	t.Helper()
 	err := w.in("node-a", func() error {
 		all, err := netlink.LinkList()
 		for _, l := range all {
+			if l.Attrs().Name == "eth0" {
+				continue
+			}
 			r, e := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
 			if e == nil {
 				n += len(r.Programs)
