@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -70,7 +71,7 @@ func (r *rig) actions(text string) []flow.Action {
 	return a
 }
 
-// TestPacketOut runs actions of the agent's.
+// TestPacketOut runs actions of the agent's. A live trace sees each packet.
 func TestPacketOut(t *testing.T) {
 	flows := `
 		table=0,tcp,in_port=3 actions=output:4
@@ -98,9 +99,14 @@ func TestPacketOut(t *testing.T) {
 			if c.actions != "" {
 				list = r.actions(c.actions)
 			}
+			watched := r.watch(dataplane.LiveRequest{Match: wantAll})
 			r.check(r.sw.PacketOut(c.in, list, frame))
 			out := r.collect()
 			r.wantPorts(out, c.want...)
+			if walks := taken(t, watched); len(walks) != 1 || walks[0].Live.Port != c.in || len(walks[0].Verdict.Outputs) != len(c.want) ||
+				!bytes.Equal(walks[0].Live.Frame, frame) {
+				t.Errorf("watched %d walks: %+v", len(walks), walks)
+			}
 			for _, s := range out {
 				wantSound(t, s.frame)
 			}

@@ -77,7 +77,7 @@ type LiveTrace struct {
 	sw    *Switch
 	req   LiveRequest
 	walks chan watched
-	rings []atomic.Int32 // walks that wait, by worker
+	rings []atomic.Int32 // walks that wait, by worker; the last are packet-outs'
 	ids   atomic.Uint64
 	taken int // by Next
 
@@ -101,7 +101,7 @@ var errManyLives = errors.New("there are 8 live traces already; end one of them 
 // TraceLive begins a live trace. Packets that enter from now on are watched,
 // those of connections in the kernel too. It is to be closed.
 func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
-	l := &LiveTrace{sw: s, req: req, walks: make(chan watched, liveRoom*len(s.workers)), rings: make([]atomic.Int32, len(s.workers))}
+	l := &LiveTrace{sw: s, req: req, walks: make(chan watched, liveRoom*(len(s.workers)+1)), rings: make([]atomic.Int32, len(s.workers)+1)}
 	l.ids.Store(max(1, req.FirstID))
 	l.armed = time.Now()
 	l.waiting.Store(req.Wait > 0)

@@ -183,6 +183,18 @@ func (k *walk) watch(s *liveSet, who uint8, f *packet.Frame, inPort uint32) {
 	k.enter(f, inPort)
 }
 
+// watchPacketOut begins to watch a packet-out, if a live trace wants it.
+func (k *walk) watchPacketOut() {
+	s := k.w.sw.lives.Load()
+	if s == nil {
+		return
+	}
+	if who := s.reserveWalks(s.wanting(k.frame, k.inPort), k.w.no); who != 0 {
+		k.trace = newLiveTracer(s, who, k.frame, k.inPort)
+		k.noteStart()
+	}
+}
+
 func newLiveTracer(s *liveSet, who uint8, f *packet.Frame, inPort uint32) *tracer {
 	a := &telemetry.Arrival{Time: time.Now(), Port: inPort, Len: f.Len(), Offload: f.Offload, Tunnel: f.Tunnel, Mark: f.Mark}
 	a.Frame = append(a.Frame, f.Bytes()[:min(f.Len(), telemetry.SnapLen)]...)

@@ -96,6 +96,7 @@ func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 		return fmt.Errorf("packet-out: %w", err)
 	}
 	k.layers = flow.Extract(f, inPort, &k.key)
+	k.watchPacketOut()
 	w.account = &s.own
 	w.account.made.Add(1)
 	k.runNested(program.CompileActions(actions))

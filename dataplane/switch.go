@@ -173,6 +173,7 @@ func New(c Config) (*Switch, error) {
 		}
 	}
 	s.outside = newWorker(s)
+	s.outside.no = len(s.workers)
 	if c.Offload != nil && c.Cache >= 0 {
 		s.offloadAfter = uint16(cmp.Or(c.OffloadAfter, defaultOffloadAfter))
 		s.offload = offload.New(offload.Switch{
