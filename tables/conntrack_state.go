@@ -12,7 +12,7 @@ import (
 // directions, are translated in ConntrackZone as the first one was, and do not
 // see the Service tables.
 //
-// Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark.
+// Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark; DSCP of Traceflows.
 // Writes: RewriteMACRegMark of Service connections.
 // Next:   the egress policies, or pre-routing, which is also the table-miss.
 
@@ -46,4 +46,13 @@ func (p *Pipeline) stateOfDSR() []*flow.Entry {
 	}
 	return []*flow.Entry{p.entry(forServices, tableConntrackState, priorityHigh,
 		match(tracked(layout.CtInv, 0), FromExternalRegMark.Is()), p.goStage(stagePreRouting))}
+}
+
+// stateOfTraced: a Traceflow's packet is looked at as one that begins a connection, also
+// if it repeats an earlier one. What answers it goes nowhere.
+func (p *Pipeline) stateOfTraced(f Family, tag uint8) []*flow.Entry {
+	return []*flow.Entry{
+		p.entry(forTraceflow, tableConntrackState, priorityLow+2, match(tagged(f, tag), tracked(layout.CtRpl, 0))),
+		p.entry(forTraceflow, tableConntrackState, priorityLow+1, match(tagged(f, tag)), p.goStage(stagePreRouting)),
+	}
 }

@@ -37,6 +37,8 @@ const (
 	forServices
 	forEgress
 	forMulticast
+	_ // Multicluster
+	forTraceflow
 )
 
 func (p *Pipeline) cookie(c category, object uint32) uint64 {
@@ -80,6 +82,11 @@ const (
 func arp(m *flow.Match) { layout.ARP(m) }
 
 func inPort(no uint32) term { return layout.Exact(flow.InPort, uint64(no)) }
+
+// tagged asks for the data plane tag of a Traceflow.
+func tagged(f Family, tag uint8) term {
+	return func(m *flow.Match) { f.ip()(m); layout.Exact(flow.IPDSCP, uint64(tag))(m) }
+}
 
 // move copies the whole of a field into another.
 func move(src, dst flow.FieldID) flow.Action {

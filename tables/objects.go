@@ -340,6 +340,19 @@ func (p *Pipeline) ReturnPort(port Port) []*flow.Entry {
 	return one(p.classifyReturn(port))
 }
 
+// Tags of Traceflows: the packet has one in its DSCP. These are the values for local use
+// (RFC 2474, section 6) that Antrea uses.
+const (
+	FirstTag = 7
+	LastTag  = 59
+	TagStep  = 4
+)
+
+// Traceflow are the entries for packets with a tag. They deliver none.
+func (p *Pipeline) Traceflow(tag uint8) []*flow.Entry {
+	return p.each(func(f Family) []*flow.Entry { return append(p.stateOfTraced(f, tag), p.outputTraced(f, tag)...) })
+}
+
 func one(e *flow.Entry) []*flow.Entry { return []*flow.Entry{e} }
 
 func concat(lists ...[]*flow.Entry) (all []*flow.Entry) {

@@ -10,7 +10,7 @@ import "github.com/antrail/antrail/flow"
 // to whichever it is.
 //
 // Reads:  OutputRegField, TargetOFPortField, PktSourceField, TrafficControlActionField and
-// -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField.
+// -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField; DSCP of Traceflows.
 // Writes: the VLAN tag for the L7 engine.
 // Next:   none. Table-miss: drop.
 
@@ -74,6 +74,37 @@ func (p *Pipeline) outputToAgent() (all []*flow.Entry) {
 		all = append(all, p.entry(forPolicies, tableOutput, priorityNormal,
 			match(OutputToControllerRegMark.Is(), PacketInOperationField.Is(op)),
 			flow.MeterAction{ID: meterPolicy}, p.packetIn(PacketInNetworkPolicy, byte(op))))
+	}
+	return all
+}
+
+// outputTraced ends the way of a Traceflow's packet: the agent gets it in place of a Pod,
+// the Node or the outside. To another Node it goes on, through the tunnel, or in noEncap
+// mode by the gateway. It is not mirrored, but an engine that packets are redirected to has it.
+func (p *Pipeline) outputTraced(f Family, tag uint8) []*flow.Entry {
+	toAgent := []flow.Action{flow.MeterAction{ID: meterTraceflow}, p.packetIn(PacketInTraceflow)}
+	traced := func(priority uint16, actions []flow.Action, more ...term) *flow.Entry {
+		return p.entry(forTraceflow, tableOutput, priority, match(append(more, tagged(f, tag))...), actions...)
+	}
+	all := one(traced(priorityNormal+2, toAgent, OutputToControllerRegMark.Is())) // neither logged nor answered
+	if hasProxy(p) {
+		all = append(all, traced(priorityHigh+2, toAgent, HairpinCTMark.Is()))
+	}
+	way := p.c.Tunnel
+	if !hasTunnel(p) {
+		way = p.c.Gateway
+	}
+	toWay := TargetOFPortField.Is(uint64(way.No))
+	ends := func(priority uint16, more ...term) {
+		more = append(more, OutputToOFPortRegMark.Is())
+		all = append(all, traced(priority, toAgent, more...), traced(priority+1, []flow.Action{toPortIn(TargetOFPortField)}, append(more, toWay)...))
+		if ip := p.gatewayIP(f); ip.IsValid() && way == p.c.Gateway {
+			all = append(all, traced(priority+2, toAgent, append(more, toWay, dst(ip))...))
+		}
+	}
+	ends(priorityNormal + 2)
+	if p.c.Features.TrafficControl {
+		ends(priorityHigh+4, TrafficControlMirrorRegMark.Is())
 	}
 	return all
 }
