@@ -18,6 +18,7 @@ import (
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/agent/traceflow"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/internal/halfopen"
@@ -63,6 +64,8 @@ type Agent struct {
 	auditFile *packetin.AuditFile
 	// multicast keeps the members of groups; nil without objects.
 	multicast *multicast.Querier
+	// traceflows runs Traceflows; nil without objects.
+	traceflows *traceflow.Runner
 }
 
 // Run runs an agent until ctx ends. Then, if the switch is its own, it ends that and takes
@@ -264,6 +267,10 @@ func (a *Agent) openAudit() {
 		a.multicast = multicast.New(a.Objects, a.Switch, time.Now, a.log)
 		a.Packets.IGMP = a.multicast.Receive
 	}
+	if a.live != nil {
+		a.traceflows = traceflow.New(a.live.traceflowConfig(a.Pipeline))
+		a.TraceflowStatus = a.traceflows.Status
+	}
 	close(a.told)
 }
 
@@ -316,7 +323,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		all = append(all, quietly(a.multicast.Run))
 	}
 	if a.live != nil {
-		all = append(all, a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
+		all = append(all, quietly(a.traceflows.Run), a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
 	}
 	return append(all, lasting(a.runStalePorts))
 }

@@ -4,7 +4,7 @@
 //
 // Packages beneath it: config is the configuration, pipeline the switch with its entries
 // and objects, answer the API's answers, api the client of that API, podports the ports of
-// pods, packetin the packets that entries send to the agent, and snapshot a file of
+// pods, packetin the packets that entries send to the agent, traceflow the Traceflows, and snapshot a file of
 // entries. The switch itself answers packets that a policy rejects.
 //
 // How an agent starts, runs and ends:
@@ -20,7 +20,7 @@
 //
 //	live.go, livekube.go  manifests that are watched, or the Kubernetes API
 //	nodefacts.go          what the API tells of the Node before any port is opened
-//	nodestatus.go         what the agent tells the cluster of this Node
+//	nodestatus.go         what the agent tells the cluster of this Node, and of Traceflows
 //	followswitch.go       what the switch needs of the Node around it
 //
 // Ports:

@@ -5,7 +5,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"time"
 
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/agent/traceflow"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/internal/version"
@@ -48,6 +52,29 @@ func (r reporter) Changed() <-chan struct{} { return r.live.progressed.next() }
 
 // Spans implements kube.Reporter.
 func (r reporter) Spans() *policy.Spans { return r.live.objects.Spans() }
+
+// traceflowConfig is what Traceflows are run with. If the agent may not write to the API,
+// they have no status there.
+func (l *live) traceflowConfig(p *pipeline.Pipeline) traceflow.Config {
+	c := traceflow.Config{
+		Node: l.config.NodeName, Objects: l.objects, Switch: p.Switch, Changed: l.progressed.next, Clock: time.Now, Log: l.log,
+	}
+	if l.api != nil && *l.config.Kubernetes.Status {
+		c.API, c.Refused = l.api, l.refusedTraceflows
+	}
+	return c
+}
+
+// refusedTraceflows are those that are refused now, with the reasons.
+func (l *live) refusedTraceflows() map[cluster.Key]string {
+	all := map[cluster.Key]string{}
+	for _, p := range l.problems() {
+		if p.Key.Kind == cluster.KindTraceflow {
+			all[p.Key] = p.EditText()
+		}
+	}
+	return all
+}
 
 // builtVersion is the version that `antrail version` shows.
 func builtVersion() string { return cmp.Or(version.Of().Version, "unknown") }

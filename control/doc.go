@@ -7,7 +7,7 @@
 // assigns the numbers that entries carry.
 //
 //	pods.go, serviceentries.go, services_endpoints.go
-//	egress.go, trafficcontrol.go, multicast.go
+//	egress.go, trafficcontrol.go, multicast.go, traceflow.go
 //	reconcile_policies.go, reconcile_peers.go  entries of the rules that package policy makes
 //
 // Out: package ledger has what objects want and what the switch has.

@@ -39,17 +39,18 @@ type builder interface {
 // Reconciler keeps one Node's switch in step with the cluster's objects. Its
 // methods may be called from several goroutines.
 type Reconciler struct {
-	node      string
-	to        ledger.Installer
-	clock     func() time.Time
-	builders  []builder
-	services  *serviceBuilder   // one of builders
-	egresses  *egressBuilder    // likewise
-	policies  *policyBuilder    // likewise
-	multicast *multicastBuilder // likewise
-	seen      sightings         // has a lock of its own
-	delays    delays
-	edits     func() store.RefusedEdits // nil: none is ever refused
+	node       string
+	to         ledger.Installer
+	clock      func() time.Time
+	builders   []builder
+	services   *serviceBuilder   // one of builders
+	egresses   *egressBuilder    // likewise
+	policies   *policyBuilder    // likewise
+	multicast  *multicastBuilder // likewise
+	traceflows *traceflowBuilder // likewise
+	seen       sightings         // has a lock of its own
+	delays     delays
+	edits      func() store.RefusedEdits // nil: none is ever refused
 
 	mu      sync.Mutex
 	view    *view // nil: the Node is not known yet
@@ -71,16 +72,16 @@ type Reconciler struct {
 // NewReconciler makes a Reconciler for the switch of a Node. The switch has to
 // be empty, or to have what Restore says. clock tells the time, as time.Now does.
 func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Reconciler {
-	services, egresses, multicast := newServiceBuilder(), newEgressBuilder(), newMulticastBuilder()
+	services, egresses, multicast, traceflows := newServiceBuilder(), newEgressBuilder(), newMulticastBuilder(), &traceflowBuilder{}
 	r := &Reconciler{
-		node: node, to: to, clock: clock, services: services, egresses: egresses, multicast: multicast,
+		node: node, to: to, clock: clock, services: services, egresses: egresses, multicast: multicast, traceflows: traceflows,
 		ledger: ledger.New(), sides: ledger.NewNodeSides(),
 		waiting: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}, failed: map[cluster.Key]note{},
 		seen: sightings{rules: map[uint32]*policy.RealisedRule{}},
 	}
 	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
 	r.builders = []builder{
-		nodeBuilder{newPodRanges()}, podBuilder{}, services, egresses, trafficControlBuilder{}, multicast,
+		nodeBuilder{newPodRanges()}, podBuilder{}, services, egresses, trafficControlBuilder{}, multicast, traceflows,
 		r.policies, // after the Services, whose groups policies name
 	}
 	return r

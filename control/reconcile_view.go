@@ -358,5 +358,6 @@ func changedKeys(was, now *cluster.Cluster) (keys []cluster.Key) {
 	keys = cluster.AppendChanged(keys, was.Groups, now.Groups)
 	keys = cluster.AppendChanged(keys, was.Egresses, now.Egresses)
 	keys = cluster.AppendChanged(keys, was.ExternalIPPools, now.ExternalIPPools)
-	return cluster.AppendChanged(keys, was.TrafficControls, now.TrafficControls)
+	keys = cluster.AppendChanged(keys, was.TrafficControls, now.TrafficControls)
+	return cluster.AppendChanged(keys, was.Traceflows, now.Traceflows)
 }

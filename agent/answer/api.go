@@ -43,8 +43,8 @@ import (
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
 //	                          until the trace ends; of a running agent only
 //	GET /services             what the entries come from; /endpoints, /pods, /policies,
-//	                          /egresses and /trafficcontrols likewise; /policies?wide=1 by
-//	                          rule, /services?wide=1 with endpoints; format=table, here and
+//	                          /egresses, /trafficcontrols and /traceflows likewise;
+//	                          /traceflows?wide=1 by observation, /policies?wide=1 by rule, /services?wide=1 with endpoints; format=table, here and
 //	                          for nodes and watches: api.Listing
 //	GET /watches              how the watches of the Kubernetes API stand
 //	GET /nodes                the cluster's Nodes with their Pods
@@ -104,6 +104,8 @@ var questions = map[string]answer{
 	"/egresses":  objectAnswer(withRefused((*Answers).egressRows, pipeline.KindIs(cluster.KindEgress), refusedEgress), egressKey, egressRecord, egressTable),
 	"/trafficcontrols": objectAnswer(withRefused((*Answers).trafficControlRows, pipeline.KindIs(cluster.KindTrafficControl), refusedTrafficControl),
 		trafficControlKey, trafficControlRecord, trafficControlTable),
+	"/traceflows": objectAnswer(withRefused((*Answers).traceflowRows, pipeline.KindIs(cluster.KindTraceflow), refusedTraceflow),
+		traceflowKey, traceflowRecord, traceflowTable, traceflowWide),
 }
 
 // Routes is what can be asked of a pipeline, running or not, with its metrics.
@@ -168,6 +170,8 @@ func refusedEgress(s control.Status) control.EgressRow { return control.EgressRo
 func refusedPolicy(s control.Status) control.PolicyRow {
 	return control.PolicyRow{Status: s, Rules: []policy.RuleRow{}}
 }
+
+func refusedTraceflow(s control.Status) control.TraceflowRow { return control.TraceflowRow{Status: s} }
 
 func refusedTrafficControl(s control.Status) control.TrafficControlRow {
 	return control.TrafficControlRow{Status: s}

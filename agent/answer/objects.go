@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/control/policy"
 	"github.com/antrail/antrail/flow"
 )
@@ -200,6 +201,14 @@ func (p *Answers) trafficControlRows(query) []control.TrafficControlRow {
 	return p.Objects.TrafficControls(p.counter())
 }
 
+func (p *Answers) traceflowRows(query) []control.TraceflowRow {
+	of := p.TraceflowStatus
+	if of == nil {
+		of = func(t *cluster.Traceflow) cluster.TraceflowStatus { return t.Status }
+	}
+	return p.Objects.TraceflowRows(of)
+}
+
 func serviceRecord(r control.ServiceRow) api.ServiceRecord {
 	return api.ServiceRecord{Object: r.Object.String(), ServiceRow: r}
 }
@@ -217,6 +226,9 @@ func egressRecord(r control.EgressRow) api.EgressRecord {
 }
 func trafficControlRecord(r control.TrafficControlRow) api.TrafficControlRecord {
 	return api.TrafficControlRecord{Object: r.Object.String(), TrafficControlRow: r}
+}
+func traceflowRecord(r control.TraceflowRow) api.TraceflowRecord {
+	return api.TraceflowRecord{Object: r.Object.String(), TraceflowRow: r}
 }
 
 // counter tells what the switch has counted for entries so far.
@@ -243,6 +255,7 @@ func podKey(r *control.PodRow) cluster.Key                       { return r.Obje
 func policyKey(r *control.PolicyRow) cluster.Key                 { return r.Object }
 func egressKey(r *control.EgressRow) cluster.Key                 { return r.Object }
 func trafficControlKey(r *control.TrafficControlRow) cluster.Key { return r.Object }
+func traceflowKey(r *control.TraceflowRow) cluster.Key           { return r.Object }
 
 // bucketCounter tells what the buckets of groups have counted so far.
 func (p *Answers) bucketCounter() control.BucketCounter {
@@ -351,6 +364,40 @@ var trafficControlTable = objectTable[control.TrafficControlRow]{
 		return oneLine("%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s", r.Object.Name, r.Action, r.Direction,
 			r.Target, orDash(r.Return), r.Pods, r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
 	},
+}
+
+var traceflowTable = objectTable[control.TraceflowRow]{
+	"NAME\tSOURCE\tDESTINATION\tPHASE\tEND\tREASON",
+	func(r *control.TraceflowRow) []string {
+		return oneLine("%s\t%s\t%s\t%s\t%s\t%s", r.Object.Name, orDash(r.Source), orDash(r.Destination), traceflowPhase(r),
+			orDash(r.Trace.End()), orDash(r.Trace.Reason))
+	},
+}
+
+// traceflowWide has a line for each observation.
+var traceflowWide = objectTable[control.TraceflowRow]{
+	"NAME\tPHASE\tNODE\tCOMPONENT\tTABLE\tACTION\tMORE",
+	func(r *control.TraceflowRow) (lines []string) {
+		for _, n := range r.Trace.Results {
+			for i := range n.Observations {
+				o := &n.Observations[i]
+				lines = append(lines, oneLine("%s\t%s\t%s\t%s\t%s\t%s\t%s", r.Object.Name, traceflowPhase(r), n.Node, o.Component,
+					orDash(o.ComponentInfo), o.Action, orDash(o.More()))...)
+			}
+		}
+		if lines == nil {
+			return oneLine("%s\t%s\t-\t-\t-\t-\t%s", r.Object.Name, traceflowPhase(r), orDash(r.Trace.Reason))
+		}
+		return lines
+	},
+}
+
+// traceflowPhase is the phase, or that the object was refused and why.
+func traceflowPhase(r *control.TraceflowRow) string {
+	if r.State == ledger.Refused {
+		return pipeline.State(r.Status)
+	}
+	return orDash(string(r.Trace.Phase))
 }
 
 // podState is the Pod's state, with the fault of its link.

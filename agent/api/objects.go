@@ -45,6 +45,12 @@ type TrafficControlRecord struct {
 	control.TrafficControlRow
 }
 
+// TraceflowRecord is a Traceflow.
+type TraceflowRecord struct {
+	Object string `json:"object"`
+	control.TraceflowRow
+}
+
 // NodeRecord is a Node as this one sees it.
 type NodeRecord struct {
 	control.NodeRow

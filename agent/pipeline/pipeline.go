@@ -12,6 +12,7 @@ import (
 	"github.com/antrail/antrail/agent/podports"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/dataplane/l2"
@@ -39,8 +40,10 @@ type Pipeline struct {
 	API     *kube.Source // the source of the objects; nil if they come from files
 	// Problems are the faults of the source's objects now; nil for flow files.
 	Problems func() []manifest.Problem
-	Packets  *packetin.Receiver // takes packet-ins
-	Drops    *dropLog           // the last dropped packets
+	// TraceflowStatus is how far a Traceflow is; nil: as its object says.
+	TraceflowStatus func(*cluster.Traceflow) cluster.TraceflowStatus
+	Packets         *packetin.Receiver // takes packet-ins
+	Drops           *dropLog           // the last dropped packets
 	// Delays is how long changes of objects take; nil without a source that changes.
 	Delays *prometheus.HistogramVec
 	// Silent are the other Nodes that do not answer ARP or NDP (silentnodes.go).

@@ -20,14 +20,14 @@ import (
 const seedObjects = "--manifests control/testdata/seed --node k8s-node-control-plane"
 
 // kinds are what get shows.
-var kinds = []string{"policies", "services", "endpoints", "pods", "egresses", "trafficcontrols", "nodes", "watches"}
+var kinds = []string{"policies", "services", "endpoints", "pods", "egresses", "trafficcontrols", "traceflows", "nodes", "watches"}
 
 // shortKinds are other names of kinds.
 var shortKinds = map[string]string{
 	"policy": "policies", "networkpolicies": "policies", "networkpolicy": "policies", "netpol": "policies", "acnp": "policies", "annp": "policies",
 	"clusternetworkpolicy": "policies", "clusternetworkpolicies": "policies", "antreanetworkpolicy": "policies",
 	"service": "services", "svc": "services", "endpoint": "endpoints", "ep": "endpoints", "pod": "pods", "po": "pods", "egress": "egresses", "eg": "egresses",
-	"trafficcontrol": "trafficcontrols", "tc": "trafficcontrols", "node": "nodes", "no": "nodes", "watch": "watches",
+	"trafficcontrol": "trafficcontrols", "tc": "trafficcontrols", "traceflow": "traceflows", "tf": "traceflows", "node": "nodes", "no": "nodes", "watch": "watches",
 }
 
 // kindNamed is a kind by one of its names.
@@ -68,7 +68,7 @@ func getCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "get " + strings.Join(kinds, "|") + " [NAME...]",
 		Short: "Print the objects that the entries come from",
-		Long: `Print the policies, Services, endpoints, pods, Egresses or TrafficControls of the Node: what each has in the
+		Long: `Print the policies, Services, endpoints, pods, Egresses, TrafficControls or Traceflows of the Node: what each has in the
 switch, what its entries have counted, and how far it has come: installed, pending and what it waits
 for, or refused and why. An object whose edit is refused stays as it was: installed, edit refused: FILE:LINE and
 why. Flags and forms are those of kubectl get. One of a kind (policy), the short names of kubectl (svc, netpol), and
@@ -79,6 +79,7 @@ Without -n the objects of all namespaces are shown, as with -A. A NAME may be NA
 With -o wide, policies are shown rule by rule, each with the connections that it allowed or the packets that it refused
 (sessions), packets and bytes; Services endpoint by endpoint. HITS are the packets for which a Service's group
 chose an endpoint, mostly the first of each connection. WEIGHT is that of the endpoint's bucket, 0 if it has none.
+Traceflows are shown observation by observation.
 
 Nodes are those of the cluster, and which of them do not answer though packets go there. Watches are those of the
 Kubernetes API: what each holds, and whether that may be old, or the kind is absent.

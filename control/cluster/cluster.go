@@ -25,6 +25,7 @@ type Cluster struct {
 	Egresses        map[Key]*Egress
 	ExternalIPPools map[Key]*ExternalIPPool
 	TrafficControls map[Key]*TrafficControl
+	Traceflows      map[Key]*Traceflow
 
 	// ServiceSlices are the EndpointSlices of each Service, in order of their keys.
 	ServiceSlices map[Name][]*EndpointSlice
@@ -46,6 +47,7 @@ func EmptyCluster() *Cluster {
 		Egresses:        map[Key]*Egress{},
 		ExternalIPPools: map[Key]*ExternalIPPool{},
 		TrafficControls: map[Key]*TrafficControl{},
+		Traceflows:      map[Key]*Traceflow{},
 		ServiceSlices:   map[Name][]*EndpointSlice{},
 	}
 }
@@ -178,6 +180,8 @@ func (c *Cluster) Set(k Kind) KindSet {
 		return setOf(&c.ExternalIPPools)
 	case KindTrafficControl:
 		return setOf(&c.TrafficControls)
+	case KindTraceflow:
+		return setOf(&c.Traceflows)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@
 //	service.go  Services and EndpointSlices
 //	policy.go   policies, tiers and groups
 //	egress.go   Egresses, pools of addresses, TrafficControls
+//	traceflow.go Traceflows and their status
 //	selector.go which labels a selector matches
 //
 // An object in a snapshot is never written again: any goroutine may keep a pointer to it

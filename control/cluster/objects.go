@@ -27,6 +27,7 @@ const (
 	KindEgress               Kind = "Egress"
 	KindExternalIPPool       Kind = "ExternalIPPool"
 	KindTrafficControl       Kind = "TrafficControl"
+	KindTraceflow            Kind = "Traceflow"
 )
 
 // Key is the identity of an object. Namespace is empty for the kinds that
@@ -90,7 +91,7 @@ func (m *Meta) Metadata() *Meta { return m }
 
 // Object is any of the types of this package that a snapshot holds: a pointer
 // to NodeConfig, Node, Namespace, Pod, Service, EndpointSlice, NetworkPolicy,
-// AntreaPolicy, Tier, Group, Egress, ExternalIPPool or TrafficControl.
+// AntreaPolicy, Tier, Group, Egress, ExternalIPPool, TrafficControl or Traceflow.
 type Object interface {
 	Metadata() *Meta
 }

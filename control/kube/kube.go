@@ -12,6 +12,7 @@
 //	objectinbox.go   what a watch says → what differs from what it said before
 //	batch.go         changes that wait, and the first of them, which is everything
 //	crds.go          Antrea's kinds: there, or waited for
+//	traceflow.go     the status of a Traceflow is written
 //	unenforced.go    kinds of policies that antrail does not enforce: refused
 //	status.go        how each watch stands
 //	events.go        refused objects are told on the object

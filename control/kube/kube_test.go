@@ -447,21 +447,20 @@ func TestRefused(t *testing.T) {
 // cannot be listed stops nothing.
 func TestUnenforced(t *testing.T) {
 	api := kubetest.New(t)
-	api.Serve("traceflows", true)
 	api.ServeAlso("policy.networking.k8s.io/v1/adminnetworkpolicies")
 	api.ServeAlso("policy.networking.k8s.io/v1/baselineadminnetworkpolicies") // it has no list
 	api.Apply(nodes + `
 ---
 {apiVersion: policy.networking.k8s.io/v1, kind: AdminNetworkPolicy, metadata: {name: deny}, spec: {priority: 5}}
 ---
-{apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {}}
+{apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {source: {pod: a}}}
 ---
 {apiVersion: crd.antrea.io/v1beta1, kind: Egress, metadata: {name: out}, spec: {appliedTo: {podSelector: {}}, egressIP: 192.0.2.7, egressIPs: [192.0.2.8]}}
 `)
 	f := follow(t, api, nil).synced()
 	const (
 		policy = "AdminNetworkPolicy.policy.networking.k8s.io/deny: antrail does not enforce kind AdminNetworkPolicy of policy.networking.k8s.io/v1"
-		trace  = "Traceflow.crd.antrea.io/tf: antrail does not have kind Traceflow of crd.antrea.io/v1beta1; antrail trace shows a packet's way"
+		trace  = "Traceflow/tf: spec.destination: Required value: must have exactly one of pod, service and ip"
 		egress = "Egress/out: spec.egressIPs: Forbidden: may not be set together with egressIP"
 	)
 	for _, want := range []string{policy, trace, egress} {

@@ -66,6 +66,7 @@ var antreaKinds = []struct {
 	{cluster.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
+	{cluster.KindTraceflow, "Traceflow", "traceflows", []string{"v1beta1", "v1alpha1"}},
 }
 
 // served are the resources of a group that an API server has, as version/plural.

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/antrail/antrail/control/cluster"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
@@ -38,6 +42,7 @@ func TestRealRights(t *testing.T) {
 			n, status := newStatusNode(t, api, "node-a"), realStatus{api}
 			n.stands(status, acnpKind, "", "drop", "Pending…")
 			n.stands(status, "NetworkPolicy", "default", "here", "Realized…")
+			traced(t, api, f)
 			n.until("the Lease's renewal", func() bool { return status.writes("update leases") > 0 })
 			f.allowed()
 			maps.Copy(requests, api.Requests())
@@ -53,6 +58,33 @@ func TestRealRights(t *testing.T) {
 		if !may[k] {
 			t.Errorf("%s is asked for, and not allowed", k)
 		}
+	}
+}
+
+// traced writes the status of a Traceflow, and takes a part of it back.
+func traced(t *testing.T, api *realAPI, f *following) {
+	api.Apply("{apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {source: {pod: a}, destination: {ip: 192.0.2.1}}}")
+	write := func(s cluster.TraceflowStatus) {
+		t.Helper()
+		k := cluster.Key{Kind: cluster.KindTraceflow, Name: "tf"}
+		var was *cluster.Traceflow
+		f.until("the Traceflow", func() bool { was = f.store.Snapshot().Traceflows[k]; return was != nil })
+		if err := f.WriteTraceflow(t.Context(), was, &s); err != nil {
+			t.Fatal(err)
+		}
+		f.until("its status", func() bool { return reflect.DeepEqual(f.store.Snapshot().Traceflows[k].Status, s) })
+		if err := f.WriteTraceflow(t.Context(), was, &cluster.TraceflowStatus{}); err != nil {
+			t.Errorf("for an older state: %v", err)
+		}
+	}
+	now := time.Unix(1e9, 0).UTC()
+	s := cluster.TraceflowStatus{Phase: cluster.TraceflowRunning, StartTime: &now, Tag: 7}
+	write(s)
+	s.Phase, s.Tag = cluster.TraceflowSucceeded, 0
+	s.Results = []cluster.TraceflowResult{{Node: "node-a", Timestamp: 5, Observations: []cluster.Observation{{Component: "LB", Action: cluster.ActionForwarded, TranslatedDstIP: "10.0.0.1"}}}}
+	write(s)
+	if got := f.store.Snapshot().Traceflows[cluster.Key{Kind: cluster.KindTraceflow, Name: "tf"}].Status; !reflect.DeepEqual(got, s) {
+		t.Errorf("after writes for older states: %+v", got)
 	}
 }
 

@@ -23,7 +23,6 @@ var unenforcedKinds = []struct{ group, name, plural string }{
 	{"policy.networking.k8s.io", "AdminNetworkPolicy", "adminnetworkpolicies"},
 	{"policy.networking.k8s.io", "BaselineAdminNetworkPolicy", "baselineadminnetworkpolicies"},
 	{"policy.networking.k8s.io", "ClusterNetworkPolicy", "clusternetworkpolicies"},
-	{antreaGroup, "Traceflow", "traceflows"},
 }
 
 // runUnenforced begins watches of these kinds as they come, until ctx ends.

@@ -27,6 +27,8 @@ var readers = map[typeName]reader{
 	{antreaV1beta1, "ExternalIPPool"}:         read(cluster.KindExternalIPPool, clusterWide, decodeExternalIPPool),
 	{antreaV1alpha2, "ExternalIPPool"}:        read(cluster.KindExternalIPPool, clusterWide, decodeExternalIPPool),
 	{antreaV1alpha2, "TrafficControl"}:        read(cluster.KindTrafficControl, clusterWide, decodeTrafficControl),
+	{antreaV1beta1, "Traceflow"}:              read(cluster.KindTraceflow, clusterWide, decodeTraceflow),
+	{antreaV1alpha1, "Traceflow"}:             read(cluster.KindTraceflow, clusterWide, decodeTraceflow),
 }
 
 // Versions of Antrea's API group.

@@ -40,6 +40,7 @@ var featureGates = map[string]gateKind{
 	"PreferSameTrafficDistribution": gateAlwaysOn,
 	"ServiceTrafficDistribution":    gateAlwaysOn,
 	"TopologyAwareHints":            gateAlwaysOn,
+	"Traceflow":                     gateAlwaysOn,
 
 	"AdminNetworkPolicy":          gateNotBuilt,
 	"AllAlpha":                    gateNotBuilt,
@@ -63,7 +64,6 @@ var featureGates = map[string]gateKind{
 	"SecondaryNetwork":            gateNotBuilt,
 	"ServiceExternalIP":           gateNotBuilt,
 	"SupportBundleCollection":     gateNotBuilt,
-	"Traceflow":                   gateNotBuilt,
 }
 
 // switchingGates are the gates that turn something on and off, in order.

@@ -16,7 +16,7 @@ import (
 //
 //  1. Each kind of the group policy.networking.k8s.io, and in any other group each kind
 //     whose name ends with NetworkPolicy, such as CiliumNetworkPolicy.
-//  2. Each kind of Antrea's group that is not read, such as Traceflow. The reports that
+//  2. Each kind of Antrea's group that is not read, such as PacketCapture. The reports that
 //     Antrea's own programs write there (AntreaAgentInfo) are ignored.
 
 const (
@@ -29,7 +29,6 @@ var antreaReports = []string{"AntreaAgentInfo", "AntreaControllerInfo"}
 
 // insteadOf is what to use in place of a kind.
 var insteadOf = map[string]string{
-	"Traceflow":     "antrail trace shows a packet's way",
 	"PacketCapture": "antrail capture records packets",
 }
 

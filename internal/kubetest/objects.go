@@ -24,7 +24,7 @@ type change struct {
 
 // antreaKinds are the resources of crd.antrea.io, with their version.
 var antreaKinds = []string{
-	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "egresses", "externalippools", "trafficcontrols",
+	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "egresses", "externalippools", "trafficcontrols", "traceflows",
 	"antreaagentinfos",
 }
 

@@ -126,11 +126,18 @@ func wantGroups(t *testing.T, w *world, node, pod string, want []netip.Addr) {
 // comesTrue tries for ten seconds.
 func comesTrue(t *testing.T, what string, ok func() bool) {
 	t.Helper()
+	if !comes(ok) {
+		t.Fatalf("not so: %s", what)
+	}
+}
+
+// comes tries for ten seconds.
+func comes(ok func() bool) bool {
 	for range 100 {
 		if ok() {
-			return
+			return true
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Fatalf("not so: %s", what)
+	return false
 }
