@@ -2,11 +2,12 @@
 // of the source Pod's Node sends a packet with a tag in its DSCP as that Pod. The agents of
 // all Nodes watch for packets with the tag, and write what they saw into the object's status.
 //
-//	runner.go   from the objects to what is under way
-//	phases.go   a Traceflow from its beginning to its end
-//	watch.go    the live trace that waits for the packet
-//	frame.go    the packet
-//	observe.go  from a packet's walk to observations
+//	turns.go        from the objects to what is under way
+//	runner.go       what a Runner knows, and statuses
+//	phases.go       a Traceflow from its beginning to its end
+//	sighting.go     the live trace that waits for the packet
+//	tracedframe.go  the packet
+//	observe.go      from a packet's walk to observations
 //
 // Traceflows from manifests have no status that Nodes share: each agent keeps its own.
 package traceflow

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
@@ -23,8 +22,8 @@ import (
 // another by then, the writer waits for that, and decides again.
 
 const (
-	// patience is how long an end may be missing: its object may come a little later.
-	patience = 3 * time.Second
+	// settling is how long an end may be missing: its object may come a little later.
+	settling = 3 * time.Second
 	// nearDelay and farDelay pass before the packet is sent, so that all Nodes watch.
 	nearDelay = 100 * time.Millisecond
 	farDelay  = 2 * time.Second
@@ -33,52 +32,6 @@ const (
 	// rewrite is how long a written status may take to come back.
 	rewrite = 2 * time.Second
 )
-
-// run is a Traceflow as this Node runs it.
-type run struct {
-	of      *cluster.Traceflow
-	since   time.Time // it was seen first
-	local   cluster.TraceflowStatus
-	written string    // the version that a status was written for
-	at      time.Time // when
-	claimed uint8     // the tag of that status
-	tag     uint8
-	begun   time.Time // to be watched
-	ends    control.TracedEnds
-	active  bool // it is under way here
-	sent    bool
-	parts   []cluster.Observation    // what this Node saw until the packet went to an engine
-	result  *cluster.TraceflowResult // what it saw
-	note    string                   // more about it
-	seenAt  time.Time                // when its packet came last
-}
-
-// status is how far a Traceflow is.
-func (r *Runner) status(n *run) cluster.TraceflowStatus {
-	if r.API == nil {
-		return n.local
-	}
-	return n.of.Status
-}
-
-// set writes a status.
-func (r *Runner) set(ctx context.Context, n *run, s cluster.TraceflowStatus) {
-	if r.API == nil {
-		n.local = s
-		return
-	}
-	n.written, n.at = n.of.Version, r.Clock()
-	if err := r.API.WriteTraceflow(ctx, n.of, &s); err != nil && ctx.Err() == nil {
-		r.Log.Warn("the status of a Traceflow is not written; trying again", "object", n.of.Key.String(), "error", err)
-	}
-}
-
-// fail ends a Traceflow with a reason.
-func (r *Runner) fail(ctx context.Context, n *run, reason string) {
-	s := r.status(n)
-	s.Phase, s.Reason, s.Tag = cluster.TraceflowFailed, reason, 0
-	r.set(ctx, n, s)
-}
 
 // step takes a Traceflow further, and says whether it is under way.
 func (r *Runner) step(ctx context.Context, n *run) bool {
@@ -104,7 +57,7 @@ func (r *Runner) begin(ctx context.Context, n *run) {
 	ends, err := r.Objects.TracedEnds(n.of)
 	owner := r.API == nil || ends.Node == r.Node || ends.Node == "" && r.Objects.FirstNode() == r.Node
 	switch {
-	case err != nil && (owner && waited >= patience || waited >= n.of.Timeout+grace):
+	case err != nil && (owner && waited >= settling || waited >= n.of.Timeout+grace):
 		r.fail(ctx, n, fmt.Sprintf("Node %s: %v", r.Node, err))
 	case err != nil:
 	case owner:

@@ -3,9 +3,7 @@ package traceflow
 import (
 	"context"
 	"log/slog"
-	"maps"
 	"net/netip"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,6 +11,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/control/policy"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 )
@@ -77,88 +76,6 @@ func New(c Config) *Runner {
 	return &Runner{Config: c, sw: c.Switch, seen: make(chan sighting), refusals: map[cluster.Key]string{}, runs: map[cluster.Key]*run{}, watch: &watch{end: func() {}}}
 }
 
-// beat is how often a Traceflow under way is looked at if nothing else happens.
-const beat = 100 * time.Millisecond
-
-// Run runs Traceflows until ctx ends.
-func (r *Runner) Run(ctx context.Context) {
-	defer r.stop()
-	for ctx.Err() == nil {
-		changed := r.Changed()
-		var again <-chan time.Time
-		if r.turn(ctx) {
-			again = time.After(beat)
-		}
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-again:
-		case s := <-r.seen:
-			r.take(&s)
-		}
-	}
-}
-
-// stop ends all watches, and takes the entries back.
-func (r *Runner) stop() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.runs)
-	r.watch.end()
-	r.Objects.SetTraceflows(nil) // an agent that comes next would do it, too
-}
-
-// turn looks at all Traceflows, and says whether any is under way.
-func (r *Runner) turn(ctx context.Context) (busy bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	all := r.Objects.Traceflows()
-	there := map[cluster.Key]bool{}
-	for _, t := range all {
-		there[t.Key] = true
-		r.runOf(t)
-	}
-	maps.DeleteFunc(r.runs, func(k cluster.Key, _ *run) bool { return !there[k] })
-	for _, t := range all {
-		busy = r.step(ctx, r.runs[t.Key]) || busy
-	}
-	err := r.rewatch(ctx)
-	if err == nil {
-		err = r.Objects.SetTraceflows(r.tags())
-	}
-	if err != nil {
-		r.tellFault(err)
-		return true
-	}
-	r.fault = ""
-	for _, t := range all {
-		r.inject(ctx, r.runs[t.Key])
-	}
-	r.tellRefused(ctx)
-	return busy
-}
-
-// runOf is what is known of a Traceflow. One that was edited or made anew begins again.
-func (r *Runner) runOf(t *cluster.Traceflow) {
-	n := r.runs[t.Key]
-	if n != nil && (n.of == t || r.API != nil && n.of.UID == t.UID) {
-		n.of = t
-		return
-	}
-	r.runs[t.Key] = &run{of: t, since: r.Clock()}
-}
-
-// tags are the Traceflows under way, by name.
-func (r *Runner) tags() (all []control.TracedTag) {
-	for _, k := range slices.SortedFunc(maps.Keys(r.runs), cluster.Key.Compare) {
-		n := r.runs[k]
-		if n.active && !slices.ContainsFunc(all, func(t control.TracedTag) bool { return t.Tag == n.tag }) {
-			all = append(all, control.TracedTag{Traceflow: k, Tag: n.tag})
-		}
-	}
-	return all
-}
-
 // Status is how far a Traceflow is, as this Node knows it.
 func (r *Runner) Status(t *cluster.Traceflow) cluster.TraceflowStatus {
 	if r.API != nil {
@@ -172,30 +89,61 @@ func (r *Runner) Status(t *cluster.Traceflow) cluster.TraceflowStatus {
 	return cluster.TraceflowStatus{}
 }
 
-// tellFault says once why packets of Traceflows are not sent: it is tried again, until their
-// time is over.
-func (r *Runner) tellFault(err error) {
-	if r.fault != err.Error() {
-		r.fault = err.Error()
-		r.Log.Warn("packets of Traceflows wait", "error", err)
+// run is a Traceflow as this Node runs it.
+type run struct {
+	of      *cluster.Traceflow
+	since   time.Time // it was seen first
+	local   cluster.TraceflowStatus
+	written string    // the version that a status was written for
+	at      time.Time // when
+	claimed uint8     // the tag of that status
+	tag     uint8
+	begun   time.Time // to be watched
+	ends    control.TracedEnds
+	active  bool // it is under way here
+	sent    bool
+	parts   []cluster.Observation    // what this Node saw until the packet went to an engine
+	result  *cluster.TraceflowResult // what it saw
+	note    string                   // more about it
+	seenAt  time.Time                // when its packet came last
+}
+
+// status is how far a Traceflow is.
+func (r *Runner) status(n *run) cluster.TraceflowStatus {
+	if r.API == nil {
+		return n.local
+	}
+	return n.of.Status
+}
+
+// set writes a status.
+func (r *Runner) set(ctx context.Context, n *run, s cluster.TraceflowStatus) {
+	if r.API == nil {
+		n.local = s
+		return
+	}
+	n.written, n.at = n.of.Version, r.Clock()
+	if err := r.API.WriteTraceflow(ctx, n.of, &s); err != nil && ctx.Err() == nil {
+		r.Log.Warn("the status of a Traceflow is not written; trying again", "object", n.of.Key.String(), "error", err)
 	}
 }
 
-// tellRefused writes why Traceflows were refused, so that whoever waits for one learns it.
-// One Node does so for all.
-func (r *Runner) tellRefused(ctx context.Context) {
-	if r.API == nil || r.Refused == nil || r.Objects.FirstNode() != r.Node {
-		return
-	}
-	now := r.Refused()
-	for k, why := range now {
-		if r.refusals[k] == why {
-			continue
-		}
-		t := &cluster.Traceflow{Meta: cluster.Meta{Key: k}}
-		if err := r.API.WriteTraceflow(ctx, t, &cluster.TraceflowStatus{Phase: cluster.TraceflowFailed, Reason: why}); err != nil && ctx.Err() == nil {
-			r.Log.Warn("the status of a Traceflow cannot be written", "object", k.String(), "error", err)
-		}
-	}
-	r.refusals = now
+// fail ends a Traceflow with a reason.
+func (r *Runner) fail(ctx context.Context, n *run, reason string) {
+	s := r.status(n)
+	s.Phase, s.Reason, s.Tag = cluster.TraceflowFailed, reason, 0
+	r.set(ctx, n, s)
+}
+
+// watch is a live trace.
+type watch struct {
+	filters []string
+	end     func() // may be called twice
+}
+
+// sighting is a walk of a packet, or why there are no more.
+type sighting struct {
+	by   *watch
+	walk *telemetry.Trace // nil with an error
+	err  error
 }

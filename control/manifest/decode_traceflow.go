@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/antrail/antrail/control/cluster"
-	"github.com/antrail/antrail/packet"
 )
 
 // Traceflows: fields of crd.antrea.io/v1beta1 and v1alpha1 under their published names.
@@ -69,6 +68,15 @@ type tracedPortsManifest struct {
 	SrcPort int32 `json:"srcPort"`
 	DstPort int32 `json:"dstPort"`
 }
+
+// IP protocols of Traceflows, and the TCP flag with which a connection begins.
+const (
+	protoICMP   = 1
+	protoTCP    = 6
+	protoUDP    = 17
+	protoICMPv6 = 58
+	tcpSyn      = 2
+)
 
 // defaultTraceTime is how long a Traceflow lasts that does not say so, and mostTraceTime
 // how long one may last, in seconds.
@@ -139,9 +147,9 @@ func (c *check) tracedName(at *field.Path, namespace, name string) cluster.Name 
 }
 
 func (c *check) tracedPacket(at *field.Path, in *tracedPacketManifest) cluster.TracedPacket {
-	p := cluster.TracedPacket{IPv6: in.IPv6Header != nil, Protocol: packet.ProtoICMP}
+	p := cluster.TracedPacket{IPv6: in.IPv6Header != nil, Protocol: protoICMP}
 	if p.IPv6 {
-		p.Protocol = packet.ProtoICMPv6
+		p.Protocol = protoICMPv6
 	}
 	if in.SrcIP != "" || in.DstIP != "" || in.Length != 0 {
 		c.forbidden(at, "srcIP, dstIP and length are a captured packet's; source and destination say where a packet goes")
@@ -153,14 +161,14 @@ func (c *check) tracedPacket(at *field.Path, in *tracedPacketManifest) cluster.T
 		h, at := in.IPv6Header, at.Child("ipv6Header")
 		p.TTL = uint8(c.ranged(at.Child("hopLimit"), h.HopLimit, 255))
 		if h.NextHeader != nil {
-			p.Protocol = c.tracedProtocol(at.Child("nextHeader"), *h.NextHeader, packet.ProtoICMPv6)
+			p.Protocol = c.tracedProtocol(at.Child("nextHeader"), *h.NextHeader, protoICMPv6)
 		}
 		c.noSource(at, h.SrcIP)
 	case in.IPHeader != nil:
 		h, at := in.IPHeader, at.Child("ipHeader")
 		p.TTL = uint8(c.ranged(at.Child("ttl"), h.TTL, 255))
 		if h.Protocol != 0 {
-			p.Protocol = c.tracedProtocol(at.Child("protocol"), h.Protocol, packet.ProtoICMP)
+			p.Protocol = c.tracedProtocol(at.Child("protocol"), h.Protocol, protoICMP)
 		}
 		if h.Flags != 0 && h.Flags != dontFragment {
 			c.invalid(at.Child("flags"), h.Flags, "must be 0 or %d (do not fragment): a fragment alone goes nowhere", dontFragment)
@@ -183,10 +191,10 @@ func (c *check) noSource(at *field.Path, source string) {
 
 func (c *check) tracedProtocol(at *field.Path, n int32, icmp uint8) uint8 {
 	switch n {
-	case packet.ProtoTCP, packet.ProtoUDP, int32(icmp):
+	case protoTCP, protoUDP, int32(icmp):
 		return uint8(n)
 	}
-	c.invalid(at, n, "must be %d (TCP), %d (UDP) or %d (ICMP)", packet.ProtoTCP, packet.ProtoUDP, icmp)
+	c.invalid(at, n, "must be %d (TCP), %d (UDP) or %d (ICMP)", protoTCP, protoUDP, icmp)
 	return icmp
 }
 
@@ -195,10 +203,10 @@ func (c *check) tracedProtocol(at *field.Path, n int32, icmp uint8) uint8 {
 func (c *check) tracedTransport(at *field.Path, in *tracedPacketManifest, p *cluster.TracedPacket) {
 	named := in.IPHeader != nil && in.IPHeader.Protocol != 0 || in.IPv6Header != nil && in.IPv6Header.NextHeader != nil
 	icmp := p.Protocol
-	if named && (icmp == packet.ProtoTCP || icmp == packet.ProtoUDP) {
+	if named && (icmp == protoTCP || icmp == protoUDP) {
 		icmp = 0
 	}
-	given := map[uint8]bool{packet.ProtoTCP: in.Transport.TCP != nil, packet.ProtoUDP: in.Transport.UDP != nil, icmp: in.Transport.ICMP != nil}
+	given := map[uint8]bool{protoTCP: in.Transport.TCP != nil, protoUDP: in.Transport.UDP != nil, icmp: in.Transport.ICMP != nil}
 	for proto, is := range given {
 		switch {
 		case is && named && proto != p.Protocol:
@@ -217,12 +225,12 @@ func (c *check) tracedTransport(at *field.Path, in *tracedPacketManifest, p *clu
 		c.tracedPorts(at.Child("udp"), h.UDP, p)
 	case h.TCP != nil:
 		c.tracedPorts(at.Child("tcp"), &h.TCP.tracedPortsManifest, p)
-		p.TCPFlags = packet.TCPSyn
+		p.TCPFlags = tcpSyn
 		if h.TCP.Flags != nil {
 			p.TCPFlags = uint8(c.ranged(at.Child("tcp", "flags"), *h.TCP.Flags, 255))
 		}
 	}
-	if (p.Protocol == packet.ProtoTCP || p.Protocol == packet.ProtoUDP) && p.DstPort == 0 {
+	if (p.Protocol == protoTCP || p.Protocol == protoUDP) && p.DstPort == 0 {
 		c.required(at, "a packet of TCP or UDP needs a dstPort")
 	}
 }

@@ -19,19 +19,6 @@ import (
 // other connection comes back from the kernel for it (package dataplane). Packets without a
 // tag are left out here.
 
-// watch is a live trace.
-type watch struct {
-	filters []string
-	end     func() // may be called twice
-}
-
-// sighting is a walk of a packet, or why there are no more.
-type sighting struct {
-	by   *watch
-	walk *telemetry.Trace // nil with an error
-	err  error
-}
-
 // expression finds a Traceflow's packet, but for the tag.
 func (n *run) expression() string {
 	p := chosen(n.of)
