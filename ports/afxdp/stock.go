@@ -8,7 +8,7 @@ package afxdp
 //
 // More help nobody when frames never cease to come faster than the worker takes
 // them: they would be late besides. After that the port has few again, until it has
-// caught up (docs/decisions/048-few-frames-to-receive-into.md).
+// caught up.
 type stock struct {
 	all         bool // as many as it takes
 	least, most int
