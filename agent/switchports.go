@@ -43,20 +43,7 @@ func (s *switchPorts) openPort(p *door.PortSpec) error {
 
 // openIn opens a port in a switch.
 func (s *switchPorts) openIn(sw *door.Client, spec *door.PortSpec) error {
-	err := sw.OpenPort(spec)
-	if !errors.Is(err, door.ErrConfined) {
-		return err
-	}
-	p, err := (&switchd.Giver{Switch: sw, Owner: s.owner, Log: s.log}).Open(spec)
-	if err != nil {
-		return err
-	}
-	given := *spec
-	given.Why = p.Info().Why
-	if err := sw.GivePort(&given, p.Descriptors()); err != nil {
-		return errors.Join(err, switchd.Withdraw(p))
-	}
-	return switchd.CloseTaken(p)
+	return (&switchd.Giver{Switch: sw, Owner: s.owner, Log: s.log}).OpenIn(spec)
 }
 
 // SecurePort says what a port may send from now on.

@@ -145,6 +145,24 @@ type Giver struct {
 	Log   *slog.Logger
 }
 
+// OpenIn has the switch open a port. For a confined switch it opens the port, and gives it.
+func (g *Giver) OpenIn(spec *door.PortSpec) error {
+	err := g.Switch.OpenPort(spec)
+	if !errors.Is(err, door.ErrConfined) {
+		return err
+	}
+	p, err := g.Open(spec)
+	if err != nil {
+		return err
+	}
+	given := *spec
+	given.Why = p.Info().Why
+	if err := g.Switch.GivePort(&given, p.Descriptors()); err != nil {
+		return errors.Join(err, Withdraw(p))
+	}
+	return CloseTaken(p)
+}
+
 // Open opens a port. It moves no packet; what comes waits in its descriptors. The caller
 // gives those, and closes the port (CloseTaken, or Withdraw if the switch has not taken it).
 func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {

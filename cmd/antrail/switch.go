@@ -96,8 +96,9 @@ waits until an agent (antrail agent --await) makes it the switch. Both are of on
 	return c
 }
 
-// ovsRunDir is where Open vSwitch's tools look for a bridge, unless OVS_RUNDIR says otherwise.
-const ovsRunDir = "/var/run/openvswitch"
+// Where Open vSwitch's tools look for a bridge and its daemon keeps the database, unless
+// OVS_RUNDIR and OVS_DBDIR say otherwise.
+const ovsRunDir, ovsDatabaseDir = "/var/run/openvswitch", "/etc/openvswitch"
 
 // bridgeName is what a bridge may be called: the name of a socket's file, as of an interface.
 var bridgeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$`)
@@ -107,20 +108,26 @@ func vswitchdCommand() *cobra.Command {
 	var level, datapath string
 	c := &cobra.Command{
 		Use:   "vswitchd",
-		Short: "Serve OpenFlow for a switch, as ovs-vswitchd does",
-		Long: `Serve OpenFlow 1.0, 1.3, 1.4 and 1.5 for a switch that runs already (antrail switch), so that ovs-ofctl and
-controllers of Open vSwitch drive it. The socket is RUNDIR/BRIDGE.mgmt, where ovs-ofctl looks for the bridge.
-The process is the switch's only controller, so it does not go with an agent.`,
-		Example: "  antrail switch &\n  antrail vswitchd --bridge br-int\n  ovs-ofctl -O OpenFlow15 dump-flows br-int",
+		Short: "Make a switch look like Open vSwitch to its tools",
+		Long: `Serve the database of Open vSwitch, OpenFlow 1.0, 1.3, 1.4 and 1.5, and control commands for a switch that runs
+already (antrail switch), so that ovs-vsctl, ovs-ofctl, ovs-appctl and controllers drive it. The sockets are in RUNDIR,
+where these tools look. The process is the switch's only controller, so it does not go with an agent. It ends on
+SIGTERM; the switch goes on.
+
+The rows of the database say which bridge and ports there are. With --bridge there is no database, and only OpenFlow is
+served: the ports are those that the switch has.`,
+		Example: "  antrail switch &\n  antrail vswitchd &\n  ovs-vsctl add-br br-int -- add-port br-int veth0\n  ovs-ofctl -O OpenFlow15 dump-flows br-int",
 		Args:    noArgs,
 	}
 	f := c.Flags()
 	f.StringVar(&p.Switch, "switch", switchSocket, "unix socket of the switch's door")
-	f.StringVar(&p.Bridge, "bridge", "br-int", "name of the bridge")
-	f.StringVar(&p.RunDir, "rundir", cmp.Or(os.Getenv("OVS_RUNDIR"), ovsRunDir), "directory of the bridge's socket; OVS_RUNDIR sets the default")
-	f.StringVar(&datapath, "datapath-id", "", "the bridge's number, 1 to 16 hexadecimal digits; made of an address when not given")
+	f.StringVar(&p.RunDir, "rundir", cmp.Or(os.Getenv("OVS_RUNDIR"), ovsRunDir), "directory of sockets; OVS_RUNDIR sets the default")
+	f.StringVar(&p.Database, "database", filepath.Join(cmp.Or(os.Getenv("OVS_DBDIR"), ovsDatabaseDir), "conf.db"), "file of the database, also one of Open vSwitch; OVS_DBDIR sets the default directory")
+	f.StringVar(&p.Bridge, "bridge", "", "name of the bridge, in place of a database")
+	f.StringVar(&datapath, "datapath-id", "", "the number of --bridge, 1 to 16 hexadecimal digits; made of its name when not given")
 	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch's controller, if it has one")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	c.MarkFlagsMutuallyExclusive("bridge", "database")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
@@ -128,17 +135,19 @@ The process is the switch's only controller, so it does not go with an agent.`,
 		}
 		var err error
 		switch {
-		case !bridgeName.MatchString(p.Bridge):
+		case p.Bridge != "" && !bridgeName.MatchString(p.Bridge):
 			return usageError{errors.New("--bridge is no name of a bridge: 1 to 15 letters, digits, and _ . -")}
 		case !filepath.IsAbs(p.RunDir):
 			return usageError{errors.New("--rundir is no absolute path")}
+		case datapath != "" && p.Bridge == "":
+			return usageError{errors.New("--datapath-id is for --bridge; the database has other_config:datapath-id")}
 		case datapath != "":
 			if p.DatapathID, err = strconv.ParseUint(datapath, 16, 64); err != nil {
 				return usageError{errors.New("--datapath-id is not 1 to 16 hexadecimal digits")}
 			}
 		}
 		p.Release = programVersion()
-		p.Log = slog.New(slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l}))
+		p.Log = slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l})
 		return p.Run(c.Context())
 	}
 	return c

@@ -208,14 +208,14 @@ func bucketProperties(u *flow.Bucket, r *reader) error {
 // readGroupProperties refuses what a group of OpenFlow 1.5 has besides buckets: a method of
 // selection.
 func readGroupProperties(r *reader) error {
-	for len(r.b) > 0 {
-		kind, _, err := r.property()
-		if err != nil {
-			return err
-		}
-		return fail(BadPropertyType, "property %#x of a group is not supported", kind)
+	if len(r.b) == 0 {
+		return nil
 	}
-	return nil
+	kind, _, err := r.property()
+	if err != nil {
+		return err
+	}
+	return fail(BadPropertyType, "property %#x of a group is not supported", kind)
 }
 
 // GroupDesc is a group: a part of StatsGroupDesc.

@@ -120,7 +120,7 @@ func (c *Coverage) readCounter(_ context.Context, args []string) (string, error)
 	defer c.mu.Unlock()
 	h := c.counters[args[0]]
 	if h == nil {
-		return "", errors.New("No such counter")
+		return "", errors.New("No such counter") //lint:ignore ST1005 as Open vSwitch words it
 	}
 	return fmt.Sprint(h.n.Load()), nil
 }

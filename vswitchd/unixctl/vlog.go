@@ -204,7 +204,7 @@ func (v *Vlog) apply(s selection) {
 
 func (v *Vlog) reopenFile(context.Context, []string) (string, error) {
 	if v.reopen == nil {
-		return "", errors.New("Logging to file not configured")
+		return "", errors.New("Logging to file not configured") //lint:ignore ST1005 as Open vSwitch words it
 	}
 	return "", v.reopen()
 }

@@ -36,9 +36,7 @@ type execution struct {
 	tx     *Tx
 	caller Caller
 	names  map[string]*rowName
-	// waits says that an operation asks to wait, and left for how long at most.
-	waits bool
-	left  time.Duration
+	left   time.Duration // how long an operation may wait at most
 }
 
 // rowName is a "uuid-name": the UUID that it stands for, and whether an insert had it.

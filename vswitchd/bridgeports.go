@@ -1,0 +1,148 @@
+package vswitchd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/vswitchd/bridge"
+)
+
+// AddPort implements bridge.Switch. A port that the switch has already stays, because the
+// switch goes on while this process is away.
+func (b *bridges) AddPort(br string, p bridge.Port) error {
+	spec, err := specOf(&p)
+	if err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.now == nil || b.now.Name != br {
+		return fmt.Errorf("there is no bridge %s", br)
+	}
+	if had := b.stats(spec.No); had == nil || had.Name != p.Name {
+		if err := (&switchd.Giver{Switch: b.client, Log: b.log}).OpenIn(spec); err != nil {
+			return err
+		}
+	}
+	b.ports[p.Name] = p
+	return nil
+}
+
+// ChangePort implements bridge.Switch. A port with another address or MTU is opened anew.
+func (b *bridges) ChangePort(br string, p bridge.Port) error {
+	if _, err := specOf(&p); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	had, is := b.ports[p.Name]
+	var err error
+	if is && (had.MAC != p.MAC || had.MTU != p.MTU) {
+		err = b.removePort(p.Name)
+	}
+	b.mu.Unlock()
+	return errors.Join(err, b.AddPort(br, p))
+}
+
+// RemovePort implements bridge.Switch.
+func (b *bridges) RemovePort(_, name string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.removePort(name)
+}
+
+// removePort closes a port. What a confined switch may not take back, this process does.
+func (b *bridges) removePort(name string) error {
+	p, is := b.ports[name]
+	if !is {
+		return nil
+	}
+	delete(b.ports, name)
+	no := doorNumber(&p)
+	had := b.stats(no)
+	if had == nil {
+		return nil
+	}
+	err := b.client.RemovePort(no)
+	info, infoErr := b.client.Info(context.Background())
+	if infoErr != nil || !info.Confined {
+		return errors.Join(err, infoErr)
+	}
+	return errors.Join(err, switchd.TakeBack(had.Name, had.Driver, ""))
+}
+
+// doorNumber is a port's number at the door.
+func doorNumber(p *bridge.Port) uint32 {
+	if p.Number == bridge.LocalPort {
+		return flow.PortLocal
+	}
+	return uint32(p.Number)
+}
+
+// specOf is a port at the door. The error is for what a port of antrail cannot be.
+func specOf(p *bridge.Port) (*door.PortSpec, error) {
+	spec := &door.PortSpec{No: doorNumber(p), Name: p.Name, Link: p.Name, Driver: switchd.DriverAuto}
+	switch {
+	case p.Tag >= 0 || len(p.Trunks) > 0 || p.VLANMode != "":
+		return nil, errors.New("tag, trunks and vlan_mode are not supported: entries may write vlan_vid")
+	case len(p.Options) > 0:
+		return nil, errors.New("options are not supported")
+	}
+	switch p.Type {
+	case "", "system":
+		if p.MAC != "" || p.MTU != 0 {
+			return nil, errors.New("mac and mtu_request are not supported for a link that is there")
+		}
+	case "internal", "tap":
+		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU}
+	default:
+		return nil, fmt.Errorf("type %s is not supported", p.Type)
+	}
+	return spec, nil
+}
+
+// stats are the counters and facts of a port of the switch; nil without one.
+func (b *bridges) stats(no uint32) *telemetry.PortStats {
+	for _, p := range b.client.Ports() {
+		if p.No == no {
+			return &p
+		}
+	}
+	return nil
+}
+
+// PortState implements bridge.Switch.
+func (b *bridges) PortState(_, name string) bridge.PortState {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, is := b.ports[name]
+	if !is {
+		return bridge.PortState{}
+	}
+	s := b.stats(doorNumber(&p))
+	if s == nil {
+		return bridge.PortState{}
+	}
+	return stateOf(s)
+}
+
+// stateOf is a port of the switch in the columns of a row.
+func stateOf(s *telemetry.PortStats) bridge.PortState {
+	state := bridge.PortState{
+		MAC: s.MAC.String(), MTU: s.MTU, AdminUp: s.Up, LinkUp: s.Up,
+		Statistics: map[string]int64{
+			"rx_packets": int64(s.RxPackets), "rx_bytes": int64(s.RxBytes), "rx_dropped": int64(s.RxDropped), "rx_errors": int64(s.RxErrors),
+			"tx_packets": int64(s.TxPackets), "tx_bytes": int64(s.TxBytes), "tx_dropped": int64(s.TxDropped), "tx_errors": int64(s.TxErrors),
+		},
+		Status: map[string]string{"driver_name": s.Driver},
+	}
+	if link, err := net.InterfaceByName(s.Name); err == nil {
+		state.IfIndex = link.Index
+	}
+	return state
+}
