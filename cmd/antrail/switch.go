@@ -13,6 +13,7 @@ import (
 	"strconv"
 
 	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/internal/version"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/vswitchd"
 	"github.com/spf13/cobra"
@@ -146,7 +147,7 @@ served: the ports are those that the switch has.`,
 				return usageError{errors.New("--datapath-id is not 1 to 16 hexadecimal digits")}
 			}
 		}
-		p.Release = programVersion()
+		p.Release = version.Of().Version
 		p.Log = slog.NewTextHandler(c.ErrOrStderr(), &slog.HandlerOptions{Level: l})
 		return p.Run(c.Context())
 	}
