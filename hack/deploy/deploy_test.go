@@ -159,7 +159,7 @@ func TestLeastRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	writes := map[string]bool{"create events": true, "create antreaagentinfos": true, "patch antreaagentinfos": true,
-		"patch clusternetworkpolicies/status": true, "patch networkpolicies/status": true}
+		"patch clusternetworkpolicies/status": true, "patch networkpolicies/status": true, "patch traceflows/status": true}
 	for _, r := range role.Rules {
 		for _, v := range r.Verbs {
 			for _, resource := range r.Resources {
