@@ -30,8 +30,8 @@ const (
 // errNoEntries is why an agent restores nothing: its switch is new, and has no entries.
 var errNoEntries = errors.New("the switch has no entries")
 
-// restore takes over the entries that the switch has. The error is that objects keep
-// neither numbers nor ports of before, and why.
+// restore takes over the entries that the switch has. The error says why objects do not keep
+// their numbers and ports.
 func (l *live) restore(p *pipeline.Pipeline) error {
 	if p.Switch.Names() == nil {
 		return errNoEntries

@@ -25,7 +25,7 @@ import (
 )
 
 // liveAgent is an agent of examples/web-app whose files lie in a directory of the
-// test, without ports and Node. Its switch begins with what was kept of another one.
+// test, without ports and Node. Its switch begins with the entries in kept.
 func liveAgent(t testing.TB, c *config.Config, log *slog.Logger, kept *keptSwitch) *Agent {
 	t.Helper()
 	a := &Agent{config: c, log: log, told: make(chan struct{})}
@@ -66,7 +66,7 @@ func keep(t testing.TB, a *Agent) *keptSwitch {
 	return k
 }
 
-// restore gives a switch what was kept.
+// restore installs the entries in a switch.
 func (k *keptSwitch) restore(t testing.TB, p *pipeline.Pipeline) {
 	t.Helper()
 	if k == nil {
@@ -130,7 +130,7 @@ func dumped(p *pipeline.Pipeline) (lines []string) {
 }
 
 // TestAssignmentsRoundTrip: what one agent and its switch keep, the next begin with: entries,
-// groups, meters, names, what was learned, ports, and what is asked of the Node.
+// groups, meters, names, learned entries, ports, and the Node's side.
 func TestAssignmentsRoundTrip(t *testing.T) {
 	c, manifests := keptNode(t)
 	var log bytes.Buffer

@@ -86,8 +86,7 @@ type kubeAgent struct {
 	side chan *ledger.NodeSide
 }
 
-// startKube starts one, whose switch begins with what was kept of another, and lets the test
-// end it.
+// startKube starts one, whose switch begins with the entries in kept. The test ends it.
 func startKube(t *testing.T, c *config.Config, kept *keptSwitch) *kubeAgent {
 	t.Helper()
 	a := &kubeAgent{t: t, log: make(logLines, 1000), side: make(chan *ledger.NodeSide, 1000)}

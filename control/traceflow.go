@@ -189,7 +189,7 @@ func inFamily(all []netip.Addr, v6 bool) netip.Addr {
 }
 
 // FirstNode is the Node of the cluster whose name is first; "" without any. It acts for
-// what is no Node's.
+// objects that belong to no Node.
 func (r *Reconciler) FirstNode() (name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

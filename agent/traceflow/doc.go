@@ -2,7 +2,7 @@
 // of the source Pod's Node sends a packet with a tag in its DSCP as that Pod. The agents of
 // all Nodes watch for packets with the tag, and write what they saw into the object's status.
 //
-//	underway.go     from the objects to what is under way
+//	underway.go     the Traceflows that run, by the objects
 //	runner.go       what a Runner knows, and statuses
 //	phases.go       a Traceflow from its beginning to its end
 //	sighting.go     the live trace that waits for the packet

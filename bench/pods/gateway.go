@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/bench/ovs"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
-	"github.com/antrail/antrail/bench/sched"
 )
 
 // gatewayNote says what the contenders are.
@@ -37,14 +36,7 @@ func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs 
 // RunGateway is profile gateway: streams, round trips and connections between a pod and a host
 // outside the cluster, in both directions.
 func RunGateway(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	return sched.RunAsOrdinary(func() (err error) {
-		pairs, err := openGateways(ctx, r, c)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closePairs(pairs)) }()
-		return r.RunRounds(ctx, c, pairSides(r, c.Profile, pairs, measureGateway))
-	})
+	return runOpened(ctx, r, c, openGateways, measureGateway)
 }
 
 // measureGateway measures both directions.

@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
+	"github.com/antrail/antrail/bench/sched"
 )
 
 // pair is a contender: two pods, and what carries frames between them.
@@ -80,6 +81,18 @@ func closePairs(pairs []*pair) error {
 		errs = append(errs, p.close())
 	}
 	return errors.Join(errs...)
+}
+
+// runOpened opens contenders and measures them in rounds.
+func runOpened(ctx context.Context, r *rig.Rig, c *report.Comparison, open func(context.Context, *rig.Rig, *report.Comparison) ([]*pair, error), measure measurePair) error {
+	return sched.RunAsOrdinary(func() (err error) {
+		pairs, err := open(ctx, r, c)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, closePairs(pairs)) }()
+		return r.RunRounds(ctx, c, pairSides(r, c.Profile, pairs, measure))
+	})
 }
 
 // measurePair measures a contender once. Traffic for each figure flows for window.

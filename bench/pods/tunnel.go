@@ -11,7 +11,6 @@ import (
 	"github.com/antrail/antrail/bench/ovs"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
-	"github.com/antrail/antrail/bench/sched"
 )
 
 // tunnelNote says what the contenders are, and how datagrams are measured.
@@ -42,14 +41,7 @@ func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs [
 
 // RunTunnel is profile tunnel: streams, round trips and datagrams between pods of two Nodes.
 func RunTunnel(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	return sched.RunAsOrdinary(func() (err error) {
-		pairs, err := openTunnels(ctx, r, c)
-		if err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, closePairs(pairs)) }()
-		return r.RunRounds(ctx, c, pairSides(r, c.Profile, pairs, measureTunnel))
-	})
+	return runOpened(ctx, r, c, openTunnels, measureTunnel)
 }
 
 // measureTunnel measures streams, round trips and datagrams.

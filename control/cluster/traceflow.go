@@ -88,7 +88,7 @@ type Observation struct {
 	EgressNode        string            `json:"egressNode,omitempty"`
 }
 
-// End is the last thing that happened to the packet, and where; "" if nobody saw it.
+// End is the last action on the packet, and its Node; "" if no Node saw the packet.
 func (s *TraceflowStatus) End() string {
 	if len(s.Results) == 0 {
 		return ""
