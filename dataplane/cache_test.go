@@ -145,7 +145,7 @@ func (w *twins) send(o offer) {
 	for _, out := range got[0] {
 		if answer, ok := answerTo(out); ok {
 			if w.program.Names.Port(answer.port) != "antrea-tun0" {
-				answer.tunnel = packet.Tunnel{} // what came from the tunnel left it there
+				answer.tunnel = packet.Tunnel{} // frames of other ports have no tunnel fields
 			}
 			w.seen = append(w.seen, o, answer)
 		}

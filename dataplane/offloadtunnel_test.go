@@ -59,7 +59,7 @@ func (k *trial) wrap(o *offer) []byte {
 	return b
 }
 
-// unwrapped is what is in outer headers, which must be those of a tunnel in every bit.
+// unwrapped checks every bit of the outer headers, and returns the inner frame.
 func unwrapped(t testing.TB, kind tunnel.Kind, b []byte) ([]byte, packet.Tunnel) {
 	t.Helper()
 	ip := packet.IPv4(b[packet.EthernetLen:])

@@ -9,9 +9,8 @@ import (
 
 // Frames that are queued for ports, until the batch ends and they are transmitted.
 //
-// Work that a sender left undone goes with the frame as long as it can. It is
-// done here, once per frame and output, for a port that does not pass it on, such
-// as one on AF_XDP.
+// A frame carries checksums and segments that its sender left undone. A port may lack
+// them, as one on AF_XDP does. Then the worker does this work here, once for each output.
 
 // queue sends a frame, which belongs to the port from here on. Work that its
 // sender left undone is done first when the port does not pass it on.
@@ -79,7 +78,7 @@ func (w *worker) segment(p *switchPort, f *packet.Frame, l *packet.Layers) telem
 	return telemetry.NotDropped
 }
 
-// transmit hands the ports what is queued.
+// transmit hands the queued frames to their ports.
 func (w *worker) transmit() {
 	for _, p := range w.ready {
 		q := w.out[p]

@@ -132,10 +132,9 @@ func crc32c(b []byte) uint32 {
 // packets: a fragment's checksum covers bytes that are not there.
 
 // L4Valid says whether the transport checksum of the packet in frame b holds.
-// It is false when there is no transport header (L4 is 0), for a UDP Length
-// that does not fit, and for UDP over IPv6 without a checksum (RFC 8200,
-// section 8.1); true for UDP over IPv4 without one and for protocols without a
-// checksum that the switch knows.
+// It is false without a transport header (L4 is 0), for a UDP Length that does not fit, and
+// for UDP over IPv6 without a checksum (RFC 8200, section 8.1). It is true for UDP over IPv4
+// without a checksum, and for protocols whose checksum the switch does not know.
 func (l *Layers) L4Valid(b []byte) bool {
 	if l.L4 == 0 {
 		return false
@@ -166,8 +165,8 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 }
 
 // SetL4Checksum computes the transport checksum of the packet in frame b and
-// writes it. It does nothing without a transport header, for a UDP Length that
-// does not fit, and for a protocol whose checksum the switch does not know.
+// writes it. It leaves the packet as it is in three cases: it has no transport header, its UDP
+// Length does not fit, or the switch does not know the protocol's checksum.
 func (l *Layers) SetL4Checksum(b []byte) {
 	if l.L4 == 0 {
 		return

@@ -37,8 +37,8 @@ type Switch interface {
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
 }
 
-// Writer writes the status of a Traceflow where all Nodes read it. If another object has the
-// name meanwhile, nothing is written, and there is no error.
+// Writer writes the status of a Traceflow where all Nodes read it. If the object was replaced
+// by one of the same name, Writer writes nothing and returns no error.
 type Writer interface {
 	WriteTraceflow(ctx context.Context, t *cluster.Traceflow, s *cluster.TraceflowStatus) error
 }

@@ -71,7 +71,7 @@ func (r *Runner) turn(ctx context.Context) (busy bool) {
 	return busy
 }
 
-// runOf returns the run of a Traceflow. An object that was edited or made anew begins again.
+// runOf returns the run of a Traceflow. An edited or replaced object gets a new run.
 func (r *Runner) runOf(t *cluster.Traceflow) {
 	n := r.runs[t.Key]
 	if n != nil && (n.of == t || r.API != nil && n.of.UID == t.UID) {

@@ -140,7 +140,7 @@ func sourceOf(c *cobra.Command) *source {
 }
 
 // requested returns the records of a path, from the agent or the files that the line names.
-// It returns nil if there is no answer.
+// It returns nil if the agent does not answer.
 func requested[Record any](c *cobra.Command, path string) (all []Record) {
 	client, err := sourceOf(c).client(io.Discard)
 	if err != nil {

@@ -115,8 +115,8 @@ already (antrail switch), so that ovs-vsctl, ovs-ofctl, ovs-appctl and controlle
 where these tools look. The process is the switch's only controller, so it does not go with an agent. It ends on
 SIGTERM; the switch goes on.
 
-The rows of the database say which bridge and ports there are. With --bridge there is no database, and only OpenFlow is
-served: the ports are those that the switch has.`,
+The bridge and its ports follow the rows of the database. With --bridge, vswitchd opens no database and serves OpenFlow
+alone; the switch keeps its ports.`,
 		Example: "  antrail switch &\n  antrail vswitchd &\n  ovs-vsctl add-br br-int -- add-port br-int veth0\n  ovs-ofctl -O OpenFlow15 dump-flows br-int",
 		Args:    noArgs,
 	}
