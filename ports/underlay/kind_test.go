@@ -135,17 +135,7 @@ func TestOtherKindIsNotReceived(t *testing.T) {
 // and its checksum arrive whole.
 func TestAgainstTheKernelsVXLAN(t *testing.T) {
 	a, b, aAddr, bAddr := twoNodes(t)
-	const mac = "02:00:00:00:00:99"
-	for _, args := range [][]string{
-		{"link", "add", "vx0", "address", mac, "type", "vxlan", "id", "7", "local", bAddr.String(), "remote", aAddr.String(), "dstport", "4789"},
-		{"address", "add", "10.1.0.2/24", "dev", "vx0"},
-		{"link", "set", "vx0", "up"},
-		{"neighbour", "add", "10.1.0.1", "lladdr", "02:00:00:00:00:11", "dev", "vx0"},
-	} {
-		if out, err := b.Command("ip", args...).CombinedOutput(); err != nil {
-			t.Fatalf("ip %v: %v: %s", args, err, out)
-		}
-	}
+	addVXLAN(t, b, bAddr, aAddr)
 	p := open(t, a, Config{Kind: tunnel.KindVXLAN, Local: aAddr, Peers: peersAt(bAddr)})
 	o := pt.Options{
 		EthSrc: [6]byte{2, 0, 0, 0, 0, 0x11}, EthDst: [6]byte{2, 0, 0, 0, 0, 0x99}, Src: pt.Addr("10.1.0.1"), Dst: pt.Addr("10.1.0.2"), Payload: bytes.Repeat([]byte("echo"), 300),
@@ -159,6 +149,22 @@ func TestAgainstTheKernelsVXLAN(t *testing.T) {
 	ip := packet.IPv4(f.Bytes()[l.L3:])
 	if f.Tunnel.ID != 7 || f.Tunnel.Src != bAddr || ip.Src() != netip.MustParseAddr("10.1.0.2") || !l.L4Valid(f.Bytes()) || !bytes.HasSuffix(f.Bytes(), o.Payload) {
 		t.Errorf("the answer is %x of %+v", f.Bytes(), f.Tunnel)
+	}
+}
+
+// addVXLAN makes the kernel's own VXLAN device, with the address 10.1.0.2.
+func addVXLAN(t *testing.T, ns *nstest.Namespace, at, to netip.Addr) {
+	t.Helper()
+	const mac = "02:00:00:00:00:99"
+	for _, args := range [][]string{
+		{"link", "add", "vx0", "address", mac, "type", "vxlan", "id", "7", "local", at.String(), "remote", to.String(), "dstport", "4789"},
+		{"address", "add", "10.1.0.2/24", "dev", "vx0"},
+		{"link", "set", "vx0", "up"},
+		{"neighbour", "add", "10.1.0.1", "lladdr", "02:00:00:00:00:11", "dev", "vx0"},
+	} {
+		if out, err := ns.Command("ip", args...).CombinedOutput(); err != nil {
+			t.Fatalf("ip %v: %v: %s", args, err, out)
+		}
 	}
 }
 

@@ -92,18 +92,6 @@ func (p *Port) nextFrame() *packet.Frame {
 // canJoin says whether there is a frame to join segments into.
 func (p *Port) canJoin() bool { return p.joined[0] != nil || p.large.Get(p.joined[:]) == 1 }
 
-// single is a frame of one datagram; nil, with the loss counted, when there is none.
-func (p *Port) single(inner []byte) *packet.Frame {
-	if p.isRaw() {
-		return p.fromRaw(inner)
-	}
-	f := p.spared(inner)
-	if f == nil {
-		p.count.CountDrop(ports.RxNoFrame, 1)
-	}
-	return f
-}
-
 // spared is a spare frame with these bytes; nil when there is none.
 func (p *Port) spared(inner []byte) *packet.Frame {
 	if p.spares == 0 {

@@ -27,6 +27,7 @@ type inbox struct {
 
 	rest []byte        // their bytes
 	size int           // of each but the last
+	cuts int           // bytes of each datagram inside, if a pod left its packet to be cut
 	from packet.Tunnel // the outer header of that message, without the ID
 	node sender        // that sent it, as it was known when the message was begun
 
@@ -94,7 +95,7 @@ func (p *Port) peek() bool {
 			return false
 		}
 		datagram := p.in.cut()
-		if inner, vni, ok := p.unwrap(datagram, &p.in.node, p.longest()); ok {
+		if inner, vni, ok := p.unwrap(datagram, &p.in.node, longest); ok {
 			p.in.first, p.in.inner, p.in.id, p.in.trace = true, inner, uint64(vni), p.config.Kind.Trace(datagram)
 		}
 	}
@@ -143,6 +144,10 @@ func (p *Port) beginMessage() bool {
 		in.rest, in.left, in.size = in.room[i].Buffer()[:n], datagrams, each
 		if p.isRaw() && src.Is4() {
 			in.rest = behindIPv4(in.rest)
+		}
+		in.cuts = 0
+		if datagrams > 1 && p.isOnePacket(in.rest) {
+			in.left, in.size, in.cuts = 1, n, each
 		}
 		in.from, in.node = packet.Tunnel{Src: src, Dst: in.at}, from
 		return true

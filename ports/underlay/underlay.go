@@ -22,6 +22,7 @@
 //	offload.go    connections that the kernel carries by itself
 //	receive.go    frames, of TCP segments that follow one another one
 //	rawgre.go     what raw sockets hand out besides
+//	receivepartial.go packets with checksums and segments undone
 //	traced.go     frames that are watched, which take their id along
 //	socket.go     sockets, and mmsg_unsafe.go their calls for many messages
 //	receivergroup.go the sockets of one address, and whose turn it is
