@@ -52,7 +52,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 	o := offload.Offer{
 		Key: c.Sig.OffloadKey(in.kernel.Link, b, f.Tunnel.Src), Seen: e.CT[0], Change: e.Change, Layers: k.layers,
 		Path: p, In: &in.kernel, Out: &p.out.kernel,
-		Tunnel: f.Tunnel, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
+		Tunnel: f.Tunnel, Mark: p.mark, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
 	}
 	if p.out.tunnel {
 		o.Tunnel = p.tunnel

@@ -245,6 +245,9 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 		sp.kernel.Tunnel = t
 		t.WhenChanged(s.offload.Withdraw)
 	}
+	if st, is := p.(ports.OffloadStack); is && info.OffloadLink != 0 {
+		sp.kernel.Stack = st
+	}
 	sp.guard.Store(l2.GuardOf(&security))
 	sp.share.Assign(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))

@@ -116,7 +116,7 @@ func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Reque
 }
 
 // answerPrograms gives the controller the programs for a packet socket, which are the filter
-// of the socket and the program at tc ingress; or that of a tunnel. It gives no descriptor
+// of the socket and the program at tc ingress; or that of a tunnel or tap. It gives no descriptor
 // if there are none.
 func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 	if s.open == nil {
@@ -132,10 +132,10 @@ func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// The client speaks first: what follows the 101 at once, its HTTP reader may take.
-	var q programsQuery
+	var q ProgramsQuery
 	if fds, err := t.Hear(&q); err == nil {
 		CloseDescriptors(fds)
-		t.Say(Given{}, s.open.Programs(q.Tunnel)...) // the caller may have hung up
+		t.Say(Given{}, s.open.Programs(q)...) // the caller may have hung up
 	}
 }
 
@@ -166,22 +166,23 @@ func (c *Client) give(path, what string, v any, fds []int) error {
 	return err
 }
 
-// programsQuery says which programs are asked for.
-type programsQuery struct {
+// ProgramsQuery says which programs are asked for: those of packet sockets if it is empty.
+type ProgramsQuery struct {
 	Tunnel string `json:"tunnel,omitempty"` // its kind
+	Driver string `json:"driver,omitempty"` // tap
 }
 
 // Programs are descriptors of the filter and the ingress program that a packet socket is
 // to have before it is given. With a kind of tunnel, it is the one program of that tunnel's
-// link. There are none if the kernel is to forward nothing. They are the caller's. A switch
-// that does not know of tunnels' programs gives two in their place.
-func (c *Client) Programs(kind string) ([]int, error) {
+// link, and with a driver, that of its device. There are none if the kernel is to forward
+// nothing. They are the caller's. A switch that knows no such program gives two in its place.
+func (c *Client) Programs(q ProgramsQuery) ([]int, error) {
 	t, err := c.upgradeTo(giveProtocol, "/v1/offload/programs")
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if err := t.Say(programsQuery{kind}); err != nil {
+	if err := t.Say(q); err != nil {
 		return nil, &AwayError{c.socket, err}
 	}
 	return c.hear(t)

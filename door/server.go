@@ -30,8 +30,9 @@ type PortOpener interface {
 	GivePort(p *PortSpec, fds []int) error
 	// Programs are descriptors of the filter and the ingress program that a packet socket
 	// is to have that the controller gives. With a kind of tunnel, it is the program of
-	// that tunnel's link. It is nil for none. They stay the switch's.
-	Programs(kind string) []int
+	// that tunnel's link, and with a driver, that of its device. It is nil for none. They
+	// stay the switch's.
+	Programs(ProgramsQuery) []int
 	// Confined says whether OpenPort opens no port.
 	Confined() bool
 	// Cards is how ports on AF_XDP drive cards.

@@ -39,6 +39,7 @@ const (
 	OffloadWrap                            // outer headers are put in front
 	OffloadUnwrap                          // outer headers are taken off
 	OffloadGRE                             // of OffloadWrap: they are of GRE, not of UDP
+	OffloadInto                            // it enters the Node's stack by the interface, as if received there
 )
 
 // OffloadLink is one offload entry. What is not atomic is written before its key is put
@@ -110,6 +111,14 @@ type OffloadTunnel interface {
 	// WhenChanged sets a function that is called after another Node, range, route or MTU
 	// than before is known. What the methods above said before does not hold then.
 	WhenChanged(changed func())
+}
+
+// OffloadStack is a port whose other end is the Node's own stack. Packets of established
+// connections enter and leave the stack there without the port.
+type OffloadStack interface {
+	// OffloadSource is the source address by which the stack sees a frame of a source
+	// address and a mark.
+	OffloadSource(src [6]byte, mark uint32) [6]byte
 }
 
 // SharedConn is the connection of several offload entries. Word 0 is 0 when none of them

@@ -91,13 +91,18 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 }
 
 // Programs implements door.PortOpener.
-func (s *PortSet) Programs(kind string) []int {
-	if kind != "" {
-		k, known := tunnel.KindNamed(kind)
-		if u := s.open.Offload.Unwrap(k); known && u != nil {
-			return []int{u.FD()}
+func (s *PortSet) Programs(q door.ProgramsQuery) []int {
+	if q != (door.ProgramsQuery{}) {
+		var p *ebpf.Program
+		if k, known := tunnel.KindNamed(q.Tunnel); known {
+			p = s.open.Offload.Unwrap(k)
+		} else if q.Driver == DriverTap {
+			p = s.open.Offload.Gateway()
 		}
-		return nil
+		if p == nil {
+			return nil
+		}
+		return []int{p.FD()}
 	}
 	if p := s.open.Offload.Programs(); p.Filter != nil {
 		return []int{p.Filter.FD(), p.Ingress.FD()}
@@ -108,7 +113,7 @@ func (s *PortSet) Programs(kind string) []int {
 // programsOf are the programs of a confined switch, for the sockets that it is given. The
 // caller closes them when they are attached.
 func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
-	fds, err := sw.Programs("")
+	fds, err := sw.Programs(door.ProgramsQuery{})
 	if err != nil || len(fds) == 0 {
 		return p, err
 	}
@@ -126,10 +131,10 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 	return p, nil
 }
 
-// unwrapOf is the program of the tunnel's link of a confined switch; nil if there is none.
-// The caller closes it when it is attached.
-func unwrapOf(sw *door.Client, kind string) (*ebpf.Program, error) {
-	fds, err := sw.Programs(kind)
+// programOf is the program of the tunnel's link or of a tap, of a confined switch; nil if
+// there is none. The caller closes it when it is attached.
+func programOf(sw *door.Client, q door.ProgramsQuery) (*ebpf.Program, error) {
+	fds, err := sw.Programs(q)
 	if err != nil || len(fds) != 1 {
 		door.CloseDescriptors(fds) // of a switch that has programs of packet sockets only
 		return nil, err
@@ -170,11 +175,7 @@ func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	o.Room(1)
 	switch {
 	case p.Driver == DriverTap && p.Tap != nil:
-		t, err := tapOptions(p)
-		if err != nil {
-			return nil, err
-		}
-		return orNone(o.Tap(t))
+		return g.tap(o, p)
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
 		return g.tunnel(o, p)
 	case p.Link == "":
@@ -192,6 +193,20 @@ func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	return o.Link(p.Link, p.Driver)
 }
 
+func (g *Giver) tap(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
+	t, err := tapOptions(p)
+	if err != nil {
+		return nil, err
+	}
+	gateway, err := programOf(g.Switch, door.ProgramsQuery{Driver: DriverTap})
+	if err != nil {
+		return nil, err
+	}
+	defer gateway.Close() // the link has it
+	o.Offload = &Offload{gateway: gateway}
+	return orNone(o.Tap(t))
+}
+
 func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	c, err := tunnelConfig(p)
 	if err == nil {
@@ -200,7 +215,7 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
-	unwrap, err := unwrapOf(g.Switch, p.Tunnel.Kind)
+	unwrap, err := programOf(g.Switch, door.ProgramsQuery{Tunnel: p.Tunnel.Kind})
 	if err != nil {
 		return nil, err
 	}

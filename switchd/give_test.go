@@ -321,7 +321,7 @@ func TestGivePortRefusals(t *testing.T) {
 		{"no packet socket", packetSpec, tunnel[:1]},
 		{"packet socket", packetSpec, pipe[:1]},
 		{"0 descriptors, want 1", tapSpec, nil},
-		{"2 descriptors, want 1", tapSpec, append(device, device...)},
+		{"no link of a program", tapSpec, append(device, device...)},
 		{"no device", tapSpec, socket},
 		{"no device", tapSpec, pipe[:1]},
 		{"there is no receiving socket", tunnelSpec, nil},

@@ -8,7 +8,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Offload: packets of established connections between pods pass in the kernel (ports/offload, dataplane/offload).
+// Offload: packets of established connections pass in the kernel (ports/offload, dataplane/offload).
 
 // Offload is whether packets pass in the kernel, and if not, why.
 type Offload struct {
@@ -17,7 +17,8 @@ type Offload struct {
 	kernel *offload.Kernel // nil when off
 	// programs are the kernel's, or those of a switch for which sockets are opened.
 	programs afpacket.Programs
-	unwrap   *ebpf.Program // of the one tunnel that is opened for another switch; nil for none
+	// unwrap and gateway are of a tunnel and a tap that are opened for another switch; nil for none.
+	unwrap, gateway *ebpf.Program
 }
 
 // OpenOffload loads the programs that forward in the kernel. The error says why this
@@ -79,6 +80,17 @@ func (o *Offload) Unwrap(kind tunnel.Kind) *ebpf.Program {
 		return o.kernel.Unwrap(kind)
 	}
 	return o.unwrap
+}
+
+// Gateway is what a tap gets; nil for none.
+func (o *Offload) Gateway() *ebpf.Program {
+	switch {
+	case o == nil:
+		return nil
+	case o.kernel != nil:
+		return o.kernel.Gateway()
+	}
+	return o.gateway
 }
 
 // Close unloads the programs. The switch is closed before.

@@ -180,7 +180,10 @@ func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 
 // Tap makes a tap. If the options name no owner, the Opener's owns it.
 func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
-	options.Owner = cmp.Or(options.Owner, o.Owner)
+	options.Owner, options.Given = cmp.Or(options.Owner, o.Owner), o.Given
+	if !options.Aside && (!o.Given || o.From == nil) { // otherwise the program is there
+		options.Offload = o.Offload.Gateway()
+	}
 	return adoptOr(o.From.TakeDescriptors(DriverTap, options.Name), options, tap.Adopt, tap.Open)
 }
 

@@ -3,7 +3,7 @@
 //
 //	offload.go  what is offered, and what there is
 //	put.go      offers become offload entries
-//	tunnel.go   … with outer headers to or from another Node
+//	ends.go     … with outer headers to or from another Node, and into the Node's stack
 //	remove.go   … and go again: for a change, with their connection, unused, traced
 //	count.go    their packets are credited to flow entries, groups and ports
 //
@@ -58,6 +58,7 @@ type Port struct {
 	Link   uint32 // ports.Info.Offload; 0 if the kernel cannot forward here
 	MTU    int
 	Tunnel ports.OffloadTunnel // nil if it is none
+	Stack  ports.OffloadStack  // nil if its other end is not the Node's stack
 	Counts Counts              // what passed by offload entries
 }
 
@@ -76,6 +77,7 @@ type Offer struct {
 	Path    Path
 	In, Out *Port
 	Tunnel  packet.Tunnel // what frames come with from a tunnel, or go with into one
+	Mark    uint32        // that frames leave with
 	Made    State
 }
 

@@ -139,7 +139,7 @@ func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
 	to.IPSum, to.PseudoSum, to.PortSum = uint32(ch.IPSum), uint32(ch.PseudoSum), uint32(ch.PortSum)
 	to.TTL, to.L4, to.Checksum = ch.TTL, uint8(o.Layers.L4), uint8(flowcache.ChecksumAt(o.Layers.Proto))
 	to.Eth, to.IP, to.Ports, to.Addrs = ch.Eth, ch.IP, ch.Ports, ch.Addrs
-	o.tunnel(to, way)
+	o.complete(to, way)
 	to.Generation.Store(t.generation)
 	t.kernel.Generation().Store(t.generation)
 }

@@ -81,7 +81,7 @@ func TestAdoptRefusals(t *testing.T) {
 	swapped := append([]int{}, all...)
 	swapped[4], swapped[7] = all[7], all[4]
 	for want, fds := range map[string][]int{
-		"8 descriptors, want 11": all[:8], "0 descriptors": nil, "another layout": swapped,
+		"8 descriptors, want 12": all[:8], "0 descriptors": nil, "another layout": swapped,
 	} {
 		given := porttest.Copies(t, fds)
 		if _, err := Adopt(given); err == nil || !strings.Contains(err.Error(), want) {

@@ -35,23 +35,38 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 		asm.JEq.Imm(asm.R7, 0, "send"),
 	)
 	c.rewrite()
-	c.at("send")
-	c.unless(ports.OffloadWrap, "redirect")
-	c.wrap()
-	c.at("redirect")
-	c.redirectOrDrop(m)
+	c.sendOrDrop(m)
 	c.at("drop")
 	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
 	return c.Instructions
 }
 
-// redirectOrDrop sends what is changed by the interface of the offload entry. What could
+// sendOrDrop sends what is changed, in outer headers if the parts in R7 say so. What could
 // not be changed it counts, and then falls through.
+func (c *code) sendOrDrop(m *maps) {
+	c.at("send")
+	c.forgetMark()
+	c.unless(ports.OffloadWrap, "redirect")
+	c.wrap()
+	c.at("redirect")
+	c.redirectOrDrop(m)
+}
+
+// forgetMark takes the packet's mark away. Another program or the Node's stack may have set
+// it, and what the switch sends has none.
+func (c *code) forgetMark() {
+	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(ctx, skbMark, asm.R1, asm.Word))
+}
+
+// redirectOrDrop sends what is changed by the interface of the offload entry, or lets it
+// enter the Node's stack there. What could not be changed it counts, and then falls through.
 func (c *code) redirectOrDrop(m *maps) {
 	c.endRun()
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofOut, asm.Word),
-		asm.Mov.Imm(asm.R2, 0),
+		asm.Mov.Reg(asm.R2, asm.R7),
+		asm.And.Imm(asm.R2, int32(ports.OffloadInto)),
+		asm.RSh.Imm(asm.R2, intoShift),
 		asm.FnRedirect.Call(),
 		asm.Return(),
 	)

@@ -1,6 +1,7 @@
-// Package offload lets the kernel forward packets of established connections from pod to
-// pod by itself. It has two eBPF programs on the veths' Node ends, made here instruction
-// by instruction, and the memory that tells them what to do.
+// Package offload lets the kernel forward packets of established connections between pods,
+// the Node and other Nodes by itself. It has two eBPF programs on the veths' Node ends, one
+// at the gateway and one at the underlay, made here instruction by instruction, and the
+// memory that tells them what to do.
 //
 //	kernel.go          what there is; opening, changing, closing
 //	adopt.go           programs and maps that another process has made
@@ -12,7 +13,8 @@
 //	ingress.go         the program at tc ingress: changes and sends them
 //	wrap.go            … to another Node, in outer headers
 //	unwrap.go          the program at the underlay: takes packets out of those
-//	try.go             both, over frames of a test
+//	gateway.go         the program at the gateway: takes packets of the Node's own stack
+//	try.go             all, over frames of a test
 //
 // A packet meets the filter first. The kernel shows each received frame to packet sockets
 // before it runs tc ingress, both in one go on one processor. So there is one lookup,
@@ -49,8 +51,9 @@ const DefaultRoom = 1 << 15
 // Kernel is the programs and their memory. It implements ports.Offload.
 type Kernel struct {
 	maps
-	filter, ingress *ebpf.Program
-	unwraps         [numUnwraps]*ebpf.Program
+	filter, ingress, gateway *ebpf.Program
+
+	unwraps [numUnwraps]*ebpf.Program
 
 	offloadsAt []ports.OffloadEntry
 	connsAt    []ports.SharedConn
@@ -92,6 +95,9 @@ func (k *Kernel) open(room int) (err error) {
 	if k.ingress, err = load("antrail_ingress", ebpf.SchedCLS, ingressCode(&k.maps, skbIfindex)); err != nil {
 		return err
 	}
+	if k.gateway, err = load("antrail_gateway", ebpf.SchedCLS, gatewayCode(&k.maps, skbIfindex)); err != nil {
+		return err
+	}
 	return loadUnwraps("antrail_unwrap", &k.unwraps, &k.maps, skbIfindex)
 }
 
@@ -126,6 +132,9 @@ func (k *Kernel) Filter() *ebpf.Program { return k.filter }
 
 // Ingress is the program for tc ingress of its interface.
 func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
+
+// Gateway is the program for tc egress of the gateway.
+func (k *Kernel) Gateway() *ebpf.Program { return k.gateway }
 
 // Unwrap is the program for tc ingress of the underlay's link, of a kind of tunnel.
 func (k *Kernel) Unwrap(kind tunnel.Kind) *ebpf.Program { return k.unwraps[unwrapOf(kind)] }

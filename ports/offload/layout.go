@@ -20,6 +20,7 @@ const (
 	skbGSOSize  = 176
 	tcxDrop     = 2 // TCX_DROP of enum tcx_action_base
 	keepAll     = -1
+	intoShift   = 7      // of ports.OffloadInto, which makes it BPF_F_INGRESS
 	pseudoSum   = 1 << 4 // BPF_F_PSEUDO_HDR
 	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
 	recompute   = 1 << 0 // BPF_F_RECOMPUTE_CSUM

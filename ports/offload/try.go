@@ -15,9 +15,10 @@ import (
 // the source of the interface's number. A trial has it in the packet's mark, and needs no
 // interface.
 type Trial struct {
-	k               *Kernel
-	filter, ingress *ebpf.Program
-	unwraps         [numUnwraps]*ebpf.Program
+	k                        *Kernel
+	filter, ingress, gateway *ebpf.Program
+
+	unwraps [numUnwraps]*ebpf.Program
 }
 
 // tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
@@ -32,6 +33,9 @@ func (k *Kernel) NewTrial() (*Trial, error) {
 		return nil, err
 	}
 	if t.ingress, err = load("antrail_try", ebpf.SchedCLS, ingressCode(&k.maps, skbMark)); err == nil {
+		t.gateway, err = load("antrail_try", ebpf.SchedCLS, gatewayCode(&k.maps, skbMark))
+	}
+	if err == nil {
 		err = loadUnwraps("antrail_try", &t.unwraps, &k.maps, skbMark)
 	}
 	if err != nil {
@@ -77,11 +81,22 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 // link received. It sends what is in them, changed, by another interface, or leaves it to
 // the Node's stack (taken is false).
 func (t *Trial) FromUnderlay(kind tunnel.Kind, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+	return t.oneRun(t.unwraps[unwrapOf(kind)], link, frame)
+}
+
+// FromStack is what the kernel would do with a frame that the Node's stack sends by the
+// gateway. It sends the frame, changed, by another interface, or leaves it to the port.
+func (t *Trial) FromStack(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+	return t.oneRun(t.gateway, link, frame)
+}
+
+// oneRun runs a program that needs no other.
+func (t *Trial) oneRun(p *ebpf.Program, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	before := make([]uint64, len(t.k.offloadsAt))
 	for i := range before {
 		before[i] = t.k.offloadsAt[i].Packets.Load()
 	}
-	verdict, sent, err := run(t.unwraps[unwrapOf(kind)], link, frame)
+	verdict, sent, err := run(p, link, frame)
 	if err != nil || int32(verdict) == keepAll {
 		return 0, nil, false, err
 	}
@@ -129,5 +144,5 @@ func stayOnProcessor() (func(), error) {
 
 // Close unloads the programs.
 func (t *Trial) Close() error {
-	return errors.Join(t.filter.Close(), t.ingress.Close(), t.unwraps[unwrapUDP].Close(), t.unwraps[unwrapGRE].Close())
+	return errors.Join(t.filter.Close(), t.ingress.Close(), t.gateway.Close(), t.unwraps[unwrapUDP].Close(), t.unwraps[unwrapGRE].Close())
 }

@@ -67,6 +67,7 @@ func unwrapCode(m *maps, link int16, inner int32) asm.Instructions {
 	c.countTaken()
 	c.unwrap()
 	c.at("send")
+	c.forgetMark()
 	c.redirectOrDrop(m)
 	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
 	c.at("miss")

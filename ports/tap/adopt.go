@@ -3,6 +3,7 @@ package tap
 import (
 	"fmt"
 
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -10,14 +11,19 @@ import (
 // process that has a copy, with its addresses and routes. What the host has sent and
 // nobody has read is kept.
 
-// Descriptors is the device's descriptor.
+// Descriptors is the device's descriptor, and the link of its program if the port is given
+// and has one.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	if p.closed {
 		return nil
 	}
-	return []int{p.fd}
+	fds := []int{p.fd}
+	if with, is := p.hook.(interface{ FD() int }); is && p.given {
+		fds = append(fds, with.FD())
+	}
+	return fds
 }
 
 // Rest ends receiving: nothing is read before it is handed out.
@@ -27,18 +33,29 @@ func (p *Port) Rest() {
 	p.rests = true
 }
 
-// Adopt makes the port of another one's descriptor, which is its own from then on,
+// Adopt makes the port of another one's descriptors, which are its own from then on,
 // also after an error. The device stays as it is: it must have the options' name,
 // address and MTU. One that has an owner stays when the port is closed, until Keep
 // says otherwise.
 func Adopt(o Options, fds []int) (*Port, error) {
-	if len(fds) != 1 {
-		for _, fd := range fds {
-			unix.Close(fd)
+	if len(fds) != 1 && !(o.Given && len(fds) == 2) {
+		closeAll(fds)
+		return nil, fmt.Errorf("tap: %s: taken over: %d descriptors, want 1, or 2 with the link of a program", o.Name, len(fds))
+	}
+	if len(fds) == 2 {
+		var err error
+		if o.hook, err = link.NewFromFD(fds[1]); err != nil { // which has closed it
+			closeAll(fds[:1])
+			return nil, fmt.Errorf("tap: %s: taken over: the second descriptor is no link of a program: %w", o.Name, err)
 		}
-		return nil, fmt.Errorf("tap: %s: taken over: %d descriptors, want 1", o.Name, len(fds))
 	}
 	return over(fds[0], o, (*Port).adopt)
+}
+
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }
 
 // adopt checks that the descriptor's device is the one that the options describe.

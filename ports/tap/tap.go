@@ -5,7 +5,8 @@
 //
 // Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
 // are one frame. The price is one system call per frame, each way (move.go). A packet
-// mark can go with a frame (mark.go). The device vanishes with the process, or with the last that has its descriptor
+// mark can go with a frame (mark.go). The kernel may carry established connections past the device
+// (offload.go). The device vanishes with the process, or with the last that has its descriptor
 // (adopt.go), unless it has an owner (owner.go).
 package tap
 
@@ -19,6 +20,8 @@ import (
 	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -50,6 +53,13 @@ type Options struct {
 	// Owner is who makes the device, for one that outlives the process (owner.go): at
 	// most 255 bytes.
 	Owner string
+	// Offload is a program for tc egress of the device (offload.go); nil for none.
+	Offload *ebpf.Program
+	// Given says that one process opens the port for another that has no privilege.
+	// Descriptors then has the program's link, too, and Adopt takes it.
+	Given bool
+
+	hook link.Link // that Adopt was given
 }
 
 // Port is a TAP device. One worker receives; any worker may transmit.
@@ -63,6 +73,9 @@ type Port struct {
 	pool  *packet.HeapPool
 	link  *ports.Link
 	count ports.Counters
+
+	hook  link.Link // of the program at the device; nil for none
+	given bool
 
 	links *netlink.Handle // of the device's namespace, for its drop counter
 	drops uint64          // that counter when last read, under tx
@@ -109,11 +122,14 @@ func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error
 		o.Frames = DefaultFrames
 	}
 	var err error
-	p := &Port{name: o.Name, marks: o.Marks, owned: o.Owner != "", fd: fd}
+	p := &Port{name: o.Name, marks: o.Marks, owned: o.Owner != "", fd: fd, hook: o.hook, given: o.Given}
 	p.rx.spare = make([]*packet.Frame, 0, portion)
 	p.info = ports.Info{Driver: "tap", Mode: "tap, virtio-net header", Why: "asked for", MTU: o.MTU, Aside: o.Aside}
 	if p.pool, err = ports.LargePool(o.Frames); err == nil {
 		err = configure(p, o)
+	}
+	if err == nil {
+		err = p.openHook(&o)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
@@ -300,7 +316,7 @@ func (p *Port) Close() error {
 
 // release gives back what Open took.
 func (p *Port) release() error {
-	err := unix.Close(p.fd)
+	err := errors.Join(p.closeHook(), unix.Close(p.fd))
 	if p.links != nil {
 		p.links.Close()
 	}

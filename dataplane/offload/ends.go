@@ -1,0 +1,75 @@
+package offload
+
+import (
+	"github.com/antrail/antrail/dataplane/flowcache"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/ports"
+)
+
+// An offload entry may lead into the Node's stack. It may lead into a tunnel or begin in
+// one. The tunnel's port is asked under the table's lock, when the entry is made. After it says another thing, it has the switch
+// withdraw all entries (ports.OffloadTunnel). So no entry outlives what it was made by.
+
+// way is how the packets of an offer leave, or what outer headers they must show. It is false
+// if a tunnel's port has to carry them itself.
+func (o *Offer) way() (way ports.OffloadWay, ok bool) {
+	if o.Out.Tunnel != nil {
+		return o.Out.Tunnel.OffloadWay(o.after(), &o.Tunnel)
+	}
+	way.Link, way.MaxFrame, ok = o.Out.Link, ports.MaxFrame(o.Out.MTU), true
+	if o.In.Tunnel != nil {
+		way.Hop, ok = o.In.Tunnel.OffloadFrom(flowcache.FrameOfKey(&o.Key), &o.Tunnel)
+	}
+	return way, ok
+}
+
+// after is the headers of the packets as the walk leaves them.
+func (o *Offer) after() []byte {
+	head := flowcache.FrameOfKey(&o.Key)
+	f := packet.NewFrame(make([]byte, packet.Headroom+len(head)), nil)
+	f.SetBytes(head)
+	l := packet.ParseLayers(f.Bytes())
+	o.Change.Apply(f, &l)
+	return f.Bytes()
+}
+
+// complete adds to an offload entry what its ends take.
+//
+//  1. Where outer headers are put in front, both inner Ethernet addresses are part of them.
+//  2. Where outer headers are taken off, both addresses are written in any case, because the
+//     outer ones are in their place.
+//  3. Where packets enter the Node's stack, the source address shows their mark.
+func (o *Offer) complete(to *ports.OffloadEntry, way *ports.OffloadWay) {
+	to.Hop, to.Outer = way.Hop, way.Outer
+	if o.In.Tunnel != nil {
+		o.writeEth(to)
+		to.Parts |= ports.OffloadUnwrap
+	}
+	switch {
+	case o.Out.Tunnel != nil:
+		to.Parts = to.Parts&^ports.OffloadEth | ports.OffloadWrap
+		if way.GRE {
+			to.Parts |= ports.OffloadGRE
+		}
+	case o.Out.Stack != nil:
+		o.showMark(to)
+		to.Parts |= ports.OffloadInto
+	}
+}
+
+// writeEth has an offload entry write both Ethernet addresses, changed or not.
+func (o *Offer) writeEth(to *ports.OffloadEntry) {
+	if to.Parts&ports.OffloadEth == 0 {
+		copy(to.Eth[:], flowcache.FrameOfKey(&o.Key))
+	}
+	to.Parts |= ports.OffloadEth
+}
+
+// showMark writes the mark of the packets into their source address, as the port does.
+func (o *Offer) showMark(to *ports.OffloadEntry) {
+	src := [6]byte(o.after()[6:])
+	if shown := o.Out.Stack.OffloadSource(src, o.Mark); shown != src {
+		o.writeEth(to)
+		copy(to.Eth[6:], shown[:])
+	}
+}

@@ -1,0 +1,35 @@
+package offload
+
+import "github.com/cilium/ebpf/asm"
+
+// The program at tc egress of the gateway sends packets of the Node's own stack to pods and
+// other Nodes. All that it does not take goes on to the gateway's port. One program is
+// enough, because nobody sees a frame before it does.
+//
+// In the other direction, the programs of pods' ports and of the underlay let a packet enter
+// the stack by the gateway (ports.OffloadInto). So the Node's routes, its firewall and its
+// connection tracking stay on the way of both.
+
+// gatewayCode is its instructions; link as in filterCode.
+func gatewayCode(m *maps, link int16) asm.Instructions {
+	c := &code{}
+	c.add(asm.Mov.Reg(ctx, asm.R1))
+	c.line(m.control.FD(), m.lines, "keep")
+	c.enter(m)
+	c.add(asm.LoadMem(asm.R7, ctx, skbLen, asm.Word), asm.StoreImm(asm.RFP, keyAt+keyOuter, 0, asm.Word))
+	c.readKey(link)
+	c.lookUp(m)
+	c.checkLen()
+	c.checkChecksums()
+	c.checkConn(m)
+	c.countTaken()
+	c.add(asm.LoadMem(asm.R7, asm.R8, ofParts, asm.Word), asm.JEq.Imm(asm.R7, 0, "send"))
+	c.rewrite()
+	c.sendOrDrop(m)
+	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
+	c.at("miss")
+	c.endRun()
+	c.at("keep")
+	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return()) // TCX_NEXT
+	return c.Instructions
+}
