@@ -34,6 +34,8 @@ type trial struct {
 	kind               tunnel.Kind
 	tunnels            map[uint32]bool // ports
 	wrapped, unwrapped int             // of those taken
+	stacks             map[uint32]bool // ports to the Node's stack
+	into, outOf        int             // of those taken, into the stack and out of it
 }
 
 // newTrial loads the programs. It skips the test when the process is not root.
@@ -58,7 +60,7 @@ func newTrial(t testing.TB) *trial {
 			t.Error(err)
 		}
 	})
-	return &trial{kernel: k, run: run, tunnels: map[uint32]bool{}}
+	return &trial{kernel: k, run: run, tunnels: map[uint32]bool{}, stacks: map[uint32]bool{}}
 }
 
 func (k *trial) offloader() ports.Offload {
@@ -85,6 +87,9 @@ func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 		frame = k.wrap(&o)
 		receive = func(link uint32, b []byte) (uint32, []byte, bool, error) { return k.run.FromUnderlay(k.kind, link, b) }
 	}
+	if k.stacks[o.port] {
+		receive = k.run.FromStack
+	}
 	port, frame, ok, err := receive(linkOf(o.port), frame)
 	if err != nil {
 		t.Fatal(err)
@@ -93,7 +98,13 @@ func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 		return offer{}, false
 	}
 	k.taken++
+	if k.stacks[o.port] {
+		k.outOf++
+	}
 	out = offer{port: port - linkOf(0), frame: frame}
+	if k.stacks[out.port] {
+		k.into++
+	}
 	if k.tunnels[out.port] {
 		k.wrapped++
 		out.frame, out.tunnel = unwrapped(t, k.kind, frame)
@@ -130,6 +141,8 @@ func (p onLink) Info() ports.Info {
 // linked is a port as a switch with a kernel, or without, gets it.
 func linked(k *trial, no uint32, p *memory.Port) ports.Port {
 	switch {
+	case p.Name() == "antrea-gw0":
+		return linkedStack(k, no, p)
 	case k == nil:
 		return p
 	case p.Info().Tunnel:
@@ -144,7 +157,7 @@ func linked(k *trial, no uint32, p *memory.Port) ports.Port {
 // byte by byte, and all that is counted and tracked is the same.
 func TestOffloadsChangeNothing(t *testing.T) {
 	sources := twinSources(t)
-	sources["rewrites"], sources["tunnel"] = rewritesSource(t), tunnelSource(t)
+	sources["rewrites"], sources["tunnel"], sources["gateway"] = rewritesSource(t), tunnelSource(t), gatewaySource(t)
 	delete(sources, "all sorts") // there, whatever is not IPv6 meets a table that learns
 	delete(sources, "calls")     // there, too
 	delete(sources, "labels")    // there few packets are like one before
@@ -152,9 +165,10 @@ func TestOffloadsChangeNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
-			taken, carried := 0, [2]int{} // into the tunnel and out of it
-			little := func() bool {       // a third of the seeds have no cache of walks, so no offload
-				return taken < 500 || name == "tunnel" && min(carried[0], carried[1]) < 100
+			taken, carried, passed := 0, [2]int{}, [2]int{} // into and out of the tunnel, and the stack
+			little := func() bool {                         // a third of the seeds have no cache of walks, so no offload
+				return taken < 500 || name == "tunnel" && min(carried[0], carried[1]) < 100 ||
+					name == "gateway" && min(carried[0], carried[1], passed[0], passed[1]) < 100
 			}
 			for i := range rounds(8, little) {
 				k := newTrial(t)
@@ -168,10 +182,11 @@ func TestOffloadsChangeNothing(t *testing.T) {
 				}
 				taken += k.taken
 				carried[0], carried[1] = carried[0]+k.wrapped, carried[1]+k.unwrapped
-				t.Logf("%d taken, %d into the tunnel and %d out of it, %+v", k.taken, k.wrapped, k.unwrapped, st)
+				passed[0], passed[1] = passed[0]+k.into, passed[1]+k.outOf
+				t.Logf("%d taken, %d into the tunnel and %d out of it, %d into the stack and %d out of it, %+v", k.taken, k.wrapped, k.unwrapped, k.into, k.outOf, st)
 			}
 			if little() {
-				t.Errorf("%d packets were offloaded, %d of them into the tunnel and out of it: this proves little", taken, carried)
+				t.Errorf("%d packets were offloaded, %d of them into the tunnel and out of it, %d the stack: this proves little", taken, carried, passed)
 			}
 		})
 	}

@@ -118,6 +118,12 @@ func TestTaken(t *testing.T) {
 		if s.Packets.Load() != 1 || s.Bytes.Load() != uint64(len(frame)) {
 			t.Errorf("frame %d: counted %d packets, %d bytes", i, s.Packets.Load(), s.Bytes.Load())
 		}
+		if to, same, taken, err := trial.FromStack(link, frame); err != nil || !taken || to != out || string(same) != string(frame) || s.Packets.Load() != 2 {
+			t.Errorf("frame %d, from the stack: taken %v, to %d, %x, %v", i, taken, to, same, err)
+		}
+		if _, _, taken, err := trial.FromStack(link+1, frame); taken || err != nil {
+			t.Errorf("frame %d was taken from the stack by another interface: %v", i, err)
+		}
 		if _, _, taken, err := trial.Received(link+1, frame); taken || err != nil {
 			t.Errorf("frame %d was taken by another interface: %v", i, err)
 		}
@@ -190,6 +196,9 @@ func TestNotTaken(t *testing.T) {
 			if _, _, taken, err := trial.Received(link, frame); taken || err != nil || s.Packets.Load() != before {
 				t.Errorf("taken %v, counted %d, %v", taken, s.Packets.Load()-before, err)
 			}
+			if _, _, taken, err := trial.FromStack(link, frame); taken || err != nil || s.Packets.Load() != before {
+				t.Errorf("from the stack: taken %v, counted %d, %v", taken, s.Packets.Load()-before, err)
+			}
 		})
 	}
 }
@@ -228,7 +237,7 @@ func TestSettle(t *testing.T) {
 }
 
 // FuzzFilter: whatever comes in, a frame is taken only by its own key, and what is
-// sent has its length.
+// sent has its length. The gateway's program takes what the filter takes, and sends the same.
 func FuzzFilter(f *testing.F) {
 	k, trial := open(f)
 	base := packettest.TCP4(plain)
@@ -247,6 +256,10 @@ func FuzzFilter(f *testing.F) {
 		}
 		if taken != (s.Packets.Load() == before+1) || taken && (*keyOf(frame) != *keyOf(base) || len(sent) != len(frame)) {
 			t.Errorf("taken %v, counted %d, sent %x", taken, s.Packets.Load()-before, sent)
+		}
+		put(t, k, 0, base)
+		if _, same, also, err := trial.FromStack(link, frame); err != nil || also != taken || string(same) != string(sent) {
+			t.Errorf("from the stack: taken %v, not %v, %v, sent\n%x\n%x", also, taken, err, same, sent)
 		}
 	})
 }
