@@ -46,6 +46,7 @@ type offer struct {
 	frame   []byte
 	tunnel  packet.Tunnel
 	offload packet.Offload
+	mark    uint32 // of a frame that comes from the Node's stack
 }
 
 // host is somebody who begins connections.
@@ -110,6 +111,7 @@ func (w *twins) both(what string, do func(r *rig)) {
 func (w *twins) send(o offer) {
 	w.Helper()
 	w.steps++
+	w.fromStack(&o)
 	w.history = append(w.history, fmt.Sprintf("port %d %+v %+v %x", o.port, o.tunnel, o.offload, o.frame))
 	var got [2][]offer
 	var ins [2]string
@@ -117,6 +119,7 @@ func (w *twins) send(o offer) {
 		f := packet.NewFrame(make([]byte, packet.Headroom+len(o.frame)), nil)
 		f.SetBytes(o.frame)
 		f.Tunnel, f.Offload = o.tunnel, o.offload
+		f.Mark = o.mark
 		r.packetIns = nil
 		if p := r.ports[o.port]; p == nil {
 			return

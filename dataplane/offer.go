@@ -43,7 +43,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 		in == nil || in.kernel.Link == 0 || p.out == nil || p.out.kernel.Link == 0,
 		e.Steps != 1 || !e.CT[0].Settled(),
 		p.learned != 0,
-		c.Sig.Marked(), f.Tunnel.Trace != 0,
+		c.Sig.Marked() && in.kernel.Stack == nil, f.Tunnel.Trace != 0,
 		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.Is4()),
 		p.out.tunnel && p.out.kernel.Tunnel == nil,
 		!in.tunnel && f.Tunnel != packet.Tunnel{}:
@@ -52,7 +52,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 	o := offload.Offer{
 		Key: c.Sig.OffloadKey(in.kernel.Link, b, f.Tunnel.Src), Seen: e.CT[0], Change: e.Change, Layers: k.layers,
 		Path: p, In: &in.kernel, Out: &p.out.kernel,
-		Tunnel: f.Tunnel, Mark: p.mark, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
+		Tunnel: f.Tunnel, Marks: [2]uint32{f.Mark, p.mark}, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
 	}
 	if p.out.tunnel {
 		o.Tunnel = p.tunnel

@@ -88,7 +88,7 @@ func (k *trial) receive(t testing.TB, o offer) (out offer, ok bool) {
 		receive = func(link uint32, b []byte) (uint32, []byte, bool, error) { return k.run.FromUnderlay(k.kind, link, b) }
 	}
 	if k.stacks[o.port] {
-		receive = k.run.FromStack
+		receive, frame = k.run.FromStack, showingMark(&o)
 	}
 	port, frame, ok, err := receive(linkOf(o.port), frame)
 	if err != nil {

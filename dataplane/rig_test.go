@@ -49,6 +49,7 @@ type sent struct {
 	frame   []byte
 	tunnel  packet.Tunnel
 	offload packet.Offload
+	mark    uint32 // not told
 }
 
 // newRig makes a rig with flow entries, one a line.
@@ -170,7 +171,7 @@ func (r *rig) collect() (out []sent) {
 	for no := range uint32(64) {
 		p, one := r.ports[no], make([]*packet.Frame, 1)
 		for p != nil && p.Collect(one) == 1 {
-			out = append(out, sent{no, bytes.Clone(one[0].Bytes()), one[0].Tunnel, one[0].Offload})
+			out = append(out, sent{no, bytes.Clone(one[0].Bytes()), one[0].Tunnel, one[0].Offload, 0})
 			packet.Release(one)
 		}
 	}

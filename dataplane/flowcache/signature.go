@@ -218,7 +218,7 @@ const (
 	keyLabel = 64
 )
 
-// OffloadKey returns the kernel's key for packets of a signature without a mark that enter
+// OffloadKey returns the kernel's key for packets of a signature that enter
 // by a link. The frame begins as b. outer is the source of a packet from a tunnel over
 // IPv4. IPv6 packets of another flow label have another key, because the kernel compares
 // whole words.
@@ -239,6 +239,13 @@ func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key por
 		key[keyIP+1] = b[sigL3+1]
 		copy(key[keyLabel:], b[sigL3+2:sigL3+4])
 	}
+	return key
+}
+
+// ShowSource returns an offload key for packets that come from another source address.
+func ShowSource(key ports.OffloadKey, source [6]byte) ports.OffloadKey {
+	const keySource = 8 + 6
+	copy(key[keySource:], source[:])
 	return key
 }
 

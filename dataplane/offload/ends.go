@@ -38,12 +38,15 @@ func (o *Offer) after() []byte {
 //  1. Where outer headers are put in front, both inner Ethernet addresses are part of them.
 //  2. Where outer headers are taken off, both addresses are written in any case, because the
 //     outer ones are in their place.
-//  3. Where packets enter the Node's stack, the source address shows their mark.
+//  3. Where packets enter or leave the Node's stack, the source address shows their mark.
+//     The walk saw another one.
 func (o *Offer) complete(to *ports.OffloadEntry, way *ports.OffloadWay) {
 	to.Hop, to.Outer = way.Hop, way.Outer
 	if o.In.Tunnel != nil {
-		o.writeEth(to)
 		to.Parts |= ports.OffloadUnwrap
+	}
+	if o.In.Tunnel != nil || o.shown() != o.Key {
+		o.writeEth(to)
 	}
 	switch {
 	case o.Out.Tunnel != nil:
@@ -65,10 +68,19 @@ func (o *Offer) writeEth(to *ports.OffloadEntry) {
 	to.Parts |= ports.OffloadEth
 }
 
+// shown is the key that the kernel compares: packets of the Node's stack show their mark.
+func (o *Offer) shown() ports.OffloadKey {
+	if o.In.Stack == nil {
+		return o.Key
+	}
+	source := [6]byte(flowcache.FrameOfKey(&o.Key)[6:])
+	return flowcache.ShowSource(o.Key, o.In.Stack.OffloadSource(source, o.Marks[0]))
+}
+
 // showMark writes the mark of the packets into their source address, as the port does.
 func (o *Offer) showMark(to *ports.OffloadEntry) {
 	src := [6]byte(o.after()[6:])
-	if shown := o.Out.Stack.OffloadSource(src, o.Mark); shown != src {
+	if shown := o.Out.Stack.OffloadSource(src, o.Marks[1]); shown != src {
 		o.writeEth(to)
 		copy(to.Eth[6:], shown[:])
 	}

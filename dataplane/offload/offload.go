@@ -70,14 +70,14 @@ type Path interface {
 
 // Offer is a connection's direction that a worker has replayed often enough.
 type Offer struct {
-	Key     ports.OffloadKey
-	Seen    conntrack.Seen // the walk's only ct()
+	Key     ports.OffloadKey // as the walk saw its packets
+	Seen    conntrack.Seen   // the walk's only ct()
 	Change  flowcache.Change
 	Layers  packet.Layers
 	Path    Path
 	In, Out *Port
 	Tunnel  packet.Tunnel // what frames come with from a tunnel, or go with into one
-	Mark    uint32        // that frames leave with
+	Marks   [2]uint32     // that frames come and leave with
 	Made    State
 }
 
@@ -108,8 +108,9 @@ type Table struct {
 type entry struct {
 	used           bool // not dropped
 	key            ports.OffloadKey
-	conn           uint32 // place in conns
-	path           Path   // nil if the place is free
+	seen           ports.OffloadKey // Offer.Key, where the Node's stack shows a mark in the key
+	conn           uint32           // place in conns
+	path           Path             // nil if the place is free
 	in, out        *Port
 	packets, bytes uint64 // of the kernel's count, credited already
 	last           int64  // when packets were last seen to have used it

@@ -24,7 +24,8 @@ func (t *Table) put(o *Offer) {
 		t.count(telemetry.OffloadNoWay)
 		return
 	}
-	if at, ok := t.byKey[o.Key]; ok {
+	key := o.shown()
+	if at, ok := t.byKey[key]; ok {
 		if t.takes(at) {
 			return
 		}
@@ -49,7 +50,7 @@ func (t *Table) put(o *Offer) {
 		return
 	}
 	t.fill(at, conn, o, &way)
-	if err := t.kernel.Put(&o.Key, at); err != nil {
+	if err := t.kernel.Put(&key, at); err != nil {
 		t.drop(at)
 		t.endUnused()
 		t.count(telemetry.OffloadNoRoom)
@@ -124,8 +125,8 @@ func (t *Table) connOf(o *Offer) (uint32, bool) {
 
 // fill makes the place an offload entry, to which no key leads yet.
 func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
-	t.entries[at] = entry{used: true, key: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
-	t.byKey[o.Key] = at
+	t.entries[at] = entry{used: true, key: o.shown(), seen: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
+	t.byKey[t.entries[at].key] = at
 	t.conns[conn].entries = append(t.conns[conn].entries, at)
 	t.byPort[o.In]++
 	t.current++

@@ -178,7 +178,7 @@ func (t *Table) TakeBack(wants func(key *ports.OffloadKey, inPort uint32) bool) 
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for at := range t.entries {
-		if c := &t.entries[at]; c.used && wants(&c.key, c.in.No) {
+		if c := &t.entries[at]; c.used && wants(&c.seen, c.in.No) {
 			t.count(telemetry.OffloadTraced)
 			t.drop(uint32(at))
 		}
