@@ -155,10 +155,10 @@ func (w *world) numbers(t *testing.T, from, to string, pause time.Duration) (bac
 }
 
 // TestLiveTraceWithoutAGap takes 100 datagrams out of thousands a second between two
-// Pods: of one Node, where they pass in the kernel until then, and of two, where each
-// is one walk over both. Their numbers follow one another.
+// Pods or through the gateway: of one Node, where they pass in the kernel until then, and of
+// two, where each is one walk over both. Their numbers follow one another.
 func TestLiveTraceWithoutAGap(t *testing.T) {
-	for to, nodes := range map[string][]string{receiver: {"node-a"}, "client-b": {"node-a", "node-b"}} {
+	for to, nodes := range map[string][]string{receiver: {"node-a"}, "client-b": {"node-a", "node-b"}, "outside": {"node-a"}} {
 		t.Run(to, func(t *testing.T) {
 			w := offloadLab(t)
 			back := w.numbers(t, sender, to, 0)
@@ -173,7 +173,7 @@ func TestLiveTraceWithoutAGap(t *testing.T) {
 				if len(way) != len(nodes) {
 					t.Errorf("%d walks of one datagram", len(way))
 				}
-				if last := way[len(way)-1].Verdict; len(last.Outputs) != 1 || last.Outputs[0].Pod != "default/"+to {
+				if last := way[len(way)-1].Verdict; len(last.Outputs) != 1 || last.Outputs[0].Pod != podNamed(to) {
 					t.Errorf("one ended as %+v", last)
 				}
 				got = append(got, binary.BigEndian.Uint64(way[0].Frame[42:50]))
@@ -192,6 +192,14 @@ func TestLiveTraceWithoutAGap(t *testing.T) {
 			waitUntil(t, "thousands more", func() bool { return back.Load() > passed+5000 })
 		})
 	}
+}
+
+// podNamed is a pod as walks name it; "" for the host outside.
+func podNamed(name string) string {
+	if name == "outside" {
+		return ""
+	}
+	return "default/" + name
 }
 
 // TestLiveTraceOfALoadedLink watches 100 packets of a stream that passes in the
