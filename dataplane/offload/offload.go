@@ -3,7 +3,7 @@
 //
 //	offload.go  what is offered, and what there is
 //	put.go      offers become offload entries
-//	ends.go     … with outer headers to or from another Node, and into the Node's stack
+//	tunnel.go   … with outer headers to or from another Node, or marks of the Node's stack
 //	remove.go   … and go again: for a change, with their connection, unused, traced
 //	count.go    their packets are credited to flow entries, groups and ports
 //

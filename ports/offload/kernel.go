@@ -1,7 +1,7 @@
 // Package offload lets the kernel forward packets of established connections between pods,
 // the Node and other Nodes by itself. It has two eBPF programs on the veths' Node ends, one
-// at the gateway and one at the underlay, made here instruction by instruction, and the
-// memory that tells them what to do.
+// at the gateway and one at the underlay. They are made here instruction by instruction.
+// Memory that is shared with them tells them what to do.
 //
 //	kernel.go          what there is; opening, changing, closing
 //	adopt.go           programs and maps that another process has made
@@ -13,7 +13,7 @@
 //	ingress.go         the program at tc ingress: changes and sends them
 //	wrap.go            … to another Node, in outer headers
 //	unwrap.go          the program at the underlay: takes packets out of those
-//	gateway.go         the program at the gateway: takes packets of the Node's own stack
+//	fromstack.go       the program at the gateway: takes packets of the Node's own stack
 //	try.go             all, over frames of a test
 //
 // A packet meets the filter first. The kernel shows each received frame to packet sockets
