@@ -41,7 +41,7 @@ func deployedCapabilities(t *testing.T) (all []string) {
 	return all
 }
 
-const offloaded = "connections between pods are offloaded to the kernel"
+const offloaded = "connections are offloaded to the kernel"
 
 // TestCapabilities: those of the manifest are enough, and each is needed.
 func TestCapabilities(t *testing.T) {

@@ -304,7 +304,7 @@ func (p *Process) openOffload() *Offload {
 		return &Offload{Why: "the exact-match cache is off"}
 	case p.Confined && p.offload == nil:
 		const why = "the launcher of the confined switch has loaded no programs"
-		p.Log.Warn("connections between pods are not offloaded to the kernel: " + why)
+		p.Log.Warn("connections are not offloaded to the kernel: " + why)
 		return &Offload{Why: why}
 	}
 	open := OpenOffload
@@ -316,7 +316,7 @@ func (p *Process) openOffload() *Offload {
 		p.Log.Warn("connections are not offloaded to the kernel", "error", err)
 		return &Offload{Why: err.Error()}
 	}
-	p.Log.Info("connections between pods are offloaded to the kernel")
+	p.Log.Info("connections are offloaded to the kernel")
 	return o
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Offload: packets of established connections between pods pass in
+// Offload: packets of established connections pass in
 // the kernel (ports/offload, dataplane/offload).
 
 var (

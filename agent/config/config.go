@@ -91,8 +91,8 @@ type Config struct {
 	// ConnectionCache lets workers keep an exact-match cache and megaflows. Without them,
 	// every packet walks the tables.
 	ConnectionCache *bool `json:"connectionCache,omitempty"`
-	// Offload is one of auto and off. With auto the kernel forwards established connections between pods
-	// of the Node where it can.
+	// Offload is one of auto and off. With auto the kernel forwards established connections
+	// where it can.
 	Offload string `json:"offload,omitempty"`
 	// KeepAwake is whether idle processors stay awake while pods talk by way of the switch,
 	// and beside a garbage collection: on, off, or auto, which is on for machines of up to

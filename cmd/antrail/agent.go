@@ -37,7 +37,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 	}
 	c.Flags().StringVar(&file, "config", "", "configuration file (YAML)")
 	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
-	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections between pods by itself, where it can; off; when not given, as the configuration says")
+	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections by itself, where it can; off; when not given, as the configuration says")
 	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch), in place of the configuration's switch")
 	c.Flags().StringVar(&await, "await", "", "unix socket at which the process waits that becomes the switch (antrail switch --await), in place of a child: for two containers of a pod")
 	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs; start as usual if none does")

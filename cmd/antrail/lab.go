@@ -198,7 +198,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", config.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
-	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
+	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }
 

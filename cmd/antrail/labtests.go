@@ -45,7 +45,7 @@ printed, but not judged. It needs root.`,
 	f.StringVar(&o.Lab.Driver, "driver", lab.DefaultDriver(), "of the pods' ports: auto, afxdp or afpacket")
 	f.StringVar(&o.Lab.TunnelDriver, "tunnel-driver", config.DriverKernel, "of the tunnel: kernel, afxdp or auto")
 	f.StringVar(&o.Lab.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
-	f.StringVar(&o.Lab.Offload, "offload", lab.DefaultOffload(), "of established connections between pods to the kernel: auto or off")
+	f.StringVar(&o.Lab.Offload, "offload", lab.DefaultOffload(), "of established connections to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("family", "ipv6")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if six {
