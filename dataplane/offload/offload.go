@@ -108,7 +108,7 @@ type Table struct {
 type entry struct {
 	used           bool // not dropped
 	key            ports.OffloadKey
-	seen           ports.OffloadKey // Offer.Key, where the Node's stack shows a mark in the key
+	seen           ports.OffloadKey // Offer.Key: it differs where packets of the Node's stack show a mark
 	conn           uint32           // place in conns
 	path           Path             // nil if the place is free
 	in, out        *Port

@@ -7,8 +7,9 @@ import (
 )
 
 // An offload entry may lead into the Node's stack. It may lead into a tunnel or begin in
-// one. The tunnel's port is asked under the table's lock, when the entry is made. After it says another thing, it has the switch
-// withdraw all entries (ports.OffloadTunnel). So no entry outlives what it was made by.
+// one. The tunnel's port is asked under the table's lock, when the entry is made. After it
+// says another thing, it has the switch withdraw all entries (ports.OffloadTunnel). So no
+// entry outlives what it was made by.
 
 // way is how the packets of an offer leave, or what outer headers they must show. It is false
 // if a tunnel's port has to carry them itself.

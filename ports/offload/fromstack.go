@@ -6,6 +6,9 @@ import "github.com/cilium/ebpf/asm"
 // other Nodes. All that it does not take goes on to the gateway's port. One program is
 // enough, because nobody sees a frame before it does.
 //
+// It runs where the stack sends, with softirqs off, so no other packet of the processor
+// comes between (settle.go).
+//
 // In the other direction, the programs of pods' ports and of the underlay let a packet enter
 // the stack by the gateway (ports.OffloadInto). So the Node's routes, its firewall and its
 // connection tracking stay on the way of both.
