@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// maxBundles is how many bundles a connection may have open.
-	maxBundles = 16
+	// maxBundles is how many bundles a connection may have open. A controller may have hundreds
+	// of goroutines, each with its bundle.
+	maxBundles = 1024
 	// maxBundleBytes bounds the messages of all bundles of a connection. A flow mod has some
 	// 200 bytes.
 	maxBundleBytes = 128 << 20

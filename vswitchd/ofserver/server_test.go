@@ -117,13 +117,13 @@ func TestBundleIsRefusedWhole(t *testing.T) {
 // TestBundleBounds: a connection has at most maxBundles bundles.
 func TestBundleBounds(t *testing.T) {
 	c := newRig(t).connect(t, openflow.V15)
-	for i := range byte(maxBundles) {
-		c.write(bundleMessage(33, i+1, 0, 0, 0, i, 0, 0, 0, 3))
+	for i := range maxBundles {
+		c.write(bundleMessage(33, 1, 0, 0, byte(i>>8), byte(i), 0, 0, 0, 3))
 		if b := c.next(); b[1] != 33 {
 			t.Fatalf("bundle %d: %x", i, b)
 		}
 	}
-	c.write(bundleMessage(33, 99, 0, 0, 1, 0, 0, 0, 0, 3))
+	c.write(bundleMessage(33, 99, 1, 0, 0, 0, 0, 0, 0, 3))
 	c.wantError(99, 17, 5) // OFPBFC_OUT_OF_BUNDLES
 }
 

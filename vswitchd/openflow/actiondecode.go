@@ -222,7 +222,7 @@ func (a *actionReader) output(port uint32, maxLen uint16) error {
 		}
 		a.add(flow.Resubmit{InPort: flow.PortInPort, Table: 0})
 	default:
-		if port == 0 || port > flow.MaxPort {
+		if port > flow.MaxPort {
 			return fail(BadOutPort, "no port can have number %d", port)
 		}
 		a.add(flow.Output{Port: port})

@@ -213,10 +213,15 @@ func (w *writer) moveHeader(id flow.FieldID, v Version) error {
 	return w.fieldHeader(id, v)
 }
 
-// field takes the header of a field. An action names no mask.
+// field takes the header of a field. An action has no mask, but controllers may set the bit that
+// says so, as Open vSwitch allows. The length is doubled then.
 func (r *reader) field() (flow.FieldID, error) {
 	raw := r.u32()
-	id, ok := fieldOf[raw]
+	header := raw
+	if raw&0x101 == 0x100 {
+		header = raw&^0x1ff | raw&0xff/2
+	}
+	id, ok := fieldOf[header]
 	if !ok {
 		return 0, fail(BadActionSetType, "no field has the header %#x", raw)
 	}

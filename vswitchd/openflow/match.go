@@ -9,19 +9,30 @@ import (
 // 1.0). Fields come behind those that they need, so their order below matters. match10.go has
 // the fixed match of OpenFlow 1.0.
 
-// matchOrder is the order in which fields are written. Unions of registers are left out,
-// because their registers are written.
-var matchOrder = makeMatchOrder()
+// narrowOrder and wideOrder are the orders in which fields are written. OpenFlow 1.5 has registers
+// in pairs, as fields of 64 bits: controllers look for them there.
+var narrowOrder, wideOrder = makeMatchOrder(flow.Reg0, flow.XReg0), makeMatchOrder(flow.XReg0, flow.XXReg0)
 
-func makeMatchOrder() (all []flow.FieldID) {
-	first := []flow.FieldID{flow.ConjID, flow.InPort, flow.EthSrc, flow.EthDst, flow.EthType, flow.CTState, flow.IPFrag, flow.IPProto}
+// orderOf is the order in a version.
+func orderOf(v Version) []flow.FieldID {
+	if v >= V15 {
+		return wideOrder
+	}
+	return narrowOrder
+}
+
+// makeMatchOrder is the order in which registers are the fields from first up to end.
+func makeMatchOrder(first, end flow.FieldID) (all []flow.FieldID) {
 	seen := map[flow.FieldID]bool{flow.VlanTCI: true, flow.VlanVID: true, flow.VlanPCP: true, flow.IPTOS: true}
-	for _, id := range first {
+	for _, id := range []flow.FieldID{flow.ConjID, flow.InPort, flow.EthSrc, flow.EthDst, flow.EthType, flow.CTState, flow.IPFrag, flow.IPProto} {
 		all, seen[id] = append(all, id), true
 	}
 	for id := flow.Reg0; id < flow.NumFields; id++ {
-		union := id >= flow.XReg0 && id < flow.ConjID
-		if h := headersOf[id]; !seen[id] && !union && (h.nxm.size != 0 || h.oxm.size != 0) {
+		register := id < flow.Reg0+16 || id >= flow.XReg0 && id < flow.ConjID
+		if register && (id < first || id >= end) {
+			continue
+		}
+		if h := headersOf[id]; !seen[id] && (h.nxm.size != 0 || h.oxm.size != 0) {
 			all = append(all, id)
 		}
 	}
@@ -32,7 +43,7 @@ func makeMatchOrder() (all []flow.FieldID) {
 // match that has no form in OpenFlow.
 func (w *writer) appendMatch(m *flow.Match, v Version) error {
 	left := m.Mask
-	for _, id := range matchOrder {
+	for _, id := range orderOf(v) {
 		f := flow.FieldByID(id)
 		mask := f.Get(&left)
 		if id == flow.EthDst {

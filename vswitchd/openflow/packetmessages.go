@@ -186,7 +186,7 @@ func (p *PacketIn) nx2(w *writer, v Version) (err error) {
 	w.property(pinTable, func() { w.u8(p.Table) })
 	w.property(pinCookie, func() { w.zeros(4); w.u64(p.Cookie) })
 	w.property(pinReason, func() { w.u8(reasonNo(p.Reason)) })
-	w.property(pinMetadata, func() { w.zeros(4); err = w.appendMatch(&p.Metadata, v) })
+	w.property(pinMetadata, func() { err = w.appendMatch(&p.Metadata, v) })
 	if len(p.UserData) > 0 {
 		w.property(pinUserData, func() { w.bytes(p.UserData) })
 	}
