@@ -217,6 +217,7 @@ type TunnelSpec struct {
 	Peers      []TunnelPeer   `json:"peers"`
 	Pods       []netip.Prefix `json:"pods"` // this Node's own
 	AnyNetwork bool           `json:"anyNetwork,omitempty"`
+	AnyPeer    bool           `json:"anyPeer,omitempty"`
 	Driver     string         `json:"driver"` // kernel, afxdp or auto
 	Uplink     string         `json:"uplink,omitempty"`
 }

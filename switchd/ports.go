@@ -166,7 +166,7 @@ func tunnelConfig(p *door.PortSpec) (underlay.Config, error) {
 	}
 	return underlay.Config{
 		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
-		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork,
+		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork, AnyPeer: p.Tunnel.AnyPeer,
 	}, nil
 }
 
@@ -186,7 +186,7 @@ func openedAlike(a, b *door.PortSpec) bool {
 			text += fmt.Sprint(*p.Tap)
 		}
 		if t := p.Tunnel; t != nil {
-			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.Driver, t.Uplink)
+			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.AnyPeer, t.Driver, t.Uplink)
 		}
 		return text
 	}

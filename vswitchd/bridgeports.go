@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
@@ -34,7 +36,7 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 	return nil
 }
 
-// ChangePort implements bridge.Switch. A port with another address or MTU is opened anew.
+// ChangePort implements bridge.Switch. A port with another address, MTU or options is opened again.
 func (b *bridges) ChangePort(br string, p bridge.Port) error {
 	if _, err := specOf(&p); err != nil {
 		return err
@@ -42,7 +44,7 @@ func (b *bridges) ChangePort(br string, p bridge.Port) error {
 	b.mu.Lock()
 	had, is := b.ports[p.Name]
 	var err error
-	if is && (had.MAC != p.MAC || had.MTU != p.MTU) {
+	if is && (had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options)) {
 		err = b.removePort(p.Name)
 	}
 	b.mu.Unlock()
@@ -90,6 +92,10 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 	switch {
 	case p.Tag >= 0 || len(p.Trunks) > 0 || p.VLANMode != "":
 		return nil, errors.New("tag, trunks and vlan_mode are not supported: entries may write vlan_vid")
+	case slices.Contains(tunnelTypes, p.Type):
+		t, err := tunnelSpec(p)
+		spec.Driver, spec.Link, spec.Tunnel = door.DriverTunnel, "", t
+		return spec, err
 	case len(p.Options) > 0:
 		return nil, errors.New("options are not supported")
 	}

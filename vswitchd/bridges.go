@@ -44,7 +44,7 @@ const failSecure = "secure"
 func (b *bridges) Facts() bridge.Facts {
 	return bridge.Facts{
 		Version: "3.1.0", DatapathTypes: []string{"netdev", "system"},
-		InterfaceTypes: []string{"internal", "system", "tap"}, DatapathVersion: b.release,
+		InterfaceTypes: append([]string{"internal", "system", "tap"}, tunnelTypes...), DatapathVersion: b.release,
 	}
 }
 

@@ -5,6 +5,7 @@
 //	vswitchd.go     the process
 //	bridges.go      the bridge that rows of the database ask for, as the switch
 //	bridgeports.go  its ports
+//	tunnelports.go  its tunnels
 //	connections.go  OpenFlow: where controllers connect, or are connected to
 //	commands.go     commands of ovs-appctl
 package vswitchd

@@ -41,12 +41,13 @@ type peers struct {
 	ranges map[netip.Prefix]struct{}     // of all Nodes, this one included
 	bits4  []int                         // the lengths of those of IPv4
 	bits6  []int                         // and of IPv6
+	any    bool                          // every address is a Node's (Config.AnyPeer)
 }
 
-// newPeers is a set of Nodes, seen from the Node with the ranges here.
-func newPeers(nodes []Peer, here []netip.Prefix) *peers {
-	s := &peers{pods: make(map[netip.Addr][]netip.Prefix, len(nodes)), ranges: map[netip.Prefix]struct{}{}}
-	s.addRanges(here)
+// newPeers is a set of Nodes, seen from the Node that c describes.
+func newPeers(nodes []Peer, c *Config) *peers {
+	s := &peers{any: c.AnyPeer, pods: make(map[netip.Addr][]netip.Prefix, len(nodes)), ranges: map[netip.Prefix]struct{}{}}
+	s.addRanges(c.Pods)
 	for _, n := range nodes {
 		a := n.Address.Unmap()
 		s.pods[a] = append(s.pods[a], n.Pods...)
@@ -83,7 +84,7 @@ type sender struct {
 // sender is the Node with an address; false for an address of no known Node.
 func (s *peers) sender(a netip.Addr) (sender, bool) {
 	pods, known := s.pods[a]
-	return sender{a, pods, s}, known
+	return sender{a, pods, s}, known || s.any
 }
 
 // maySend reports whether the addresses that a frame claims are the sender's to use.

@@ -89,16 +89,31 @@ func TestSenders(t *testing.T) {
 		{"cut off", from("10.10.0.24")[:packet.EthernetLen+packet.IPv4Len-1], true}, // no address, for entries neither
 		{"no IP", append(make([]byte, 12), 0x88, 0xcc, 1, 2, 3), true},
 	} {
-		n, ok := newPeers(known, here).sender(peer)
+		n, ok := newPeers(known, &Config{Pods: here}).sender(peer)
 		if got := n.maySend(c.frame); !ok || got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
+// TestAnyPeer: with Config.AnyPeer every address is a Node's. A Node with ranges keeps to them.
+func TestAnyPeer(t *testing.T) {
+	stranger := netip.MustParseAddr("192.0.2.9")
+	for _, any := range []bool{false, true} {
+		n, ok := newPeers(nil, &Config{AnyPeer: any}).sender(stranger)
+		if ok != any || any && !n.maySend(from("10.10.1.6")) {
+			t.Errorf("AnyPeer %v: known %v", any, ok)
+		}
+	}
+	n, ok := newPeers(known, &Config{AnyPeer: true}).sender(peer)
+	if !ok || n.maySend(from("10.11.0.6")) || !n.maySend(from("10.10.1.6")) {
+		t.Error("a Node with ranges speaks for another")
+	}
+}
+
 // TestUnknownRange: a Node whose ranges nobody knows may use no range that is known.
 func TestUnknownRange(t *testing.T) {
-	n, ok := newPeers(known, here).sender(netip.MustParseAddr("127.0.0.9"))
+	n, ok := newPeers(known, &Config{Pods: here}).sender(netip.MustParseAddr("127.0.0.9"))
 	for src, want := range map[string]bool{"10.10.1.6": false, "10.10.0.24": false, "fd00:10:11::1": false, "10.12.0.1": true} {
 		if got := n.maySend(from(src)); !ok || got != want {
 			t.Errorf("from %s: %v, want %v", src, got, want)
@@ -202,7 +217,7 @@ func manyPeers() *peers {
 			[]netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(20 + i>>8), byte(i), 0}), 24)},
 		})
 	}
-	return newPeers(all, here)
+	return newPeers(all, &Config{Pods: here})
 }
 
 // checked are frames whose check takes each of its ways.

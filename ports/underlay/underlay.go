@@ -85,6 +85,9 @@ type Config struct {
 	// AnyNetwork takes frames of all virtual networks, for entries that tell them
 	// apart by tun_id. Otherwise only those of network 0 are taken.
 	AnyNetwork bool
+	// AnyPeer takes frames from all addresses, and sends to all. Entries have to check
+	// tun_src then.
+	AnyPeer bool
 	// Apart has datagrams come one by one: somebody looks at them before the sockets
 	// do, who would take what the kernel has joined for one.
 	Apart bool
@@ -241,7 +244,7 @@ func (p *Port) closeReceivers() {
 // SetPeers replaces the known Nodes and their pod ranges, for packets of either
 // direction from now on.
 func (p *Port) SetPeers(nodes []Peer) {
-	now := newPeers(nodes, p.config.Pods)
+	now := newPeers(nodes, &p.config)
 	if before := p.peers.Swap(now); before == nil || !before.equal(now) {
 		p.hook.ways.Keep(p.sendsTo)
 		p.tellChanged()
@@ -303,7 +306,7 @@ func (p *Port) RefuseOuter() { p.count.countDrop(rxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
 func (p *Port) sendsTo(a netip.Addr) bool {
-	_, node := p.peers.Load().pods[a]
+	_, node := p.peers.Load().sender(a)
 	_, egress := (*p.far.Load())[a]
 	return node || egress
 }

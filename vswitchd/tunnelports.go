@@ -1,0 +1,101 @@
+package vswitchd
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/tunnel"
+	"github.com/antrail/antrail/vswitchd/bridge"
+)
+
+// A tunnel port leads to the addresses that entries write to tun_dst (options:remote_ip=flow).
+// Anybody may send to it, as to Open vSwitch's: entries check tun_src.
+
+// tunnelTypes are the types of a row for a tunnel. Their words are those of package tunnel.
+var tunnelTypes = []string{"geneve", "gre", "vxlan"}
+
+// tunnelSpec is a tunnel at the door. The error is for options that antrail does not have.
+func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
+	kind, known := tunnel.KindNamed(p.Type)
+	if !known {
+		return nil, fmt.Errorf("type %s is not supported", p.Type)
+	}
+	local, err := localAddress(p.Options["local_ip"])
+	if err != nil {
+		return nil, err
+	}
+	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, AnyPeer: true, Driver: switchd.DriverKernel}
+	if t.MTU == 0 {
+		t.MTU = linkMTU(local) - kind.Overhead(local.Is6())
+	}
+	for name, value := range p.Options {
+		if err := tunnelOption(t, kind, name, value); err != nil {
+			return nil, err
+		}
+	}
+	if p.Options["remote_ip"] == "" {
+		return nil, errors.New("options:remote_ip is missing: only flow is supported")
+	}
+	return t, nil
+}
+
+// tunnelOption takes an option of a tunnel into account.
+func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) error {
+	supported := false
+	switch name {
+	case "local_ip":
+		supported = true
+	case "remote_ip":
+		supported = value == "flow"
+	case "key":
+		t.AnyNetwork = value == "flow"
+		supported = value == "flow" || value == "0"
+	case "csum":
+		// The kernel writes the checksum of UDP in either case.
+		supported = kind.Port() != 0 || value == "false"
+	case "dst_port":
+		supported = value == fmt.Sprint(kind.Port())
+	}
+	if !supported {
+		return fmt.Errorf("options:%s=%s is not supported", name, value)
+	}
+	return nil
+}
+
+// localAddress is the address of a tunnel: the one that is asked for, or else the one that
+// the kernel sends from by its default route.
+func localAddress(asked string) (netip.Addr, error) {
+	if asked != "" {
+		a, err := netip.ParseAddr(asked)
+		if err != nil {
+			err = fmt.Errorf("options:local_ip: %w", err)
+		}
+		return a.Unmap(), err
+	}
+	for _, far := range []string{"192.0.2.1:9", "[2001:db8::1]:9"} { // documentation addresses; nothing is sent
+		if c, err := net.Dial("udp", far); err == nil {
+			defer c.Close()
+			return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap(), nil
+		}
+	}
+	return netip.Addr{}, errors.New("options:local_ip is missing, and there is no default route to take it from")
+}
+
+// linkMTU is the MTU of the link with an address; that of Ethernet if there is none.
+func linkMTU(a netip.Addr) int {
+	links, _ := net.Interfaces()
+	for _, l := range links {
+		addrs, _ := l.Addrs()
+		if slices.ContainsFunc(addrs, func(of net.Addr) bool { return strings.HasPrefix(of.String(), a.String()+"/") }) {
+			return l.MTU
+		}
+	}
+	const ethernet = 1500
+	return ethernet
+}
