@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -58,21 +59,25 @@ func (b *bridges) AddBridge(br bridge.Bridge) error {
 	return b.serveBridge(br)
 }
 
-// ChangeBridge implements bridge.Switch.
+// ChangeBridge implements bridge.Switch. Controllers stay connected if packets are to be held
+// or no longer held, and nothing else changes.
 func (b *bridges) ChangeBridge(br bridge.Bridge) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.now == nil || b.now.Name != br.Name {
 		return fmt.Errorf("there is no bridge %s", br.Name)
 	}
+	if s, same := b.server.Load(), *b.now; s != nil {
+		if same.FlowRestoreWait = br.FlowRestoreWait; reflect.DeepEqual(same, br) {
+			b.now = &br
+			return s.Hold(br.FlowRestoreWait)
+		}
+	}
 	return b.serveBridge(br)
 }
 
 // serveBridge serves OpenFlow for a bridge, with its settings of now.
 func (b *bridges) serveBridge(br bridge.Bridge) error {
-	if br.FlowRestoreWait {
-		return errors.New("other_config:flow-restore-wait is not supported")
-	}
 	versions, err := versionsOf(br.Protocols)
 	if err != nil {
 		return err
@@ -85,6 +90,9 @@ func (b *bridges) serveBridge(br bridge.Bridge) error {
 	})
 	if err != nil {
 		return fmt.Errorf("the switch at %s: %w", b.client.Socket(), err)
+	}
+	if err := s.Hold(br.FlowRestoreWait); err != nil {
+		return err
 	}
 	b.end()
 	if err := b.connect(s, &br); err != nil {

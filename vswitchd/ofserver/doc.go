@@ -13,6 +13,7 @@
 //	connection.go   what connections are and share; messages written; changes, one at a time
 //	groupmods.go    groups and meters on a stage
 //	flowmods.go     entries added, modified and deleted on it, strictly and loosely
+//	holding.go      packets dropped while a controller installs its entries
 //	staging.go      a stage: changes that are not applied yet, on top of the switch's entries
 //	doorlists.go    the switch's lists, and whether it answered
 //
