@@ -68,11 +68,11 @@ func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) erro
 	return nil
 }
 
-// localAddress is the address of a tunnel: the one that is asked for, or else the one that
+// localAddress is the address of a tunnel: the configured one, or else the one that
 // the kernel sends from by its default route.
-func localAddress(asked string) (netip.Addr, error) {
-	if asked != "" {
-		a, err := netip.ParseAddr(asked)
+func localAddress(configured string) (netip.Addr, error) {
+	if configured != "" {
+		a, err := netip.ParseAddr(configured)
 		if err != nil {
 			err = fmt.Errorf("options:local_ip: %w", err)
 		}
