@@ -85,7 +85,7 @@ func (k *walk) actOutput(a flow.Action) {
 	case flow.Normal:
 		k.normal()
 	case flow.Flood, flow.All:
-		k.flood()
+		k.flood(everyPort)
 	case flow.Controller:
 		k.packetIn(&a)
 	}

@@ -14,7 +14,8 @@
 //	fragment.go                 … and what a fragment does there
 //	learn.go                    learn actions, and entries learned in another switch
 //	packetin.go                 packets to and from the controller
-//	output.go                   output, NORMAL and floods
+//	output.go                   output and floods
+//	normal.go                   NORMAL: the switch that learns MAC addresses
 //	workertransmit.go           frames queued for ports, completed where a port asks for it, and sent
 //	copies.go                   frames for copies and segments
 //

@@ -2,10 +2,13 @@ package dataplane_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
 )
 
@@ -103,6 +106,44 @@ func TestNormalLearnsByVLAN(t *testing.T) {
 	}
 	if got := r.outcome(ethernet(1, 0xa, 0xb) + ",dl_vlan=8"); got != "2 3 4" {
 		t.Errorf("in another VLAN: %q", got)
+	}
+}
+
+// TestNormalAccessPorts has two access ports of VLAN 7, one of VLAN 8 and two trunks. A frame
+// stays in its VLAN, and has a tag on trunks only. Actions behind NORMAL have the frame as it
+// came.
+func TestNormalAccessPorts(t *testing.T) {
+	r := newRig(t, "table=0,in_port=1,priority=9 actions=NORMAL,output:8\ntable=0,priority=1 actions=NORMAL")
+	r.addPort(8, memory.Options{Aside: true})
+	r.addPort(6, memory.Options{})
+	r.secure(1, l2.PortSecurity{VLAN: 7})
+	r.secure(2, l2.PortSecurity{VLAN: 7})
+	r.secure(3, l2.PortSecurity{VLAN: 8, MACs: [][6]byte{{2, 5: 0xd}}})
+	untagged := ethernet(1, 0xa, 0xff)
+	for i, step := range []struct{ packet, want string }{
+		{untagged, "2:0 4:7 6:7 8:0"},                          // broadcast of VLAN 7
+		{ethernet(2, 0xb, 0xa), "1:0"},                         // a was learned in VLAN 7
+		{ethernet(2, 0xb, 0xd), "1:0 4:7 6:7"},                 // d is in VLAN 8, so its port is no way to it
+		{ethernet(4, 0xc, 0xa) + ",dl_vlan=7", "1:0"},          // from a trunk, with the tag
+		{ethernet(4, 0xc, 0xff) + ",dl_vlan=7", "1:0 2:0 6:7"}, // … and to the other trunk too
+		{ethernet(1, 0xa, 0xc), "4:7 8:0"},                     // c was learned at the trunk
+		{ethernet(4, 0xc, 0xd) + ",dl_vlan=8", "3:0"},          // the owner of an address, in its VLAN
+		{ethernet(4, 0xc, 0xa), "6:0"},                         // without a tag: in no VLAN
+		{ethernet(4, 0xc, 0xff) + ",dl_vlan=9", "6:9"},         // a VLAN that no access port has
+		{ethernet(2, 0xa, 0xff) + ",dl_vlan=7", "vlan_tag"},    // an access port sends no tag
+	} {
+		before := r.sw.Drops()[telemetry.DropVLANTag]
+		in, frame := r.compose(step.packet)
+		var words []string
+		for _, s := range r.sendFrame(in, frame) {
+			words = append(words, fmt.Sprintf("%d:%d", s.port, packet.ParseLayers(s.frame).TCI&0xfff))
+		}
+		if r.sw.Drops()[telemetry.DropVLANTag] != before {
+			words = append(words, "vlan_tag")
+		}
+		if got := strings.Join(words, " "); got != step.want {
+			t.Errorf("step %d (%s): %q, want %q", i, step.packet, got, step.want)
+		}
 	}
 }
 

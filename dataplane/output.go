@@ -42,7 +42,7 @@ func (k *walk) output(no uint32) {
 	case flow.PortNormal:
 		k.normal()
 	case flow.PortFlood, flow.PortAll:
-		k.flood()
+		k.flood(everyPort)
 	default:
 		k.outputTo(no)
 	}
@@ -125,15 +125,15 @@ func addrOf(v4, v6 flow.Value) netip.Addr {
 	return netip.Addr{}
 }
 
-// flood sends to every port but the port of entry and those that stand aside. A
-// tunnel port takes part only when an entry has set tun_dst.
-func (k *walk) flood() {
+// flood sends to every port that takes the frame, but not to the port of entry and to those
+// that stand aside. A tunnel port takes part only when an entry has set tun_dst.
+func (k *walk) flood(takes func(*switchPort) bool) {
 	k.noteOnce()
 	in := k.key.InPort()
 	before := k.sent
 	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()
 	for _, p := range k.w.sw.ports.Load().list {
-		if p.no != in && !p.aside && (!p.tunnel || tunnelled) {
+		if p.no != in && !p.aside && (!p.tunnel || tunnelled) && takes(p) {
 			k.outputTo(p.no)
 		}
 	}
@@ -142,75 +142,5 @@ func (k *walk) flood() {
 	}
 }
 
-// NORMAL is the MAC learning switch. The source address is learned with the port of
-// entry, and the destination is looked up. An unknown or a group address is flooded.
-// Antrea sends ARP this way. The addresses are in fdb.go. An address that port security
-// gives to a port (security.go) is known from the start. It is learned at no other port,
-// whatever security that port has.
-//
-// A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
-// (other-config:priority-tags=never). Actions behind NORMAL have the tag again.
-
-const (
-	groupAddress = 1 << 40        // the group bit of a MAC address
-	reservedMAC  = 0x0180c2000000 // 01:80:c2:00:00:00 to :0f (IEEE 802.1D, table 7-10)
-)
-
-// normal runs the NORMAL action.
-func (k *walk) normal() {
-	if flow.FieldByID(flow.VlanTCI).Get(&k.key).Lo != packet.VLANPresent {
-		k.bridge()
-		return
-	}
-	tpid := packet.Ethernet(k.frame.Bytes()).Type()
-	k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
-	k.bridge()
-	k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, tpid, 0) })
-}
-
-// bridge learns a frame's source, and sends it to where its destination is.
-func (k *walk) bridge() {
-	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
-	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), uint16(0)
-	if get(flow.VlanTCI)&packet.VLANPresent != 0 { // without it, an entry may have written vlan_vid
-		vlan = uint16(get(flow.VlanVID))
-	}
-	if dst&^0xf == reservedMAC {
-		k.drop(telemetry.DropReservedMAC)
-		return
-	}
-	k.noteOnce()
-	t, now, set := &k.w.sw.fdb, k.w.now, k.w.sw.ports.Load()
-	if !k.dry() && src&groupAddress == 0 {
-		k.learnSource(set, l2.MACKey{MAC: src, VLAN: vlan})
-	}
-	if dst&groupAddress == 0 {
-		if dst == src { // just learned, or, in a trace, as if it were
-			k.output(k.key.InPort())
-			return
-		}
-		if port, owned := set.owners[dst]; owned {
-			k.output(port)
-			return
-		}
-		if port, ok := t.Port(l2.MACKey{MAC: dst, VLAN: vlan}, now); ok {
-			k.output(port)
-			return
-		}
-	}
-	k.flood()
-}
-
-// learnSource learns a frame's source at its port, unless it is configured on another.
-func (k *walk) learnSource(set *portSet, src l2.MACKey) {
-	t, no := &k.w.sw.fdb, k.key.InPort()
-	share := &t.Stray
-	if p := set.port(no); p != nil {
-		share = &p.macs
-	}
-	if set.foreign(src.MAC, no) {
-		share.Foreign.Add(1)
-		return
-	}
-	t.Learn(src, no, share, k.w.now)
-}
+// everyPort takes every frame.
+func everyPort(*switchPort) bool { return true }

@@ -79,6 +79,16 @@ func (s *portSet) foreign(mac uint64, no uint32) bool {
 	return owned && owner != no
 }
 
+// access is the VLAN that a port is an access port of; 0 for a trunk.
+func (s *portSet) access(no uint32) uint16 {
+	if p := s.port(no); p != nil {
+		if g := p.guard.Load(); g != nil {
+			return g.VLAN
+		}
+	}
+	return 0
+}
+
 // violation is why a packet may not enter; NotDropped if it may. The headers must
 // have been read.
 func (k *walk) violation() telemetry.DropReason {

@@ -9,7 +9,7 @@ import (
 
 // ARPResponder answers for the gateways of other Nodes with the Global Virtual
 // MAC, so that the Node's kernel can send to their Pods. It switches all other
-// ARP as an ordinary switch does.
+// ARP as an ordinary switch does. With FlexibleIPAM, it answers for this Node's gateway too.
 //
 // Reads:  arp_op, arp_tpa.
 // Writes: the reply.
@@ -21,8 +21,8 @@ const (
 	arpReply   = 2
 )
 
-func (p *Pipeline) arpReplyFor(gateway netip.Addr) *flow.Entry {
-	mac, addr := layout.MACValue(GlobalVirtualMAC), flow.ValueOfAddr(gateway)
+func (p *Pipeline) arpReplyFor(gateway netip.Addr, its [6]byte) *flow.Entry {
+	mac, addr := layout.MACValue(its), flow.ValueOfAddr(gateway)
 	return p.entry(forPods, tableARPResponder, priorityNormal,
 		match(arp, arpAddr(flow.ArpTPA, gateway), layout.Exact(flow.ArpOp, arpRequest)),
 		move(flow.EthSrc, flow.EthDst),

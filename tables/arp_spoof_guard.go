@@ -14,9 +14,11 @@ import (
 // the sender's addresses within the message are checked; the Ethernet header is only
 // the envelope.
 //
+// With FlexibleIPAM, the Node's card and its own network speak for everybody behind them.
+//
 // Reads:  in_port, arp_spa, arp_sha.
 // Writes: nothing.
-// Next:   ARPResponder. Table-miss: drop.
+// Next:   ARPResponder, or NORMAL from the card and the Node's own network. Table-miss: drop.
 
 func (p *Pipeline) arpSender(port Port, addrs []netip.Addr) (all []*flow.Entry) {
 	for _, a := range p.ours(addrs) {
@@ -26,6 +28,14 @@ func (p *Pipeline) arpSender(port Port, addrs []netip.Addr) (all []*flow.Entry) 
 		all = append(all, p.entry(forPods, tableARPSpoofGuard, priorityNormal,
 			match(arp, inPort(port.No), arpAddr(flow.ArpSPA, a), layout.EthAddr(flow.ArpSHA, port.MAC)),
 			p.goTo(tableARPResponder)))
+	}
+	return all
+}
+
+// arpOfUnderlay switches what the card and the Node's own network say.
+func (p *Pipeline) arpOfUnderlay() (all []*flow.Entry) {
+	for _, port := range []Port{p.c.Uplink, p.c.Bridge} {
+		all = append(all, p.entry(forPods, tableARPSpoofGuard, priorityHigh, match(arp, inPort(port.No)), flow.Normal{}))
 	}
 	return all
 }

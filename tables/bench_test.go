@@ -9,7 +9,7 @@ import (
 func BenchmarkPod(b *testing.B) {
 	list := families{IPv4, IPv6}
 	p := New(list.config())
-	pod := Pod{web, list.ips("10.10.0.24")}
+	pod := Pod{Port: web, IPs: list.ips("10.10.0.24")}
 	b.ReportAllocs()
 	for b.Loop() {
 		p.Pod(pod)

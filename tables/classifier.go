@@ -1,6 +1,9 @@
 package tables
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
 
 // Classifier notes where a packet comes from, by its port.
 //
@@ -8,11 +11,12 @@ import "github.com/antrail/antrail/flow"
 // them, whichever it is.
 //
 // Reads:  in_port; for the gateway the source address, for packets back from
-// the application-aware engine the VLAN tag.
-// Writes: PktSourceField; FromLocalRegMark or FromExternalRegMark of what
+// the application-aware engine the VLAN tag; the tag and eth_dst of what comes from the card.
+// Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM; FromLocalRegMark or FromExternalRegMark of what
 // passes the validation; RewriteMACRegMark of what comes from the tunnel, whose
 // MAC addresses are virtual.
-// Next:   SpoofGuard; conntrack from the tunnel, where peers have checked;
+// Next:   SpoofGuard; conntrack from the tunnel, where peers have checked, and for Pods of the
+// underlay; output between the card and the Node;
 // L3Forwarding for what TrafficControl gives back. What the engine of policies gives
 // back goes to L3Forwarding too, in v2 to conntrack. Table-miss: drop.
 
@@ -54,9 +58,41 @@ func (p *Pipeline) classifyMulticastIn() []*flow.Entry {
 	}
 }
 
-func (p *Pipeline) classifyPod(port Port) *flow.Entry {
-	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(port.No)),
-		FromPodRegMark.Set(), FromLocalRegMark.Set(), p.goStage(stageValidation))
+func (p *Pipeline) classifyPod(pod Pod) *flow.Entry {
+	actions := set(FromPodRegMark, FromLocalRegMark)
+	if p.onUnderlay(pod) {
+		actions = append(actions, set(AntreaFlexibleIPAMRegMark, RewriteMACRegMark)...)
+	}
+	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No)), append(actions, p.goStage(stageValidation))...)
+}
+
+// classifyHost passes what the Node and its network say to each other.
+func (p *Pipeline) classifyHost() []*flow.Entry {
+	card, host := p.c.Uplink.No, p.c.Bridge.No
+	return []*flow.Entry{
+		p.entry(forPods, tableClassifier, priorityNormal, match(inPort(card)), flow.Output{Port: host}),
+		p.entry(forPods, tableClassifier, priorityNormal, match(inPort(host)), flow.Output{Port: card}),
+	}
+}
+
+// classifyUnderlay takes what the card, or the Node itself, sends to a Pod of the underlay. The
+// Node itself is in no VLAN.
+func (p *Pipeline) classifyUnderlay(pod Pod) (all []*flow.Entry) {
+	if !p.onUnderlay(pod) {
+		return nil
+	}
+	from := func(f Family, port Port, marks ...flow.Action) {
+		all = append(all, p.entry(forPods, tableClassifier, priorityHigh,
+			match(f.ip(), inPort(port.No), vlanIs(pod.VLAN), layout.EthAddr(flow.EthDst, pod.Port.MAC)),
+			append(append(p.zoneOf(f), marks...), p.goStage(stageConntrackState))...))
+	}
+	for _, f := range p.families {
+		from(f, p.c.Uplink, FromUplinkRegMark.Set(), VLANIDField.Set(uint64(pod.VLAN)))
+		if pod.VLAN == 0 {
+			from(f, p.c.Bridge, FromBridgeRegMark.Set())
+		}
+	}
+	return all
 }
 
 // classifyReturn: packets that come back from a TrafficControl's engine have
@@ -71,13 +107,10 @@ const vlanPresent = 0x1000
 
 // classifyL7Return takes the rule's VLAN tag off.
 func (p *Pipeline) classifyL7Return() *flow.Entry {
-	tagged := func(m *flow.Match) {
-		m.Add(flow.VlanTCI, flow.Value{Lo: vlanPresent}, flow.Value{Lo: vlanPresent})
-	}
 	from, next := FromTCReturnRegMark, stageRouting
 	if isV2(p) {
 		from, next = FromL7NPReturnRegMark, stageConntrackState
 	}
-	return p.entry(forPolicies, tableClassifier, priorityNormal, match(inPort(p.c.L7Return.No), tagged),
+	return p.entry(forPolicies, tableClassifier, priorityNormal, match(inPort(p.c.L7Return.No), anyVLAN),
 		flow.PopVLAN{}, from.Set(), p.goStage(next))
 }

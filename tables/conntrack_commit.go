@@ -25,5 +25,5 @@ func (p *Pipeline) commitNew(f Family) []*flow.Entry {
 		fresh = match(f.ip(), tracked(layout.CtNew, 0), NotConnSNATCTMark.Is())
 	}
 	return []*flow.Entry{p.entry(forPods, tableConntrackCommit, priorityNormal, fresh,
-		layout.Commit(f.zone(), p.next(tableConntrackCommit), keepSource()))}
+		p.inZone(layout.Commit(f.zone(), p.next(tableConntrackCommit), keepSource())))}
 }

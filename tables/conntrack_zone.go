@@ -14,7 +14,9 @@ import (
 // has them as Services and policies see them, SNATCtZone those whose source SNAT
 // has translated; IPv6 has one of each, too.
 //
-// Reads:  nothing; with a policy of layer 7 in v2 PktSourceField, ct_state and
+// With FlexibleIPAM, each VLAN has a zone of its own, in CtZoneField.
+//
+// Reads:  nothing; CtZoneField with FlexibleIPAM; with a policy of layer 7 in v2 PktSourceField, ct_state and
 // L7NPRedirectCTMark.
 // Writes: ct_state, ct_mark, ct_label and addresses, through CtZone.
 // Next:   ConntrackState, which is also the table-miss; for a policy of layer 7 in v2,
@@ -22,7 +24,7 @@ import (
 
 func (p *Pipeline) track(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableConntrackZone, priorityNormal,
-		match(f.ip()), layout.Restore(f.zone(), p.next(tableConntrackZone)))}
+		match(f.ip()), p.inZone(layout.Restore(f.zone(), p.next(tableConntrackZone))))}
 }
 
 // trackL7 keeps both directions of a connection as the Pod of this Node sees them while

@@ -27,6 +27,7 @@ func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
 	chosen := EpSelectedRegMark.Value<<EndpointPortField.N | uint64(e.Addr.Port())
 	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), append(set(ServiceCTMark), p.sourceOfService()...)...)
 	ct.NAT = dnatTo(e.Addr)
+	p.inZone(ct)
 	return p.entry(forServices, tableEndpointDNAT, priorityNormal,
 		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.Is(chosen)), ct)
 }

@@ -12,9 +12,13 @@ import (
 // the two ask by the port which Pod a packet is for, and may still drop it. The one
 // entry of the Global Virtual MAC leads to all Pods of all other Nodes.
 //
-// Reads:  eth_dst.
+// With FlexibleIPAM, the Node itself has a port too, and what a Pod of the underlay sends to
+// nobody on this Node leaves by the card.
+//
+// Reads:  eth_dst, AntreaFlexibleIPAMRegMark.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
-// Next:   TrafficControl, or the ingress policies without it; also the table-miss.
+// Next:   TrafficControl, or the ingress policies without it; also the table-miss. Conntrack
+// for what is for the Node or leaves by the card, which no ingress policy concerns.
 
 func (p *Pipeline) switchTo(port Port) *flow.Entry {
 	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(layout.EthAddr(flow.EthDst, port.MAC)),
@@ -26,4 +30,15 @@ func (p *Pipeline) switchToTunnel() []*flow.Entry {
 		return nil
 	}
 	return one(p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC}))
+}
+
+func (p *Pipeline) switchOnUnderlay() []*flow.Entry {
+	leave := func(priority uint16, port Port, t term) *flow.Entry {
+		return p.entry(forPods, tableL2ForwardingCalc, priority, match(t),
+			TargetOFPortField.Set(uint64(port.No)), OutputToOFPortRegMark.Set(), p.goStage(stageConntrack))
+	}
+	return []*flow.Entry{
+		leave(priorityNormal, p.c.Bridge, layout.EthAddr(flow.EthDst, p.c.Bridge.MAC)),
+		leave(priorityLow, p.c.Uplink, AntreaFlexibleIPAMRegMark.Is()),
+	}
 }

@@ -15,8 +15,11 @@ import (
 // is: the Pods know each other's MAC addresses. One that was translated, or came
 // by the tunnel, gets those of the gateway and the Pod (RewriteMACRegMark).
 //
+// With FlexibleIPAM, the Pods of one VLAN and the Node are on one link. What leads elsewhere
+// keeps the MAC address of the router that the Pod chose.
+//
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
-// FromGatewayCTMark, ServiceCTMark, and EgressReplyMark or in v2 FromTunnelCTMark.
+// FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, VLANIDField, AntreaFlexibleIPAMRegMark, and EgressReplyMark or in v2 FromTunnelCTMark.
 // Writes: MAC addresses, tun_dst, PktDestinationField.
 // Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
 // what may leave the cluster. Table-miss: to the gateway.
@@ -44,16 +47,37 @@ func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(NotRewriteMACRegMark.Is(), dstIn(cidr)), p.goStage(stageSwitching)))
+			match(NotRewriteMACRegMark.Is(), p.noVLAN(), dstIn(cidr)), p.goStage(stageSwitching)))
 	}
 	return all
 }
 
 func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.ours(pod.IPs) {
+		if p.onUnderlay(pod) {
+			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(VLANIDField.Is(uint64(pod.VLAN)), dst(a)),
+				layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+			continue
+		}
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(RewriteMACRegMark.Is(), dst(a)),
+			match(RewriteMACRegMark.Is(), p.noVLAN(), dst(a)),
 			layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+	}
+	return all
+}
+
+// routeToHost sends to the Node itself what Pods of the underlay have for it, and the answers to
+// what came from it past the gateway.
+func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
+	to := func(t ...term) {
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.noVLAN())...),
+			layout.SetMAC(flow.EthDst, p.c.Bridge.MAC), p.goStage(stageSwitching)))
+	}
+	to(tracked(layout.CtRpl, 0), FromBridgeCTMark.Is())
+	for _, a := range p.c.NodeIPs {
+		if familyOf(a) == f {
+			to(AntreaFlexibleIPAMRegMark.Is(), dst(a))
+		}
 	}
 	return all
 }
@@ -103,7 +127,11 @@ func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Ent
 // the Node takes the packet on. What came from there goes back there, as a Service's
 // connection from outside does, only by way of SNATMark.
 func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
-	return p.entry(forPods, tableL3Forwarding, priorityNormal, match(dstIn(cidr)),
+	terms := []term{dstIn(cidr)}
+	if hasFlexibleIPAM(p) { // Pods of the underlay have a router of their own
+		terms = append(terms, NotAntreaFlexibleIPAMRegMark.Is())
+	}
+	return p.entry(forPods, tableL3Forwarding, priorityNormal, match(terms...),
 		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL))
 }
 

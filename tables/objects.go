@@ -55,6 +55,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.outputToAgent(),
 		p.l7Ports(),
 		p.multicast(),
+		p.underlay(),
 	)
 }
 
@@ -118,6 +119,20 @@ func (p *Pipeline) multicast() []*flow.Entry {
 	)
 }
 
+// underlay are the entries of FlexibleIPAM that depend on the Config alone.
+func (p *Pipeline) underlay() []*flow.Entry {
+	if !hasFlexibleIPAM(p) {
+		return nil
+	}
+	all := concat(p.rootOfUnderlay(), p.arpOfUnderlay(), p.classifyHost(), p.switchOnUnderlay(), one(p.untagCard()))
+	for _, a := range p.ours(p.c.GatewayIPs) {
+		if familyOf(a) == IPv4 {
+			all = append(all, p.arpReplyFor(a, p.c.Gateway.MAC))
+		}
+	}
+	return append(all, p.each(p.routeToHost)...)
+}
+
 // multicastPod are the entries that count a Pod's multicast packets.
 func (p *Pipeline) multicastPod(pod Pod) []*flow.Entry {
 	if !hasMulticast(p) {
@@ -165,11 +180,13 @@ func (p *Pipeline) StaticGroups() []*flow.Group {
 func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 	return concat(
 		p.arpSender(pod.Port, pod.IPs),
-		one(p.classifyPod(pod.Port)),
+		one(p.classifyPod(pod)),
+		p.classifyUnderlay(pod),
 		p.guardPod(pod),
 		p.ndFromPod(pod),
 		p.routeToPod(pod),
 		one(p.switchTo(pod.Port)),
+		p.tagPod(pod),
 		p.multicastPod(pod),
 	)
 }
@@ -178,7 +195,7 @@ func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 func (p *Pipeline) Peer(peer Peer) (all []*flow.Entry) {
 	for _, gateway := range p.ours(peer.GatewayIPs) {
 		if familyOf(gateway) == IPv4 {
-			all = append(all, p.arpReplyFor(gateway))
+			all = append(all, p.arpReplyFor(gateway, GlobalVirtualMAC))
 		}
 	}
 	all = append(all, p.routeToPeer(peer)...)

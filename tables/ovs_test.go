@@ -64,7 +64,7 @@ func extras(p *Pipeline, list families) (all []*flow.Entry) {
 	for _, r := range forms(list) {
 		all = append(all, p.Rule(r)...)
 	}
-	return append(all, p.LoggedDefaultDrop(Egress, Pod{db, list.ips("10.10.0.25")})...)
+	return append(all, p.LoggedDefaultDrop(Egress, Pod{Port: db, IPs: list.ips("10.10.0.25")})...)
 }
 
 // load replaces what the switch has.

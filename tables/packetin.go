@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"slices"
+
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables/layout"
 )
@@ -100,12 +102,16 @@ func AnswerOnly(userdata []byte, table string) bool {
 func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions []flow.Action) {
 	generated := GeneratedRejectPacketOutRegMark.Set()
 	fromTunnel := isOn(FromTunnelRegMark, k)
-	direct := fromTunnel || isOn(FromPodRegMark, k) || isOn(FromGatewayRegMark, k)
+	direct := fromTunnel || slices.ContainsFunc(answerAtOnce, func(m Mark) bool { return isOn(m, k) })
 	if t, ok := replyTable(names); ok && (!direct || isOn(ServiceCTMark, k)) {
-		return flow.PortController, []flow.Action{generated, resubmit(t)}
+		actions = append(actions, generated)
+		if zone := valueIn(CtZoneField, k); zone != 0 { // with FlexibleIPAM
+			actions = append(actions, CtZoneField.Set(zone))
+		}
+		return flow.PortController, append(actions, resubmit(t))
 	}
 	if !fromTunnel {
-		return inPort, []flow.Action{generated, flow.OutputInPort{}}
+		return inPort, append(sameVLAN(k), generated, flow.OutputInPort{})
 	}
 	actions = []flow.Action{generated, layout.SetMAC(flow.EthDst, GlobalVirtualMAC), copied(flow.EthSrc, flow.EthSrc, k)}
 	if !flow.FieldByID(flow.TunSrc).Get(k).IsZero() {
@@ -114,6 +120,18 @@ func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions
 		actions = append(actions, copied(flow.TunIPv6Src, flow.TunIPv6Dst, k))
 	}
 	return inPort, append(actions, flow.OutputInPort{})
+}
+
+// answerAtOnce are the marks of packets whose answer goes back to their port, but for the
+// tunnel's.
+var answerAtOnce = []Mark{FromPodRegMark, FromGatewayRegMark, FromUplinkRegMark, FromBridgeRegMark}
+
+// sameVLAN gives an answer the tag that the packet has.
+func sameVLAN(k *flow.Key) []flow.Action {
+	if flow.FieldByID(flow.VlanTCI).Get(k).Lo&vlanPresent == 0 {
+		return nil
+	}
+	return pushVLAN(uint16(flow.FieldByID(flow.VlanVID).Get(k).Lo))
 }
 
 // Report is how the switch sends an ICMP error about a packet that the pipeline

@@ -124,6 +124,7 @@ const (
 	tableIngressDefaultRule
 	tableIngressMetric
 	tableConntrackCommit
+	tableVLAN
 	tableOutput
 	tableMulticastEgressRule
 	tableMulticastEgressMetric
@@ -190,6 +191,7 @@ var declared = [numTables]declaration{
 	tableIngressDefaultRule:        {"IngressDefaultRule", stageIngressSecurity, missNext, always},
 	tableIngressMetric:             {"IngressMetric", stageIngressSecurity, missNext, always},
 	tableConntrackCommit:           {"ConntrackCommit", stageConntrack, missNext, always},
+	tableVLAN:                      {"VLAN", stageOutput, missNext, hasFlexibleIPAM},
 	tableOutput:                    {"Output", stageOutput, missDrop, always},
 	tableMulticastEgressRule:       {"MulticastEgressRule", stageMulticastEgress, missNext, hasMulticastPolicy},
 	tableMulticastEgressMetric:     {"MulticastEgressMetric", stageMulticastEgress, missNext, hasMulticastPolicy},
@@ -212,6 +214,7 @@ func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
 func hasEgressQoS(p *Pipeline) bool    { return p.c.Features.EgressQoS }
 func hasMulticast(p *Pipeline) bool    { return p.c.Features.Multicast && hasIPv4(p) }
+func hasFlexibleIPAM(p *Pipeline) bool { return p.c.Features.FlexibleIPAM }
 func hasMulticastPolicy(p *Pipeline) bool {
 	return hasMulticast(p) && hasAntreaPolicy(p)
 }

@@ -2,7 +2,9 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// PipelineRootClassifier splits ARP from IP; everything else is dropped.
+// PipelineRootClassifier splits ARP from IP; everything else is dropped. With FlexibleIPAM,
+// everything else passes between the Node and its card. Antrea drops it there too, and so cuts
+// the Node's own IPv6 where pods have none.
 //
 // Every packet begins here, whatever port it came by.
 //
@@ -25,5 +27,14 @@ func (p *Pipeline) rootARP() []*flow.Entry {
 func (p *Pipeline) rootIP(f Family) []*flow.Entry {
 	return []*flow.Entry{
 		p.entry(forDefault, tablePipelineRootClassifier, priorityNormal, match(f.ip()), p.goTo(tableClassifier)),
+	}
+}
+
+// rootOfUnderlay passes what the pipeline does not know between the Node and its card.
+func (p *Pipeline) rootOfUnderlay() []*flow.Entry {
+	card, host := p.c.Uplink.No, p.c.Bridge.No
+	return []*flow.Entry{
+		p.entry(forDefault, tablePipelineRootClassifier, priorityLow, match(inPort(card)), flow.Output{Port: host}),
+		p.entry(forDefault, tablePipelineRootClassifier, priorityLow, match(inPort(host)), flow.Output{Port: card}),
 	}
 }

@@ -46,7 +46,7 @@ func (p *Pipeline) allow(r Rule, f Family) []flow.Action {
 	if r.L7VLAN != 0 {
 		exec = append(exec, L7NPRedirectCTMark.Set(), L7NPRuleVlanIDCTLabel.Set(uint64(r.L7VLAN)))
 	}
-	actions := []flow.Action{s.conjID.Set(uint64(r.ID)), layout.Commit(f.zone(), p.id(s.metric), exec...)}
+	actions := []flow.Action{s.conjID.Set(uint64(r.ID)), p.inZone(layout.Commit(f.zone(), p.id(s.metric), exec...))}
 	if !r.Log {
 		return actions
 	}

@@ -66,7 +66,7 @@ func TestRuleForms(t *testing.T) {
 			b.WriteString("  " + l + "\n")
 		}
 	}
-	pod := Pod{web, both.ips("10.10.0.24")}
+	pod := Pod{Port: web, IPs: both.ips("10.10.0.24")}
 	for _, d := range []Direction{Egress, Ingress} {
 		b.WriteString("logged default drop\n  ")
 		b.WriteString(strings.Join(lines(t, p.LoggedDefaultDrop(d, pod), p.Names()), "\n  ") + "\n")

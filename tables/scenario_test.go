@@ -96,7 +96,7 @@ func (list families) program(c Config) *flow.Program {
 		NodeIPs: list.ips("192.168.77.103"), PodCIDRs: list.prefixes("10.10.1.0/24"), GatewayIPs: list.ips("10.10.1.1"),
 	})...)
 	for _, pod := range []Pod{
-		{client, list.ips("10.10.0.26")}, {web, list.ips("10.10.0.24")}, {db, list.ips("10.10.0.25")},
+		{Port: client, IPs: list.ips("10.10.0.26")}, {Port: web, IPs: list.ips("10.10.0.24")}, {Port: db, IPs: list.ips("10.10.0.25")},
 	} {
 		prog.Entries = append(prog.Entries, p.Pod(pod)...)
 	}
@@ -174,7 +174,7 @@ func (list families) addPolicies(p *Pipeline, prog *flow.Program) {
 	} {
 		prog.Entries = append(prog.Entries, p.Rule(r)...)
 	}
-	isolated := Pod{web, list.ips("10.10.0.24")}
+	isolated := Pod{Port: web, IPs: list.ips("10.10.0.24")}
 	prog.Entries = append(prog.Entries, p.DefaultDrop(Egress, isolated)...)
 	prog.Entries = append(prog.Entries, p.DefaultDrop(Ingress, isolated)...)
 }

@@ -46,7 +46,7 @@ func (p *Pipeline) commitSNAT(f Family, marks ...Mark) flow.Action {
 	if isV2(p) {
 		exec = append(exec, keepSource())
 	}
-	return layout.Commit(f.zone(), p.next(tableSNATMark), exec...)
+	return p.inZone(layout.Commit(f.zone(), p.next(tableSNATMark), exec...))
 }
 
 // set writes several marks.

@@ -23,19 +23,20 @@ import (
 //
 // Reads:  in_port, eth_src, the source address; icmpv6_type and _code,
 // nd_target, nd_sll.
-// Writes: nothing.
+// Writes: nothing; CtZoneField with FlexibleIPAM.
 // Next:   IPv4: conntrack, or with Multicast PipelineIPClassifier; IPv6: table IPv6.
 // Table-miss: drop.
 
 func (p *Pipeline) guardGateway(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableSpoofGuard, priorityNormal,
-		match(f.ip(), inPort(p.c.Gateway.No)), p.goValid(f))}
+		match(f.ip(), inPort(p.c.Gateway.No)), append(p.zoneOf(f), p.goValid(f))...)}
 }
 
 func (p *Pipeline) guardPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.sendersOf(pod) {
 		all = append(all, p.entry(forPods, tableSpoofGuard, priorityNormal,
-			match(inPort(pod.Port.No), layout.EthAddr(flow.EthSrc, pod.Port.MAC), src(a)), p.goValid(familyOf(a))))
+			match(inPort(pod.Port.No), layout.EthAddr(flow.EthSrc, pod.Port.MAC), src(a)),
+			append(p.zoneIn(familyOf(a), pod.VLAN), p.goValid(familyOf(a)))...))
 		if familyOf(a) == IPv6 {
 			all = append(all, p.guardDetection(pod.Port, a))
 		}

@@ -21,6 +21,7 @@ type Features struct {
 	L7Policy       bool
 	DSR            bool // LoadBalancer in direct server return mode
 	Multicast      bool // of IPv4
+	FlexibleIPAM   bool // AntreaIPAM: Pods with addresses of the underlay; see Config.Uplink
 }
 
 // Release is the release of Antrea whose entries a pipeline has. The tables are the
@@ -69,6 +70,7 @@ type Config struct {
 	Gateway           Port
 	GatewayIPs        []netip.Addr // one per family
 	Tunnel            Port
+	Uplink, Bridge    Port           // with FlexibleIPAM: the Node's card, and the Node's own network behind the switch
 	PodCIDRs          []netip.Prefix // this Node's, one per family
 	NodeIPs           []netip.Addr   // this Node's addresses
 	TransportIPs      []netip.Addr   // those that the tunnel goes from; none: all
@@ -87,10 +89,12 @@ type Config struct {
 // Port is a port of the switch.
 type Port = layout.Port
 
-// Pod is a Pod of this Node with its port.
+// Pod is a Pod of this Node with its port. With FlexibleIPAM, a Pod that has no address in
+// PodCIDRs is on the underlay.
 type Pod struct {
 	Port Port
 	IPs  []netip.Addr
+	VLAN uint16 // of the underlay; 0: none
 }
 
 // Peer is another Node.

@@ -19,21 +19,28 @@ type PortSecurity struct {
 	Enforced bool `json:"enforced,omitzero"`
 	// Tags allows frames with one VLAN tag where Enforced.
 	Tags bool `json:"tags,omitzero"`
+	// VLAN makes the port an access port of a VLAN for NORMAL, 1 to 4094; 0: a trunk. Its
+	// frames have no tag.
+	VLAN uint16 `json:"vlan,omitzero"`
 }
+
+// lastVLAN is the last VLAN that frames may name: IEEE 802.1Q, table 9-2, reserves 4095.
+const lastVLAN = 4094
 
 // Guard is the security of a port as walks read it; it never changes.
 type Guard struct {
 	MACs     []uint64
 	Enforced bool
+	VLAN     uint16 // of an access port
 	tags     bool
 }
 
 // GuardOf is the guard for a port's security; nil for none.
 func GuardOf(s *PortSecurity) *Guard {
-	if len(s.MACs) == 0 && !s.Enforced {
+	if len(s.MACs) == 0 && !s.Enforced && s.VLAN == 0 {
 		return nil
 	}
-	g := &Guard{Enforced: s.Enforced, tags: s.Tags}
+	g := &Guard{Enforced: s.Enforced, VLAN: s.VLAN, tags: s.Tags}
 	for _, mac := range s.MACs {
 		g.MACs = append(g.MACs, macOf(mac[:]))
 	}
@@ -89,6 +96,9 @@ func (s *PortSecurity) UnmarshalJSON(b []byte) error {
 	w := wirePortSecurity{plainPortSecurity: (*plainPortSecurity)(&got)}
 	if err := json.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("security of a port: %w", err)
+	}
+	if got.VLAN > lastVLAN {
+		return fmt.Errorf("security of a port: vlan: %d is more than %d", got.VLAN, lastVLAN)
 	}
 	if w.MACs != nil {
 		got.MACs = [][6]byte{}

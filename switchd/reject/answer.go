@@ -53,12 +53,11 @@ func (r *rejected) rejection(why codes) []byte {
 	return r.unreachable(why)
 }
 
-// answerable: not what is not sound, has a VLAN tag, is a later fragment, is
-// not from one host to one host, or is an ICMP error (RFC 1122, section 3.2.2;
-// RFC 4443, section 2.4).
+// answerable: not what is not sound, is a later fragment, is not from one host to one
+// host, or is an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section 2.4).
 func (r *rejected) answerable() bool {
 	const group = 1 // of an Ethernet address's first byte
-	if r.End == 0 || r.TCI != 0 || r.Frag&packet.FragLater != 0 || r.frame[0]&group != 0 {
+	if r.End == 0 || r.Frag&packet.FragLater != 0 || r.frame[0]&group != 0 {
 		return false
 	}
 	switch r.EtherType {
@@ -151,7 +150,7 @@ func (r *rejected) unreachable(why codes) []byte {
 func tooBig(frame []byte, mtu int) []byte {
 	r := rejected{frame, packet.ParseLayers(frame)}
 	switch {
-	case !r.answerable():
+	case r.TCI != 0, !r.answerable(): // an answer by the way of a reply has no tag
 		return nil
 	case r.v6():
 		return r.icmp(packet.ICMPv6PacketTooBig, 0, uint32(max(mtu, minMTU6)))

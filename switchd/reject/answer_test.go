@@ -3,6 +3,7 @@ package reject
 import (
 	"bytes"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/antrail/antrail/internal/gopackettest"
@@ -104,6 +105,11 @@ func TestRejectOthers(t *testing.T) {
 
 func TestRejectStaysSilent(t *testing.T) {
 	reply := packettest.TCP4(packettest.Options{TCPFlags: packet.TCPRst})
+	tagged := packettest.UDP4(packettest.Options{VLAN: 5})
+	twiceTagged := slices.Concat(tagged[:16], []byte{0x81, 0, 0, 6}, tagged[16:])
+	if out := tooBig(tagged, 1400); out != nil {
+		t.Errorf("a tagged frame was told its length with %x", out)
+	}
 	for name, frame := range map[string][]byte{
 		"a reset":            reply,
 		"an ICMP error":      packettest.ICMPError4(packettest.Options{}, 3, 1, reply[14:], 28),
@@ -119,7 +125,7 @@ func TestRejectStaysSilent(t *testing.T) {
 		"IPv6 multicast":     packettest.UDP6(packettest.Options{Dst: netip.MustParseAddr("ff02::1")}),
 		"link-local":         packettest.UDP6(packettest.Options{Src: netip.MustParseAddr("fe80::1")}),
 		"to every station":   packettest.UDP4(packettest.Options{EthDst: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}}),
-		"a VLAN tag":         packettest.UDP4(packettest.Options{VLAN: 5}),
+		"two VLAN tags":      twiceTagged,
 		"a cut-off header":   packettest.TCP4(packettest.Options{})[:40],
 		"less than a frame":  {1, 2, 3},
 		"nothing":            nil,

@@ -88,6 +88,10 @@ func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, 
 		return
 	}
 	from, actions := tables.Answer(&pi.Key, pi.InPort, names)
+	if r.TCI != 0 && from != pi.InPort { // the way of a reply gives no tag
+		n.silent.Add(1)
+		return
+	}
 	if a.sw.PacketOut(from, actions, r.rejection(why)) != nil {
 		n.failed.Add(1)
 		return

@@ -130,6 +130,36 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// TestAnswersOfTheUnderlay: an answer to what the Node's card or the Node itself sent goes back
+// at once, with the packet's tag. The way of a reply knows the zone, and gives no tag.
+func TestAnswersOfTheUnderlay(t *testing.T) {
+	o := packettest.Options{Seq: 1000, SrcPort: 2000, DstPort: 81}
+	inVLAN := o
+	inVLAN.VLAN = 5
+	for _, c := range []struct {
+		key   string
+		frame []byte
+		want  string
+	}{
+		{"reg0=0x4", packettest.TCP4(o), "in_port=36 set_field:0x2000/0x2000->reg0,IN_PORT"},
+		{"reg0=0x5", packettest.TCP4(o), "in_port=36 set_field:0x2000/0x2000->reg0,IN_PORT"},
+		{"reg0=0x4,reg8=0x1005,dl_vlan=5", packettest.TCP4(inVLAN), "in_port=36 push_vlan:0x8100,set_field:4101->vlan_vid,set_field:0x2000/0x2000->reg0,IN_PORT"},
+		{"reg0=0x3,reg8=0x1005,ct_mark=0x10", packettest.TCP4(o), "in_port=CONTROLLER set_field:0x2000/0x2000->reg0,set_field:0x1005/0xffff->reg8,resubmit(,5)"},
+		{"reg0=0x4,reg8=0x1005,ct_mark=0x10,dl_vlan=5", packettest.TCP4(inVLAN), ""},
+	} {
+		m, err := parse.Match(c.key+",reg2=23/0xff", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sw := &recorder{names: antreaNames()}
+		NewAnswerer(sw).PacketIn(&telemetry.PacketIn{InPort: 36, Table: output, UserData: []byte("\x01\x02"), Key: m.Value, Frame: c.frame})
+		got := strings.Join(sw.text, ";")
+		if c.want == "" && got != "" || !strings.HasPrefix(got, strings.Replace(c.want, "CONTROLLER", "4294967293", 1)) {
+			t.Errorf("%s: %q, want %q", c.key, got, c.want)
+		}
+	}
+}
+
 // TestOtherPipelines: a controller whose tables have other names gets its packet-ins
 // unanswered.
 func TestOtherPipelines(t *testing.T) {

@@ -1,0 +1,132 @@
+package dataplane
+
+import (
+	"github.com/antrail/antrail/dataplane/l2"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// NORMAL is the MAC learning switch. The source address is learned with the port of
+// entry, and the destination is looked up. An unknown or a group address is flooded.
+// Antrea sends ARP this way. The addresses are in package l2. An address that port security
+// gives to a port (security.go) is known from the start. It is learned at no other port,
+// whatever security that port has.
+//
+// A port that security gives a VLAN is an access port of it, as a port with a tag of Open
+// vSwitch. Its frames have no tag and belong to the VLAN. Any other port is a trunk: its
+// frames of the VLAN have the tag. A frame stays in its VLAN.
+//
+// A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
+// (other-config:priority-tags=never). Actions behind NORMAL have the frame as it was.
+
+const (
+	groupAddress = 1 << 40        // the group bit of a MAC address
+	reservedMAC  = 0x0180c2000000 // 01:80:c2:00:00:00 to :0f (IEEE 802.1D, table 7-10)
+)
+
+// vlanTag is the outermost tag of a frame; tci is 0 for none.
+type vlanTag struct{ tpid, tci uint16 }
+
+// tag is the frame's tag.
+func (k *walk) tag() vlanTag {
+	tci := uint16(flow.FieldByID(flow.VlanTCI).Get(&k.key).Lo)
+	if tci&packet.VLANPresent == 0 { // an entry may have written vlan_vid
+		return vlanTag{}
+	}
+	return vlanTag{packet.Ethernet(k.frame.Bytes()).Type(), tci}
+}
+
+// retag makes the frame's tag another one. The frames of a walk have one tag at most.
+func (k *walk) retag(to vlanTag) {
+	now := k.tag()
+	if now == to {
+		return
+	}
+	if now.tci != 0 {
+		k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
+	}
+	if to.tci != 0 {
+		k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, to.tpid, to.tci) })
+	}
+}
+
+// normal runs the NORMAL action.
+func (k *walk) normal() {
+	was := k.tag()
+	on := was
+	if was.tci == packet.VLANPresent { // VLAN and priority are 0
+		on = vlanTag{}
+	}
+	if access := k.w.sw.ports.Load().access(k.key.InPort()); access != 0 {
+		if on.tci != 0 {
+			k.drop(telemetry.DropVLANTag)
+			return
+		}
+		on = vlanTag{packet.EtherTypeVLAN, packet.VLANPresent | access}
+	}
+	k.bridge(on)
+	k.retag(was)
+}
+
+// bridge learns a frame's source, and sends it to where its destination is. On trunks the
+// frame has a tag.
+func (k *walk) bridge(trunk vlanTag) {
+	const vidBits = 0xfff
+	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
+	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), trunk.tci&vidBits
+	if dst&^0xf == reservedMAC {
+		k.drop(telemetry.DropReservedMAC)
+		return
+	}
+	k.noteOnce()
+	set := k.w.sw.ports.Load()
+	if !k.dry() && src&groupAddress == 0 {
+		k.learnSource(set, l2.MACKey{MAC: src, VLAN: vlan})
+	}
+	takes := func(no uint32) bool {
+		access := set.access(no)
+		if access != 0 && access != vlan {
+			return false
+		}
+		if access != 0 {
+			k.retag(vlanTag{})
+			return true
+		}
+		k.retag(trunk)
+		return true
+	}
+	if dst&groupAddress == 0 {
+		if no, known := k.station(set, src, l2.MACKey{MAC: dst, VLAN: vlan}); known && takes(no) {
+			k.output(no)
+			return
+		}
+	}
+	k.flood(func(p *switchPort) bool { return takes(p.no) })
+}
+
+// station is the port of a destination, if it is known. An address is at the port that
+// security gives it to, and otherwise where it was learned.
+func (k *walk) station(set *portSet, src uint64, dst l2.MACKey) (no uint32, known bool) {
+	if dst.MAC == src { // just learned, or, in a trace, as if it were
+		return k.key.InPort(), true
+	}
+	if no, known = set.owners[dst.MAC]; known {
+		return no, true
+	}
+	return k.w.sw.fdb.Port(dst, k.w.now)
+}
+
+// learnSource learns a frame's source at its port, unless it is configured on another.
+func (k *walk) learnSource(set *portSet, src l2.MACKey) {
+	t, no := &k.w.sw.fdb, k.key.InPort()
+	share := &t.Stray
+	if p := set.port(no); p != nil {
+		share = &p.macs
+	}
+	if set.foreign(src.MAC, no) {
+		share.Foreign.Add(1)
+		return
+	}
+	t.Learn(src, no, share, k.w.now)
+}
