@@ -172,7 +172,7 @@ func (l *live) ports() []config.Port {
 				port.Driver, port.NoReturn = config.DriverTap, !m.Returns
 			}
 		}
-		port.OFPort, port.MAC = p.OFPort, podports.MAC(&p)
+		port.OFPort, port.MAC, port.VLAN = p.OFPort, podports.MAC(&p), p.VLAN
 		all = append(all, port)
 	}
 	return append(all, l.cni.ports()...)

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -135,7 +136,11 @@ func (v *view) localPod(p *cluster.Pod) (pod tables.Pod, lacks string) {
 	case len(p.IPs) == 0:
 		return pod, "the Pod has no address yet"
 	}
-	return tables.Pod{Port: tables.Port{Name: port.Name, No: port.OFPort, MAC: port.MAC}, IPs: p.IPs}, ""
+	pod = tables.Pod{Port: tables.Port{Name: port.Name, No: port.OFPort, MAC: port.MAC}, IPs: p.IPs, VLAN: port.VLAN}
+	if pod.VLAN != 0 && !v.pipeline.OnUnderlay(pod) {
+		return pod, fmt.Sprintf("its port is in VLAN %d of the underlay, and its address is in the Node's podCIDRs", pod.VLAN)
+	}
+	return pod, ""
 }
 
 // connected are the Pods of this Node with port and address, in order of their

@@ -210,6 +210,14 @@ func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 		PacketInRate:      nc.PacketInRate,
 		CookieRound:       cookieRound,
 	}
+	for _, p := range nc.Ports {
+		switch port := (tables.Port{Name: p.Name, No: p.OFPort, MAC: p.MAC}); p.Role {
+		case cluster.RoleUplink:
+			c.Uplink = port
+		case cluster.RoleBridge:
+			c.Bridge = port
+		}
+	}
 	target, hasTarget := portNamed(nc, l7TargetPort)
 	back, hasReturn := portNamed(nc, l7ReturnPort)
 	c.Features.L7Policy = c.Features.L7Policy && hasTarget && hasReturn
@@ -243,6 +251,7 @@ func tableFeatures(nc *cluster.NodeConfig) tables.Features {
 		TrafficControl: nc.Feature("TrafficControl", true),
 		L7Policy:       nc.Feature("L7NetworkPolicy", true),
 		Multicast:      nc.Feature("Multicast", false),
+		FlexibleIPAM:   nc.Feature("AntreaIPAM", false),
 		DSR:            proxy && nc.Feature("LoadBalancerModeDSR", false),
 	}
 }

@@ -178,11 +178,17 @@ func (w *wire) frame(port, text string) []byte {
 	return slices.Concat(b[:12], []byte{0x81, 0, byte(id >> 8), byte(id)}, b[12:])
 }
 
+// outside is for packets that the underlay's router is the next hop of.
+var outside = netip.MustParsePrefix("198.51.100.0/24")
+
 // linkTo is the link address of the next hop: Pods reach each other themselves,
 // Nodes and the Node's own network by the virtual router, everything else by the
 // gateway.
 func linkTo(from string, to netip.Addr) string {
-	pods := map[string]string{"10.10.0.11": "web-a", "10.10.0.12": "client-a", "10.10.0.13": "spare"}
+	pods := map[string]string{
+		"10.10.0.11": "web-a", "10.10.0.12": "client-a", "10.10.0.13": "spare",
+		"192.168.1.50": "client-a", "192.168.1.51": "spare", "192.168.1.1": "tap1", // of the underlay
+	}
 	switch name, here := pods[to.String()]; {
 	case from == "tunnel":
 		return globalVirtualMAC
@@ -190,6 +196,8 @@ func linkTo(from string, to netip.Addr) string {
 		return wirePorts[name].mac
 	case from == "gateway":
 		return globalVirtualMAC
+	case from == "tap0", outside.Contains(to):
+		return "0a:00:00:00:00:99" // the underlay's router
 	}
 	return wirePorts["gateway"].mac
 }

@@ -21,7 +21,14 @@ type FirstPackets struct {
 	Owners map[netip.Addr]flow.Value
 
 	senders map[uint32]flow.Value // who sends at a port
+	tags    map[portAddress]uint16
 	node    *door.NodePorts
+}
+
+// portAddress is a port, and a destination of what comes in there.
+type portAddress struct {
+	port uint32
+	mac  flow.Value
 }
 
 // NewFirstPackets reads from entries which pods may send where.
@@ -31,6 +38,7 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 		senders: map[uint32]flow.Value{n.Gateway: gateway, n.Tunnel: far},
 		Routers: map[uint32]flow.Value{n.Gateway: far, n.Tunnel: far},
 		Owners:  map[netip.Addr]flow.Value{},
+		tags:    map[portAddress]uint16{},
 		node:    n,
 	}
 	for _, a := range n.Addresses {
@@ -38,8 +46,26 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 	}
 	for _, e := range entries {
 		f.noteSources(&e.Match, gateway)
+		f.noteStrangers(&e.Match, far)
 	}
 	return f
+}
+
+// noteStrangers takes from a match which port brings packets of strangers for an address of
+// this Node, and with which VLAN tag. The underlay's card is one. stranger stands for them.
+func (f *FirstPackets) noteStrangers(m *flow.Match, stranger flow.Value) {
+	port, isPort := exactly(m, flow.InPort)
+	mac, isMAC := exactly(m, flow.EthDst)
+	if !isPort || !isMAC {
+		return
+	}
+	no := uint32(port.Lo)
+	if _, known := f.senders[no]; !known {
+		f.senders[no], f.Routers[no] = stranger, stranger
+	}
+	if tag, _ := m.Get(flow.VlanTCI); tag.Lo != 0 {
+		f.tags[portAddress{no, mac}] = uint16(tag.Lo)
+	}
 }
 
 // noteSources takes from a match who may send at a port. router is the pods'.
@@ -86,6 +112,9 @@ func (f *FirstPackets) Compose(c *conntrack.Conn) []byte {
 		{flow.IPProto, flow.Value{Lo: uint64(o.Proto)}}, {src, flow.ValueOfAddr(o.Src)}, {dst, flow.ValueOfAddr(o.Dst)},
 	} {
 		m.AddExact(x.id, x.v)
+	}
+	if tag := f.tags[portAddress{c.InPort, to}]; tag != 0 {
+		m.AddExact(flow.VlanTCI, flow.Value{Lo: uint64(tag)})
 	}
 	if ports, ok := portFields[o.Proto]; ok {
 		m.AddExact(ports[0], flow.Value{Lo: uint64(o.SrcPort)})

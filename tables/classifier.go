@@ -60,7 +60,7 @@ func (p *Pipeline) classifyMulticastIn() []*flow.Entry {
 
 func (p *Pipeline) classifyPod(pod Pod) *flow.Entry {
 	actions := set(FromPodRegMark, FromLocalRegMark)
-	if p.onUnderlay(pod) {
+	if p.OnUnderlay(pod) {
 		actions = append(actions, set(AntreaFlexibleIPAMRegMark, RewriteMACRegMark)...)
 	}
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No)), append(actions, p.goStage(stageValidation))...)
@@ -78,7 +78,7 @@ func (p *Pipeline) classifyHost() []*flow.Entry {
 // classifyUnderlay takes what the card, or the Node itself, sends to a Pod of the underlay. The
 // Node itself is in no VLAN.
 func (p *Pipeline) classifyUnderlay(pod Pod) (all []*flow.Entry) {
-	if !p.onUnderlay(pod) {
+	if !p.OnUnderlay(pod) {
 		return nil
 	}
 	from := func(f Family, port Port, marks ...flow.Action) {

@@ -54,7 +54,7 @@ func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 
 func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range p.ours(pod.IPs) {
-		if p.onUnderlay(pod) {
+		if p.OnUnderlay(pod) {
 			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(VLANIDField.Is(uint64(pod.VLAN)), dst(a)),
 				layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
 			continue

@@ -41,7 +41,7 @@ func (p *Pipeline) untagCard() *flow.Entry {
 
 // tagPod gives what a Pod sends by the card the tag of its VLAN.
 func (p *Pipeline) tagPod(pod Pod) []*flow.Entry {
-	if !p.onUnderlay(pod) || pod.VLAN == 0 {
+	if !p.OnUnderlay(pod) || pod.VLAN == 0 {
 		return nil
 	}
 	return one(p.entry(forPods, tableVLAN, priorityLow, match(inPort(pod.Port.No), TargetOFPortField.Is(uint64(p.c.Uplink.No))),
@@ -56,8 +56,8 @@ func pushVLAN(vlan uint16) []flow.Action {
 	}
 }
 
-// onUnderlay says whether a Pod has addresses of the underlay (Antrea's flexible IPAM).
-func (p *Pipeline) onUnderlay(pod Pod) bool {
+// OnUnderlay says whether a Pod has addresses of the underlay (Antrea's flexible IPAM).
+func (p *Pipeline) OnUnderlay(pod Pod) bool {
 	if !hasFlexibleIPAM(p) {
 		return false
 	}

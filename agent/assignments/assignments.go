@@ -25,7 +25,8 @@ type Assignments struct {
 // Port is a pod's port.
 type Port struct {
 	config.Port
-	OneWay bool // as config.Port.NoReturn
+	OneWay bool   // as config.Port.NoReturn
+	Access uint16 `json:",omitempty"` // as config.Port.VLAN
 }
 
 const (
@@ -39,7 +40,7 @@ const (
 func New(c *config.Config, ports []config.Port, m *control.Memory) *Assignments {
 	a := &Assignments{Schema: schema, Config: identity(c), Memory: m}
 	for _, p := range ports {
-		a.Ports = append(a.Ports, Port{Port: p, OneWay: p.NoReturn})
+		a.Ports = append(a.Ports, Port{Port: p, OneWay: p.NoReturn, Access: p.VLAN})
 	}
 	return a
 }
@@ -86,7 +87,7 @@ func parse(text []byte) (*Assignments, error) {
 		if p.Name == "" || p.Link == "" || p.OFPort == 0 || p.OFPort >= 0xff00 {
 			return nil, fmt.Errorf("port %q has no name, link or number", p.Name)
 		}
-		a.Ports[i].NoReturn = p.OneWay
+		a.Ports[i].NoReturn, a.Ports[i].VLAN = p.OneWay, p.Access
 	}
 	return a, nil
 }

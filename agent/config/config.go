@@ -194,6 +194,8 @@ type Port struct {
 
 	// NoReturn: nothing comes back from a tap.
 	NoReturn bool `json:"-"`
+	// VLAN is the underlay's that the port's Pod is in; 0: none.
+	VLAN uint16 `json:"-"`
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.

@@ -207,7 +207,7 @@ func (p *Ports) Reconcile() {
 			p.remove(had.Port)
 			p.Lost()
 		case want[at] != had.Port:
-			p.secure(had, want[at].MAC)
+			p.secure(had, &want[at])
 		case !there[had.Link].running:
 			had.port.Info() // the port sees it, too, and counts what is sent there as lost
 		}
@@ -305,17 +305,17 @@ func (p *Ports) remove(w config.Port) {
 	}
 }
 
-// secure gives a port that is open the security of another MAC.
-func (p *Ports) secure(o openPort, mac config.MAC) {
-	o.MAC = mac
+// secure gives a port that is open the security that is wanted.
+func (p *Ports) secure(o openPort, want *config.Port) {
+	o.MAC, o.VLAN = want.MAC, want.VLAN
 	if err := p.sw.SecurePort(o.OFPort, Security(&o.Port, p.Tags)); err != nil {
-		p.log.Error("port security cannot be changed", "port", o.Name, "mac", mac, "error", err)
+		p.log.Error("port security cannot be changed", "port", o.Name, "mac", o.MAC, "error", err)
 		return
 	}
 	p.mu.Lock()
 	p.have[o.Link] = o
 	p.mu.Unlock()
-	p.log.Info("port security changed", "port", o.Name, "mac", mac)
+	p.log.Info("port security changed", "port", o.Name, "mac", o.MAC)
 }
 
 // addPort opens a port. An error is logged once, and tried again later.

@@ -9,7 +9,8 @@ import (
 // Port security of this Node's ports. The switch knows no Pods (dataplane/security.go);
 // so the agent gives it the addresses of each port:
 //
-//	a Pod's port    sends from the Pod's own MAC only; anything else is dropped
+//	a Pod's port    sends from the Pod's own MAC only; anything else is dropped. With a
+//	                VLAN, it is an access port of it
 //	gateway, tunnel send from any MAC, because they forward; no port may
 //	                teach the switch their own
 //	other ports     taps for TrafficControl and L7 inspection: no security
@@ -22,12 +23,12 @@ func Security(p *config.Port, tags bool) l2.PortSecurity {
 	if p.MAC == (config.MAC{}) {
 		return l2.PortSecurity{}
 	}
-	return l2.PortSecurity{MACs: [][6]byte{p.MAC}, Enforced: true, Tags: tags}
+	return l2.PortSecurity{MACs: [][6]byte{p.MAC}, Enforced: true, Tags: tags && p.VLAN == 0, VLAN: p.VLAN}
 }
 
 // opensAlike says whether two ports are opened alike. They may have different security.
 func opensAlike(p, q config.Port) bool {
-	p.MAC, q.MAC = config.MAC{}, config.MAC{}
+	p.MAC, q.MAC, p.VLAN, q.VLAN = config.MAC{}, config.MAC{}, 0, 0
 	return p == q
 }
 
@@ -46,7 +47,7 @@ func SecurityOf(c *cluster.NodeConfig) map[uint32]l2.PortSecurity {
 	}
 	all := map[uint32]l2.PortSecurity{c.Gateway.OFPort: {MACs: [][6]byte{c.Gateway.MAC}}}
 	for i := range c.Ports {
-		p := config.Port{MAC: MAC(&c.Ports[i])}
+		p := config.Port{MAC: MAC(&c.Ports[i]), VLAN: c.Ports[i].VLAN}
 		all[c.Ports[i].OFPort] = Security(&p, false)
 	}
 	return all

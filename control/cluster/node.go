@@ -56,14 +56,26 @@ type TunnelPort struct {
 	Type   string
 }
 
-// SwitchPort is a port of this Node's switch: a Pod's when Pod is set, else one
-// that a TrafficControl or the L7 redirection names.
+// SwitchPort is a port of this Node's switch: a Pod's when Pod is set, else one of a Role, or
+// one that a TrafficControl or the L7 redirection names.
 type SwitchPort struct {
 	Name   string
 	OFPort uint32
 	Pod    Name // zero: no Pod's
 	MAC    [6]byte
+	Role   PortRole // of a port that is no Pod's
+	VLAN   uint16   // of the underlay, of a Pod's port; 0: none
 }
+
+// PortRole is what a port is to the gate AntreaIPAM.
+type PortRole string
+
+// The roles: the Node's card, and the port that the Node's own network is behind. MAC of
+// RoleBridge is that of the Node's own interface.
+const (
+	RoleUplink PortRole = "uplink"
+	RoleBridge PortRole = "bridge"
+)
 
 // Node is a Node of the cluster.
 type Node struct {

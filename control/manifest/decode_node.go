@@ -187,6 +187,8 @@ type switchPortManifest struct {
 	OFPort uint32 `json:"ofPort"`
 	Pod    string `json:"pod"` // namespace/name
 	MAC    string `json:"mac"`
+	Role   string `json:"role"`
+	VLAN   uint16 `json:"vlan"`
 }
 
 // maxOFPort is the last number of a port: OpenFlow 1.5, 7.2.1, OFPP_MAX.
@@ -227,6 +229,7 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	}
 	n.Release = release
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
+	checkUnderlay(c, n)
 	return n
 }
 
@@ -294,7 +297,7 @@ func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest)
 	var out []cluster.SwitchPort
 	for i, p := range in {
 		at := specAt.Child("ports").Index(i)
-		port := cluster.SwitchPort{Name: p.Name, OFPort: c.ofPort(at, p.OFPort)}
+		port := cluster.SwitchPort{Name: p.Name, OFPort: c.ofPort(at, p.OFPort), Role: cluster.PortRole(p.Role), VLAN: p.VLAN}
 		once(at.Child("ofPort"), p.OFPort)
 		once(at.Child("name"), p.Name)
 		if p.Pod != "" {

@@ -12,6 +12,7 @@
 //	decode_antrea.go, decode_antreapolicy.go  kinds of Antrea
 //	decode_group.go, decode_egress.go
 //	decode_traceflow.go
+//	underlay.go                               what the gate AntreaIPAM needs
 //	unenforced.go                             kinds that antrail does not enforce, and refuses
 //	unbuilt.go                                parts of Antrea's policies that antrail refuses
 //	features.go                               feature gates: those that antrail has, and those it refuses

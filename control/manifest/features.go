@@ -25,6 +25,7 @@ const (
 // featureGates are the gates of Antrea v1.15 and of those up to v2.7
 // (pkg/features/antrea_features.go), with the two that stand for all of a stage.
 var featureGates = map[string]gateKind{
+	"AntreaIPAM":           gateSwitches,
 	"AntreaPolicy":         gateSwitches,
 	"AntreaProxy":          gateSwitches,
 	"Egress":               gateSwitches,
@@ -45,7 +46,6 @@ var featureGates = map[string]gateKind{
 	"AdminNetworkPolicy":          gateNotBuilt,
 	"AllAlpha":                    gateNotBuilt,
 	"AllBeta":                     gateNotBuilt,
-	"AntreaIPAM":                  gateNotBuilt,
 	"AntreaNodeConfig":            gateNotBuilt,
 	"BGPPolicy":                   gateNotBuilt,
 	"CleanupStaleUDPSvcConntrack": gateNotBuilt,
