@@ -59,9 +59,13 @@ func TestUnderlayByPackets(t *testing.T) {
 	both("web-a", "10.10.0.11:4000", "client-a", "192.168.1.50:80", "", "")
 	both("tap1", "192.168.1.1:5000", "tap0", far, "", "")
 	both("tap0", "198.51.100.9:5000", "tap1", "192.168.1.1:22", "", "")
-	// Each VLAN has its own connections, and no way into another.
+	// Each VLAN has its own connections, and no way into another, or to the Node: these packets
+	// have the MAC address of whom they are for.
 	w.expect("tap0 vlan:3 syn 198.51.100.9:7000 > 192.168.1.51:80", "tap1 vlan:3 syn 198.51.100.9:7000 > 192.168.1.51:80")
 	w.expect("spare syn 192.168.1.51:1000 > 192.168.1.50:80", "tap0 vlan:2 syn 192.168.1.51:1000 > 192.168.1.50:80")
+	w.expect("spare syn 192.168.1.51:1000 > 10.10.0.11:80", "tap0 vlan:2 syn 192.168.1.51:1000 > 10.10.0.11:80")
+	w.expect("spare syn 192.168.1.51:1000 > 10.10.0.1:80", "tap0 vlan:2 syn 192.168.1.51:1000 > 10.10.0.1:80")
+	w.expect("spare syn 192.168.1.51:1000 > 192.168.1.1:22", "tap0 vlan:2 syn 192.168.1.51:1000 > 192.168.1.1:22")
 	w.expect("client-a syn 192.168.1.50:1000 > 192.168.1.51:80", "tap0 syn 192.168.1.50:1000 > 192.168.1.51:80")
 	zones := map[uint16]int{}
 	for _, z := range w.sw.ct.Zones() {

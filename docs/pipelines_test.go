@@ -68,7 +68,7 @@ var windowsRows = []row{
 	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
 	{"A-W10", "The agent refuses loop mode without the sysctls", "", ""},
 	{"A-W11", "Builds for Windows", "", "`hack/lint` builds lessons and recorded walks for Windows and macOS; commands over files not yet"},
-	{"A-W12", "Bridging, VLANs, flexible IPAM", "", ""},
+	{"A-W12", "Bridging, VLANs, flexible IPAM", "control.TestUnderlayByPackets control.TestUnderlayPoliciesByPackets agent.TestAgentOnUnderlay", "Antrea's pipeline with the gate AntreaIPAM; a NodeConfig says which Pod is in which VLAN"},
 }
 
 // routedRows are the statements of the walk of routed pods.

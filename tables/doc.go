@@ -7,7 +7,7 @@
 // next (conntrack_state.go is a short one to begin with). By object:
 //
 //	objects.go           the entries that a Pod, a Service … has, by table
-//	values.go, encap.go  the values that entries are made from
+//	values.go            the values that entries are made from
 //
 // What they share:
 //

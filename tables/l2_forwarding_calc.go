@@ -13,15 +13,16 @@ import (
 // entry of the Global Virtual MAC leads to all Pods of all other Nodes.
 //
 // With FlexibleIPAM, the Node itself has a port too, and what a Pod of the underlay sends to
-// nobody on this Node leaves by the card.
+// nobody on this Node leaves by the card. A MAC address is asked for in its VLAN; Antrea asks in
+// any, so that a Pod that knows a MAC address leaves its VLAN.
 //
-// Reads:  eth_dst, AntreaFlexibleIPAMRegMark.
+// Reads:  eth_dst, VLANIDField, AntreaFlexibleIPAMRegMark.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
 // Next:   TrafficControl, or the ingress policies without it; also the table-miss. Conntrack
 // for what is for the Node or leaves by the card, which no ingress policy concerns.
 
-func (p *Pipeline) switchTo(port Port) *flow.Entry {
-	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(layout.EthAddr(flow.EthDst, port.MAC)),
+func (p *Pipeline) switchTo(port Port, vlan uint16) *flow.Entry {
+	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(layout.EthAddr(flow.EthDst, port.MAC), p.inVLAN(vlan)),
 		TargetOFPortField.Set(uint64(port.No)), OutputToOFPortRegMark.Set(), p.goNext(tableL2ForwardingCalc))
 }
 
@@ -29,16 +30,16 @@ func (p *Pipeline) switchToTunnel() []*flow.Entry {
 	if !hasTunnel(p) {
 		return nil
 	}
-	return one(p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC}))
+	return one(p.switchTo(Port{No: p.c.Tunnel.No, MAC: GlobalVirtualMAC}, 0))
 }
 
 func (p *Pipeline) switchOnUnderlay() []*flow.Entry {
-	leave := func(priority uint16, port Port, t term) *flow.Entry {
-		return p.entry(forPods, tableL2ForwardingCalc, priority, match(t),
+	leave := func(priority uint16, port Port, t ...term) *flow.Entry {
+		return p.entry(forPods, tableL2ForwardingCalc, priority, match(t...),
 			TargetOFPortField.Set(uint64(port.No)), OutputToOFPortRegMark.Set(), p.goStage(stageConntrack))
 	}
 	return []*flow.Entry{
-		leave(priorityNormal, p.c.Bridge, layout.EthAddr(flow.EthDst, p.c.Bridge.MAC)),
+		leave(priorityNormal, p.c.Bridge, layout.EthAddr(flow.EthDst, p.c.Bridge.MAC), p.inVLAN(0)),
 		leave(priorityLow, p.c.Uplink, AntreaFlexibleIPAMRegMark.Is()),
 	}
 }

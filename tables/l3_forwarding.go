@@ -47,7 +47,7 @@ func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(NotRewriteMACRegMark.Is(), p.noVLAN(), dstIn(cidr)), p.goStage(stageSwitching)))
+			match(NotRewriteMACRegMark.Is(), p.inVLAN(0), dstIn(cidr)), p.goStage(stageSwitching)))
 	}
 	return all
 }
@@ -60,7 +60,7 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 			continue
 		}
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
-			match(RewriteMACRegMark.Is(), p.noVLAN(), dst(a)),
+			match(RewriteMACRegMark.Is(), p.inVLAN(0), dst(a)),
 			layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
 	}
 	return all
@@ -70,7 +70,7 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 // what came from it past the gateway.
 func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
 	to := func(t ...term) {
-		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.noVLAN())...),
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.inVLAN(0))...),
 			layout.SetMAC(flow.EthDst, p.c.Bridge.MAC), p.goStage(stageSwitching)))
 	}
 	to(tracked(layout.CtRpl, 0), FromBridgeCTMark.Is())

@@ -43,7 +43,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 		p.egressNever(p.c.EgressExcept),
 		p.egressDefault(),
 		p.egressUnlimited(),
-		one(p.switchTo(p.c.Gateway)),
+		one(p.switchTo(p.c.Gateway, 0)),
 		p.switchToTunnel(),
 		p.trafficReturned(),
 		p.ingressPassing(),
@@ -185,7 +185,7 @@ func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 		p.guardPod(pod),
 		p.ndFromPod(pod),
 		p.routeToPod(pod),
-		one(p.switchTo(pod.Port)),
+		one(p.switchTo(pod.Port, pod.VLAN)),
 		p.tagPod(pod),
 		p.multicastPod(pod),
 	)

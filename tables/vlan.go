@@ -94,10 +94,10 @@ func (p *Pipeline) inZone(ct *flow.CT) *flow.CT {
 	return ct
 }
 
-// noVLAN asks for a packet of no VLAN, with FlexibleIPAM.
-func (p *Pipeline) noVLAN() term {
+// inVLAN asks for a packet of a VLAN, or of none, with FlexibleIPAM.
+func (p *Pipeline) inVLAN(vlan uint16) term {
 	if hasFlexibleIPAM(p) {
-		return VLANIDField.Is(0)
+		return VLANIDField.Is(uint64(vlan))
 	}
 	return func(*flow.Match) {}
 }

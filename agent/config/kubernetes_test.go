@@ -27,7 +27,7 @@ func TestKubeConfigFaults(t *testing.T) {
 		"kubernetes: {defaultLoadBalancerMode: dst}\n":                                   `"dst" is neither nat nor dsr`,
 		"kubernetes: {pipeline: v3}\n":                                                   `kubernetes.pipeline: "v3" is neither v1.15 nor v2`,
 		"kubernetes: {defaultLoadBalancerMode: dsr}\n":                                   "kubernetes.defaultLoadBalancerMode: mode dsr needs features: {LoadBalancerModeDSR: true}",
-		"kubernetes: {features: {AntreaIPAM: true}}\n": "kubernetes.features.AntreaIPAM: only a NodeConfig (manifests) can say which Pods are on the underlay",
+		"kubernetes: {features: {AntreaIPAM: true}}\n":                                   "kubernetes.features.AntreaIPAM: only a NodeConfig (manifests) can say which Pods are on the underlay",
 		"kubernetes: {features: {Multicast: true}}\ntrafficEncapMode: noEncap\n":         "kubernetes.features.Multicast: needs trafficEncapMode encap",
 		"kubernetes: {features: {Nonsense: true}}\n":                                     "kubernetes.features.Nonsense: there is no such feature gate; antrail has AntreaIPAM, AntreaPolicy, ",
 		"kubernetes: {features: {TrafficContol: true}}\n":                                "kubernetes.features.TrafficContol: there is no such feature gate (did you mean TrafficControl?)",

@@ -12,9 +12,9 @@
 //	decode_antrea.go, decode_antreapolicy.go  kinds of Antrea
 //	decode_group.go, decode_egress.go
 //	decode_traceflow.go
-//	underlay.go                               what the gate AntreaIPAM needs
 //	unenforced.go                             kinds that antrail does not enforce, and refuses
 //	unbuilt.go                                parts of Antrea's policies that antrail refuses
 //	features.go                               feature gates: those that antrail has, and those it refuses
+//	flexibleipam.go                           what the gate AntreaIPAM needs
 //	decode_published.go                       objects from an API server
 package manifest

@@ -26,6 +26,7 @@ var variants = []variant{
 	{"EgressQoS", "`features: {EgressTrafficShaping: true}` and `bandwidth: {rate: 800M, burst: 2G}` in Egress egress-web",
 		map[string]string{"Egress: true,": "Egress: true, EgressTrafficShaping: true,",
 			"egressIP: 192.168.77.112}": "egressIP: 192.168.77.112, bandwidth: {rate: 800M, burst: 2G}}"}},
+	{"VLAN", "`features: {AntreaIPAM: true}` and db-a in VLAN 2 of the underlay", underlay},
 	{"PipelineIPClassifier", multicastTold, multicast},
 	{"MulticastEgressRule", multicastTold, multicast},
 	{"MulticastEgressMetric", multicastTold, multicast},
@@ -35,6 +36,17 @@ var variants = []variant{
 	{"MulticastIngressMetric", multicastTold, multicast},
 	{"MulticastIngressPodMetric", multicastTold, multicast},
 	{"MulticastOutput", multicastTold, multicast},
+}
+
+// underlay has db-a on the underlay, and ports for the card and the Node's own network.
+var underlay = map[string]string{
+	`, "fd00:10:10::1"]`:                     "]",
+	"tunnel: {name: antrea-tun0, ofPort: 1}": "trafficEncapMode: noEncap",
+	"\"fd00:77::102\"]\n  proxyAll: true\n  features: {AntreaProxy: true, AntreaPolicy: true, Egress: true, TrafficControl: true, L7NetworkPolicy: true": "\"fd00:77::102\"]\n  proxyAll: true\n" +
+		"  features: {AntreaIPAM: true, AntreaProxy: true, AntreaPolicy: true, Egress: false, TrafficControl: false, L7NetworkPolicy: false",
+	"    # What the TrafficControls name.":                                  "    - {name: eth0, ofPort: 40, role: uplink}\n    - {name: br-int, ofPort: 41, role: bridge, mac: \"0a:00:00:00:00:02\"}\n    #",
+	`mac: "36:48:21:a2:9d:b4"`:                                              `mac: "36:48:21:a2:9d:b4", vlan: 2`,
+	`podIP: 10.10.0.25, podIPs: [{ip: 10.10.0.25}, {ip: "fd00:10:10::25"}]`: "podIP: 192.168.77.50, podIPs: [{ip: 192.168.77.50}]",
 }
 
 // multicast has the tables of Multicast. Groups come from Pods, not from objects.
