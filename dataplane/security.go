@@ -39,6 +39,9 @@ func (s *Switch) SecurePort(no uint32, security l2.PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, err := s.portByNumber(no)
+	if err == nil {
+		err = security.Check()
+	}
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package dataplane_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/conntrack"
@@ -11,6 +12,7 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
 	pt "github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports/memory"
 )
 
 // station is the MAC address 02:00:00:00:00:xx.
@@ -143,6 +145,14 @@ func TestPacketOutsAreNotChecked(t *testing.T) {
 // TestSecureNoPort: there is nothing to secure under a number without a port.
 func TestSecureNoPort(t *testing.T) {
 	r := newRig(t, "table=0 actions=drop")
+	for _, err := range []error{
+		r.sw.SecurePort(1, l2.PortSecurity{VLAN: 4095}),
+		r.sw.AddSecuredPort(60, memory.New("p60", memory.Options{}), l2.PortSecurity{VLAN: 4095}),
+	} {
+		if err == nil || !strings.HasSuffix(err.Error(), "vlan: 4095 is more than 4094") {
+			t.Errorf("VLAN 4095: %v", err)
+		}
+	}
 	if err := r.sw.SecurePort(77, guarded(1)); err == nil || err.Error() != "there is no port 77" {
 		t.Errorf("%v", err)
 	}

@@ -239,6 +239,9 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 	if have := old.byNumber[no]; have != nil {
 		return fmt.Errorf("port %d is already there: %s", no, have.port.Name())
 	}
+	if err := security.Check(); err != nil {
+		return fmt.Errorf("port %d: %w", no, err)
+	}
 	info := p.Info()
 	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, kernel: offload.Port{No: no, Link: info.OffloadLink, MTU: info.MTU}}
 	if t, is := p.(ports.OffloadTunnel); is && info.Tunnel && info.OffloadLink != 0 {

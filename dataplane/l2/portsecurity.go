@@ -27,6 +27,14 @@ type PortSecurity struct {
 // lastVLAN is the last VLAN that frames may name: IEEE 802.1Q, table 9-2, reserves 4095.
 const lastVLAN = 4094
 
+// Check is an error if no port can have the security.
+func (s *PortSecurity) Check() error {
+	if s.VLAN > lastVLAN {
+		return fmt.Errorf("vlan: %d is more than %d", s.VLAN, lastVLAN)
+	}
+	return nil
+}
+
 // Guard is the security of a port as walks read it; it never changes.
 type Guard struct {
 	MACs     []uint64
@@ -96,9 +104,6 @@ func (s *PortSecurity) UnmarshalJSON(b []byte) error {
 	w := wirePortSecurity{plainPortSecurity: (*plainPortSecurity)(&got)}
 	if err := json.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("security of a port: %w", err)
-	}
-	if got.VLAN > lastVLAN {
-		return fmt.Errorf("security of a port: vlan: %d is more than %d", got.VLAN, lastVLAN)
 	}
 	if w.MACs != nil {
 		got.MACs = [][6]byte{}
