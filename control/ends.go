@@ -34,6 +34,7 @@ type Self struct {
 	Gateway          tables.Port
 	GatewayAddresses []netip.Addr
 	Tunnel           tables.Port // its number is 0 where there is none
+	Uplink, Bridge   tables.Port // with the gate AntreaIPAM; their numbers are 0 without it
 	Addresses        []netip.Addr
 	PodCIDRs         []netip.Prefix
 }
@@ -49,6 +50,9 @@ func (r *Reconciler) Self() (Self, error) {
 	s := Self{Node: r.node, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs, PodCIDRs: c.PodCIDRs}
 	if c.Encap != tables.NoEncap {
 		s.Tunnel = c.Tunnel
+	}
+	if c.Features.FlexibleIPAM {
+		s.Uplink, s.Bridge = c.Uplink, c.Bridge
 	}
 	return s, nil
 }

@@ -152,8 +152,19 @@ func (q *asking) entry() uint32 {
 		return from.Port
 	case from.Tunnel && q.self.Tunnel.No != 0:
 		return q.self.Tunnel.No
+	case !q.toUnderlay():
+		return q.self.Gateway.No
+	case from.Object.Kind == cluster.KindNode && from.Node == q.self.Node:
+		return q.self.Bridge.No
 	}
-	return q.self.Gateway.No
+	return q.self.Uplink.No
+}
+
+// toUnderlay says whether the second end is a Pod of this Node on the underlay, which is not
+// reached by the gateway.
+func (q *asking) toUnderlay() bool {
+	to := &q.to.place
+	return q.self.Uplink.No != 0 && to.Port != 0 && !slices.ContainsFunc(q.self.PodCIDRs, func(p netip.Prefix) bool { return p.Contains(q.dst) })
 }
 
 // walk adds a way, and tells of the choice of an endpoint that it came by.

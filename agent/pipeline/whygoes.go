@@ -46,6 +46,10 @@ func (r teller) end(w *api.WhyWay, s *telemetry.Step) {
 		r.toNode(w, r.p.Objects.NodeAt(s.Tunnel.Dst), s, "through the tunnel")
 	case s.Port == r.self.Gateway.No:
 		r.byGateway(w, s)
+	case s.Port == r.self.Uplink.No && s.Port != 0:
+		w.Ends = append(w.Ends, "it leaves by "+port.Name+" to the underlay")
+	case s.Port == r.self.Bridge.No && s.Port != 0:
+		w.Ends = append(w.Ends, fmt.Sprintf("it leaves by %s to Node %s itself", port.Name, r.self.Node))
 	case port.Pod != "":
 		w.Ends = append(w.Ends, "it reaches "+port.Pod+r.p.brokenText(s.Port))
 		if f, broken := r.p.LinkFault(s.Port); broken {
