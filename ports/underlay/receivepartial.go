@@ -19,8 +19,8 @@ import (
 const longest = packet.LargeBuffer - packet.Headroom
 
 // single is a frame of one datagram. If that is longer than the MTU, or a pod left it to be
-// cut, the frame is to be cut. TCP's segments are as long as this Node's own would be. Nil, with the loss counted, when it is
-// neither that nor within the MTU, or no frame is free.
+// cut, the frame is to be cut. TCP's segments are as long as this Node's own would be. Nil,
+// with the loss counted, when it is neither that nor within the MTU, or no frame is free.
 func (p *Port) single(inner []byte) *packet.Frame {
 	long := len(inner) > ports.MaxFrame(p.config.MTU) || p.in.cuts != 0
 	f := p.frameFor(inner, long)
