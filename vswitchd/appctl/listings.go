@@ -1,0 +1,99 @@
+package appctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+)
+
+// list is ofproto/list.
+func (s *Switch) list(context.Context, []string) (string, error) {
+	if name := s.Bridge(); name != "" {
+		return name + "\n", nil
+	}
+	return "", nil
+}
+
+// dumpFlows is bridge/dump-flows.
+func (s *Switch) dumpFlows(_ context.Context, args []string) (string, error) {
+	offload := ""
+	if args[0] == "--offload-stats" {
+		offload, args = "n_offload_packets=0, n_offload_bytes=0, ", args[1:]
+	}
+	if len(args) != 1 || args[0] != s.Bridge() {
+		return "", errors.New("Unknown bridge") //lint:ignore ST1005 as Open vSwitch words it
+	}
+	if offload != "" {
+		return "", errors.New("--offload-stats is not supported: the switch counts no offloaded packets by entry")
+	}
+	var b strings.Builder
+	for _, f := range s.Switch.Flows() {
+		if f.Table != 0 {
+			fmt.Fprintf(&b, "table_id=%d, ", f.Table)
+		}
+		fmt.Fprintf(&b, "duration=%ds, n_packets=%d, n_bytes=%d, ", f.Duration/time.Second, f.Packets, f.Bytes)
+		var words []string
+		if f.Priority != flow.DefaultPriority {
+			words = append(words, fmt.Sprintf("priority=%d", f.Priority))
+		}
+		if match := f.Match.String(); match != "" {
+			words = append(words, match)
+		}
+		fmt.Fprintf(&b, "%s,actions=%s\n", strings.Join(words, ","), flow.ActionsText(f.Actions, nil))
+	}
+	return b.String(), nil
+}
+
+// showLearned is fdb/show.
+func (s *Switch) showLearned(_ context.Context, args []string) (string, error) {
+	if s.Bridge() != args[0] {
+		return "", errNoBridge
+	}
+	var b strings.Builder
+	b.WriteString(" port  VLAN  MAC                Age\n")
+	for _, l := range s.Switch.LearnedMACs() {
+		port := fmt.Sprint(l.Port)
+		if l.Port == flow.PortLocal {
+			port = "LOCAL"
+		}
+		fmt.Fprintf(&b, "%5s  %4d  %v  %3d\n", port, l.VLAN, l.MAC, time.Duration(l.Age)/time.Second)
+	}
+	return b.String(), nil
+}
+
+// datapath is the name of the datapath.
+const datapath = "netdev@ovs-netdev"
+
+// listDatapaths is dpif/dump-dps.
+func (s *Switch) listDatapaths(context.Context, []string) (string, error) {
+	if name := s.Bridge(); name != "" {
+		return "netdev@" + name + "\n", nil
+	}
+	return "", nil
+}
+
+// showPorts is dpif/show: each port with its number in OpenFlow and in the datapath, and its driver.
+func (s *Switch) showPorts(context.Context, []string) (string, error) {
+	e := s.Switch.Cache().Events
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: hit:%d missed:%d\n", datapath, e[telemetry.CacheHit]+e[telemetry.CacheFirst], e[telemetry.CacheMiss])
+	name := s.Bridge()
+	if name == "" {
+		return b.String(), nil
+	}
+	fmt.Fprintf(&b, "  %s:\n", name)
+	ports := s.Switch.Ports()
+	slices.SortFunc(ports, func(a, b telemetry.PortStats) int { return strings.Compare(a.Name, b.Name) })
+	for i := range ports {
+		p := &ports[i]
+		no := datapathNumber(p.No)
+		fmt.Fprintf(&b, "    %s %d/%d: (%s)\n", p.Name, no, no, p.Driver)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,233 @@
+package appctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+)
+
+// tracer turns the steps of a trace into passes. Steps are flat: each has its depth, and frames
+// say what it belongs to.
+type tracer struct {
+	names   *flow.Names // of ports
+	groups  map[uint32]*flow.Group
+	learned map[macOfVLAN]uint32 // ports of the addresses that NORMAL knows
+	given   int                  // how many states --ct-next has
+
+	frames  []frame
+	all     []*pass
+	ct      *flow.CT // of the ct() under way
+	at      flow.Key // before it
+	answers int      // ct() actions so far
+	resume  *pass    // begins with the next table
+	last    flow.Action
+}
+
+// macOfVLAN is an address that NORMAL may have learned.
+type macOfVLAN struct {
+	mac  uint64
+	vlan uint16
+}
+
+// frame is a table, a bucket or a pass under way. Steps of a smaller depth end it.
+type frame struct {
+	depth int
+	node  *node
+	pass  *pass
+	root  bool        // of the pass
+	entry *flow.Entry // of a table
+	// Of a bucket or clone(), whose changes end with it: how many of its actions are still to come,
+	// and the packet before.
+	apart bool
+	left  int
+	saved flow.Key
+	// Of a bucket: its group, and its place there.
+	group  *flow.Group
+	bucket int
+}
+
+func (t *tracer) newPass(k *flow.Key) *pass {
+	p := &pass{number: len(t.all), start: *k, key: *k, before: *k, base: *k}
+	t.all = append(t.all, p)
+	return p
+}
+
+func (t *tracer) top() *frame { return &t.frames[len(t.frames)-1] }
+
+// enterTable begins a table. goto_table leaves the frame of the table before, which ends with it.
+func (t *tracer) enterTable(st *telemetry.Step) {
+	if t.resume != nil {
+		p := t.resume
+		t.resume = nil
+		thaw := p.node.add(nodeTable, "thaw")
+		thaw.add(nodeTable, "Resuming from table %d", st.Table)
+		t.frames = append(t.frames, frame{depth: st.Depth, node: &p.node, pass: p, root: true})
+	}
+	f := t.top()
+	text := fmt.Sprintf("%2d. ", st.Table)
+	if st.Entry == nil {
+		f.node.add(nodeTable, "%sNo match.", text).add(nodeAction, "drop")
+		t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.subs[len(f.node.subs)-1], pass: f.pass})
+		return
+	}
+	if match := st.Entry.Match.Text(t.names); match != "" {
+		text += match + ", "
+	}
+	text += fmt.Sprintf("priority %d", st.Entry.Priority)
+	if st.Entry.Cookie != 0 {
+		text += fmt.Sprintf(", cookie %#x", st.Entry.Cookie)
+	}
+	t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.add(nodeTable, "%s", text), pass: f.pass, entry: st.Entry})
+}
+
+// enterBucket begins a bucket of a group.
+func (t *tracer) enterBucket(g *flow.Group, i, depth int) {
+	f := t.top()
+	if g.Type != flow.GroupAll {
+		f.node.add(nodeDetail, "using bucket %d", i)
+	}
+	t.frames = append(t.frames, frame{
+		depth: depth, node: f.node.add(nodeBucket, "bucket %d", i), pass: f.pass,
+		apart: true, left: len(g.Buckets[i].Actions), saved: f.pass.key, group: g, bucket: i,
+	})
+}
+
+// action tells an action, and what it made of a field.
+func (t *tracer) action(st *telemetry.Step) {
+	f := t.top()
+	if f.apart && f.depth == st.Depth {
+		f.left--
+	}
+	t.last = st.Action
+	f.node.add(nodeAction, "%s", t.text(st.Action))
+	switch a := st.Action.(type) {
+	case flow.Move:
+		t.moved(f.node, a, &st.After)
+	case flow.OutputReg:
+		f.node.add(nodeDetail, "output port is %d", a.Src.Get(&f.pass.key).Lo)
+	case flow.Normal:
+		f.node.add(nodeDetail, "%s", t.way(&f.pass.key))
+	case flow.GroupAction:
+		if g := t.groups[a.ID]; g != nil && g.Type == flow.GroupAll && len(g.Buckets) > 0 {
+			t.enterBucket(g, 0, st.Depth)
+		}
+	case flow.Clone:
+		t.frames = append(t.frames, frame{depth: st.Depth, node: f.node, pass: f.pass, apart: true, left: len(a.Actions), saved: f.pass.key})
+	case *flow.CT:
+		t.ct, t.at = a, f.pass.key
+		t.tracked(f.node, a)
+	}
+}
+
+func (t *tracer) text(a flow.Action) string { return flow.ActionsText([]flow.Action{a}, t.names) }
+
+// moved tells what a move() made of a field.
+func (t *tracer) moved(n *node, a flow.Move, k *flow.Key) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(t.text(flow.OutputReg{Src: a.Dst}), "output:"), " ")
+	value := a.Dst.Get(k)
+	text := hexText(value)
+	if f := flow.FieldByID(a.Dst.Field); a.Dst == f.Full() {
+		_, text, _ = strings.Cut(flow.FieldText(f.ID, k, t.names), "=")
+	}
+	n.add(nodeDetail, "%s is now %s", name, text)
+}
+
+// way is where NORMAL sends a packet.
+func (t *tracer) way(k *flow.Key) string {
+	key := macOfVLAN{mac: get(k, flow.EthDst)}
+	if get(k, flow.VlanTCI)&packet.VLANPresent != 0 {
+		key.vlan = uint16(get(k, flow.VlanVID))
+	}
+	switch port, known := t.learned[key]; {
+	case known && port == k.InPort(), key.mac == get(k, flow.EthSrc):
+		return "learned port is input port, dropping"
+	case known:
+		return "forwarding to learned port"
+	}
+	return "no learned MAC for destination, flooding"
+}
+
+// tracked tells what a ct() does with the connection.
+func (t *tracer) tracked(n *node, a *flow.CT) {
+	actions := 0
+	if a.NAT != nil {
+		actions++
+		n.add(nodeAction, "%s", natAction(a))
+	}
+	for _, x := range a.Exec {
+		actions++
+		n.add(nodeAction, "%s", t.text(x))
+		if m, ok := x.(flow.Move); ok {
+			k := t.at
+			m.Dst.Put(&k, m.Src.Get(&t.at))
+			t.moved(n, m, &k)
+		}
+	}
+	if actions == 0 {
+		n.add(nodeAction, "drop")
+	}
+	if a.Table != flow.NoTable {
+		n.add(nodeDetail, "A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table %d.", a.Table)
+	}
+	n.add(nodeDetail, "Sets the packet to an untracked state, and clears all the conntrack fields.")
+}
+
+// natAction is the nat() of a ct() as an action of its own.
+func natAction(a *flow.CT) string {
+	only := flow.ActionsText([]flow.Action{&flow.CT{Table: flow.NoTable, NAT: a.NAT}}, nil)
+	return strings.TrimSuffix(strings.TrimPrefix(only, "ct("), ")")
+}
+
+// track tells the datapath's ct(), and begins a pass if the ct() has a table.
+func (t *tracer) track(st *telemetry.Step) {
+	p := t.top().pass
+	t.answers++
+	p.commit(&t.at)
+	p.actions = append(p.actions, datapathCT(t.ct, st.CT))
+	if t.ct.Table == flow.NoTable {
+		p.base = st.After // the datapath's nat() has written what the packet has now
+		return
+	}
+	given := t.answers <= t.given
+	t.resume = t.newPass(&st.After)
+	t.resume.given, t.resume.state = given, uint64(st.Meta.State)
+	p.later = append(p.later, t.resume)
+	p.actions = append(p.actions, fmt.Sprintf("recirc(%#x)", t.resume.number))
+	p.key = t.at
+	p.key.SetConntrack(&flow.Conntrack{})
+	p.before = p.key
+}
+
+// drop tells why a packet goes nowhere from here.
+func (t *tracer) drop(st *telemetry.Step) {
+	f := t.top()
+	switch st.Reason {
+	case telemetry.DropTableMiss:
+	case telemetry.DropByEntry:
+		f.node.add(nodeAction, "drop")
+	case telemetry.DropNoBucket:
+		f.node.add(nodeDetail, "no live bucket")
+	case telemetry.DropToInPort:
+		if _, normal := t.last.(flow.Normal); !normal {
+			f.node.add(nodeWarning, "skipping output to input port")
+		}
+	case telemetry.DropNoSuchPort:
+		switch t.last.(type) {
+		case flow.Flood, flow.All, flow.Normal:
+		default:
+			f.node.add(nodeWarning, "Nonexistent output port")
+		}
+	case telemetry.DropTTL:
+		family := "IPv4"
+		if uint16(get(&f.pass.key, flow.EthType)) == packet.EtherTypeIPv6 {
+			family = "IPv6"
+		}
+		f.left = 0
+		f.node.add(nodeWarning, "%s decrement TTL exception", family)
+	default:
+		f.node.add(nodeWarning, "%s", st.Reason.Sentence())
+	}
+}

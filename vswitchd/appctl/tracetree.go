@@ -1,0 +1,116 @@
+package appctl
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// A trace as ofproto/trace prints it is a tree: tables have actions, and buckets have them. Each
+// ct() with a table begins another pass, which is printed behind the one that it is in.
+
+// nodeKind says what a node is.
+type nodeKind int
+
+const (
+	nodeTable  nodeKind = iota // a table, or the resuming of a pass: it has nodes below it
+	nodeBucket                 // it has nodes below it, too
+	nodeAction
+	nodeDetail
+	nodeWarning
+)
+
+// prefixes stand before the text of a node.
+var prefixes = map[nodeKind]string{nodeDetail: " -> ", nodeWarning: " >> "}
+
+// node is one line, and those below it.
+type node struct {
+	kind nodeKind
+	text string
+	subs []*node
+}
+
+// add adds a line below.
+func (n *node) add(kind nodeKind, format string, args ...any) *node {
+	sub := &node{kind: kind, text: fmt.Sprintf(format, args...)}
+	n.subs = append(n.subs, sub)
+	return sub
+}
+
+// write writes the lines below. The last table of a list stands as far left as the list itself,
+// so that a chain of tables does not move to the right.
+func (n *node) write(b *strings.Builder, level int) {
+	for i, sub := range n.subs {
+		below := level
+		if i+1 < len(n.subs) || sub.kind != nodeTable {
+			below++
+		}
+		fmt.Fprintf(b, "%s%s%s\n", strings.Repeat("    ", below), prefixes[sub.kind], sub.text)
+		sub.write(b, level+2*(below-level))
+	}
+}
+
+// pass is the walk from its begin or from a ct() on, up to the next.
+type pass struct {
+	number int // 0 for the first
+	// state is the ct_state that the pass begins with; given says that --ct-next names it.
+	state uint64
+	given bool
+
+	node       node
+	start, key flow.Key // when it begins; now, or at the end
+	before     flow.Key // before the last step
+	base       flow.Key // the packet as the datapath's actions have made it
+	actions    []string // the datapath's
+	later      []*pass  // those that its ct() actions begin
+}
+
+// write writes a pass.
+func (p *pass) write(b *strings.Builder, bridge string, n *flow.Names) {
+	if p.number != 0 {
+		line := strings.Repeat("=", 79)
+		state := "default ct_state=trk|new (use --ct-next to customize)"
+		if p.given {
+			state = "ct_state=" + stateText(p.state)
+		}
+		fmt.Fprintf(b, "\n%s\nrecirc(%#x) - resume conntrack with %s\n%s\n\n", line, p.number, state, line)
+	}
+	title := fmt.Sprintf("bridge(%q)", bridge)
+	fmt.Fprintf(b, "Flow: %s\n\n%s\n%s\n", flowText(&p.start, p.number, n), title, strings.Repeat("-", len(title)))
+	p.node.write(b, 0)
+	final := "unchanged"
+	if p.key != p.start {
+		final = flowText(&p.key, p.number, n)
+	}
+	actions := "drop"
+	if len(p.actions) > 0 {
+		actions = strings.Join(p.actions, ",")
+	}
+	fmt.Fprintf(b, "\nFinal flow: %s\nDatapath actions: %s\n", final, actions)
+}
+
+// writePasses writes a pass and those that it begins, in the order in which Open vSwitch resumes
+// them: all of one pass, then those of the next.
+func writePasses(first *pass, bridge string, n *flow.Names) string {
+	var b strings.Builder
+	for queue := []*pass{first}; len(queue) > 0; queue = queue[1:] {
+		queue[0].write(&b, bridge, n)
+		queue = append(queue, queue[0].later...)
+	}
+	return b.String()
+}
+
+// stateText is ct_state in words.
+func stateText(state uint64) string {
+	var words []string
+	for i, w := range flow.CTStateBits.Flags() {
+		if state>>i&1 != 0 {
+			words = append(words, w)
+		}
+	}
+	if len(words) == 0 {
+		return "0"
+	}
+	return strings.Join(words, "|")
+}
