@@ -289,10 +289,14 @@ func (r *ruleDecoding) peerNamespaces(at *field.Path, in *namespacesManifest) *c
 	return &cluster.PeerNamespaces{Self: in.Match == "Self", SameLabels: in.SameLabels}
 }
 
-var fqdnPattern = regexp.MustCompile(`^[a-zA-Z0-9*]([a-zA-Z0-9*_.-]{0,251}[a-zA-Z0-9*])?\.?$`)
+// fqdnPattern is what a name consists of. maxFQDN is how long it is without its last dot:
+// in the pattern, that count would take each start of the program 4 ms.
+var fqdnPattern = regexp.MustCompile(`^[a-zA-Z0-9*]([a-zA-Z0-9*_.-]*[a-zA-Z0-9*])?\.?$`)
+
+const maxFQDN = 253
 
 func (c *check) fqdn(at *field.Path, name string) string {
-	if name != "" && !fqdnPattern.MatchString(name) {
+	if name != "" && (len(strings.TrimSuffix(name, ".")) > maxFQDN || !fqdnPattern.MatchString(name)) {
 		c.invalid(at, Clip(name), "is not a domain name; * stands for any part")
 	}
 	return name
