@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/antrail/antrail/internal/nft"
 	"github.com/antrail/antrail/internal/sysctl"
-	"sigs.k8s.io/knftables"
 )
 
 // Clean takes back what a process that was killed left on the Node, by its record:
@@ -53,18 +53,10 @@ func cleaned(what string, err error, tell func(string)) error {
 // cleanTables removes the nftables tables, which are ours by their name.
 func cleanTables(tell func(string)) error {
 	var errs []error
-	for _, f := range []knftables.Family{knftables.InetFamily, knftables.NetDevFamily} {
-		what := fmt.Sprintf("nftables table %s %s", f, TableName)
-		nft, err := knftables.New(f, TableName)
-		if err == nil {
-			tx := nft.NewTransaction()
-			tx.Delete(&knftables.Table{})
-			err = run(nft, tx)
-		}
-		if err != nil && knftables.IsNotFound(err) {
-			continue
-		}
-		errs = append(errs, cleaned(what, err, tell))
+	for _, family := range []string{"inet", "netdev"} {
+		var s nft.Script
+		s.Table(family, TableName).Delete()
+		errs = append(errs, cleaned("nftables table "+family+" "+TableName, s.Run(), tell))
 	}
 	return errors.Join(errs...)
 }

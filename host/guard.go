@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/antrail/antrail/internal/nft"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
-	"sigs.k8s.io/knftables"
 )
 
 // Pods must not reach a tunnel. What a pod sends to another Node's tunnel port leaves
@@ -47,14 +47,14 @@ func (o Outer) words() string {
 
 // addGuard makes the chain of the input hook and the rules of both, the first of their
 // chains. The chain "forward" is there already.
-func addGuard(tx *knftables.Transaction, c *Config) {
+func addGuard(t nft.Table, c *Config) {
 	if c.Tunnel == (Outer{}) {
 		return
 	}
-	tx.Add(&knftables.Counter{Name: guardCounter})
-	addChain(tx, guardInput, knftables.FilterType, knftables.InputHook, knftables.FilterPriority)
+	t.Counter(guardCounter)
+	t.Chain(guardInput, "filter", "input", nft.Filter)
 	for _, chain := range []string{"forward", guardInput} {
-		addRule(tx, chain, "iifname", quote(c.Gateway), c.Tunnel.words(), "counter name", quote(guardCounter), "drop")
+		t.Rule(chain, "iifname", quote(c.Gateway), c.Tunnel.words(), "counter name", quote(guardCounter), "drop")
 	}
 }
 

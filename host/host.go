@@ -43,7 +43,6 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"sigs.k8s.io/knftables"
 )
 
 // Config is what the Node's side is made of, in one address family or both.
@@ -110,7 +109,6 @@ type Peer struct {
 type Host struct {
 	mu     sync.Mutex
 	config Config
-	nft    knftables.Interface
 	undo   []step
 	base   []thing // that Up has made
 	side   []thing // that Set has made
@@ -142,7 +140,7 @@ func Up(c Config) (*Host, error) {
 		h.filled = *c.Side
 	}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addTable, (*Host).addMarkTable,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addTables,
 		(*Host).tidyUnasked,
 	} {
 		err := part(h, &c)

@@ -4,17 +4,13 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"time"
 
-	"sigs.k8s.io/knftables"
+	"github.com/antrail/antrail/internal/nft"
 )
 
 // TableName is our nftables table, in the inet family. Nothing outside it is
 // read or written.
 const TableName = "antrail"
-
-// nftTimeout bounds one call of nft(8).
-const nftTimeout = 5 * time.Second
 
 // family is what the rules of an address family differ by: its word and type, and
 // the names of its sets and maps.
@@ -37,94 +33,93 @@ func familyOf(a netip.Addr) *family {
 	return &families[1]
 }
 
-// addTable installs our nftables table in one transaction: the Node has all of
-// its rules or none. A table that a killed agent left is replaced.
-func (h *Host) addTable(c *Config) error {
-	nft, err := knftables.New(knftables.InetFamily, TableName)
-	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
-	}
-	h.nft = nft
-	if err := h.writeTable(c); err != nil {
+// addTables installs our nftables tables in one transaction: the Node has all of
+// its rules or none. Tables that a killed agent left are replaced.
+func (h *Host) addTables(c *Config) error {
+	if err := h.writeTables(c); err != nil {
 		return err
 	}
-	h.undoLater("nftables table "+TableName, func() error { return deleteTable(nft) })
+	h.undoLater("nftables tables "+TableName, removeTables)
 	return nil
 }
 
-// writeTable makes the table anew, with what its sets and maps hold.
-func (h *Host) writeTable(c *Config) error {
-	tx := h.nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
-	tx.Add(&knftables.Table{Comment: knftables.PtrTo("the Node's side of the antrail switch")})
-	addForward(tx, c)
-	addLoopback(tx, c)
-	addNotrack(tx, c)
-	addMasquerade(tx, c)
-	addSideRules(tx, c)
-	addElements(tx, c, &h.filled)
-	if err := run(h.nft, tx); err != nil {
-		return fmt.Errorf("nftables table %s: %w", TableName, err)
+// writeTables makes both tables again, with what their sets and maps hold.
+func (h *Host) writeTables(c *Config) error {
+	var s nft.Script
+	t := ours(&s)
+	t.Remove()
+	t.Add("the Node's side of the antrail switch")
+	addForward(t, c)
+	addLoopback(t, c)
+	addNotrack(t, c)
+	addMasquerade(t, c)
+	addSideRules(t, c)
+	addElements(t, c, &h.filled)
+	addMarkTable(&s, c)
+	if err := s.Run(); err != nil {
+		return fmt.Errorf("nftables tables %s: %w", TableName, err)
 	}
 	return nil
 }
 
-func deleteTable(nft knftables.Interface) error {
-	tx := nft.NewTransaction()
-	tx.Delete(&knftables.Table{})
-	if err := run(nft, tx); err != nil && !knftables.IsNotFound(err) {
-		return err
-	}
-	return nil
+// ours is the table of what crosses the Node, oursAtDevice that of the gateway's device.
+func ours(s *nft.Script) nft.Table         { return s.Table("inet", TableName) }
+func oursAtDevice(s *nft.Script) nft.Table { return s.Table("netdev", TableName) }
+
+// removeTables removes both, whether they are there or not.
+func removeTables() error {
+	var s nft.Script
+	ours(&s).Remove()
+	oursAtDevice(&s).Remove()
+	return s.Run()
 }
 
 // addForward accepts packets that are forwarded from and to the gateway, except those
 // for a tunnel (guard.go). An accept ends this table's chain only: another program's drop
 // still drops.
-func addForward(tx *knftables.Transaction, c *Config) {
-	addChain(tx, "forward", knftables.FilterType, knftables.ForwardHook, knftables.FilterPriority)
-	addGuard(tx, c)
-	addRule(tx, "forward", "iifname", quote(c.Gateway), "accept")
-	addRule(tx, "forward", "oifname", quote(c.Gateway), "accept")
+func addForward(t nft.Table, c *Config) {
+	t.Chain("forward", "filter", "forward", nft.Filter)
+	addGuard(t, c)
+	t.Rule("forward", "iifname", quote(c.Gateway), "accept")
+	t.Rule("forward", "oifname", quote(c.Gateway), "accept")
 }
 
 // addLoopback keeps pods from the Node's loopback addresses, which route_localnet
 // would open to them (sysctl.go). What answers a NodePort of 127.0.0.1 has the
 // gateway's address here: connection tracking comes later.
-func addLoopback(tx *knftables.Transaction, c *Config) {
-	addChain(tx, "loopback", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
+func addLoopback(t nft.Table, c *Config) {
+	t.Chain("loopback", "filter", "prerouting", nft.Raw)
 	for _, end := range []string{"saddr", "daddr"} {
-		addRule(tx, "loopback", "iifname", quote(c.Gateway), "ip", end, "127.0.0.0/8", "drop")
+		t.Rule("loopback", "iifname", quote(c.Gateway), "ip", end, "127.0.0.0/8", "drop")
 	}
 }
 
 // addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they
 // are many flows that nobody asks about, and the table is bounded.
-func addNotrack(tx *knftables.Transaction, c *Config) {
+func addNotrack(t nft.Table, c *Config) {
 	if c.Tunnel == (Outer{}) {
 		return
 	}
 	outer := c.Tunnel.words()
-	addChain(tx, "raw-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.RawPriority)
-	addRule(tx, "raw-prerouting", outer, "fib daddr type local notrack")
-	addChain(tx, "raw-output", knftables.FilterType, knftables.OutputHook, knftables.RawPriority)
-	addRule(tx, "raw-output", outer, "fib saddr type local notrack")
+	t.Chain("raw-prerouting", "filter", "prerouting", nft.Raw)
+	t.Rule("raw-prerouting", outer, "fib daddr type local notrack")
+	t.Chain("raw-output", "filter", "output", nft.Raw)
+	t.Rule("raw-output", outer, "fib saddr type local notrack")
 }
 
 // addMasquerade gives pod traffic that leaves the cluster the Node's address:
 // from our pods, not to a pod of any Node, not out of the gateway.
-func addMasquerade(tx *knftables.Transaction, c *Config) {
+func addMasquerade(t nft.Table, c *Config) {
 	if !c.Masquerade {
 		return
 	}
 	for _, f := range families {
-		tx.Add(&knftables.Set{Name: f.pods, Type: f.addrType, Flags: []knftables.SetFlag{knftables.IntervalFlag}})
+		t.Set(f.pods, f.addrType, "interval")
 	}
-	addChain(tx, "postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority)
+	t.Chain("postrouting", "nat", "postrouting", nft.SNAT)
 	for _, p := range c.PodCIDRs {
 		f := familyOf(p.Addr())
-		addRule(tx, "postrouting", f.ip, "saddr", p.Masked().String(), f.ip, "daddr != @"+f.pods,
+		t.Rule("postrouting", f.ip, "saddr", p.Masked().String(), f.ip, "daddr != @"+f.pods,
 			"oifname !=", quote(c.Gateway), "masquerade")
 	}
 }
@@ -136,14 +131,6 @@ func clusterCIDRs(c *Config, s *Side) []netip.Prefix {
 		all = append(all, p.PodCIDR)
 	}
 	return all
-}
-
-func addChain(tx *knftables.Transaction, name string, t knftables.BaseChainType, hook knftables.BaseChainHook, prio knftables.BaseChainPriority) {
-	tx.Add(&knftables.Chain{Name: name, Type: &t, Hook: &hook, Priority: &prio})
-}
-
-func addRule(tx *knftables.Transaction, chain string, words ...any) {
-	tx.Add(&knftables.Rule{Chain: chain, Rule: knftables.Concat(words...)})
 }
 
 func quote(link string) string { return `"` + link + `"` }

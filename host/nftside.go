@@ -1,12 +1,12 @@
 package host
 
 import (
-	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
-	"sigs.k8s.io/knftables"
+	"github.com/antrail/antrail/internal/nft"
 )
 
 // The rules for what crosses the gateway with a mark, and for Services' NodePorts.
@@ -35,84 +35,67 @@ const egressMask = 0xff
 const marksMap = "egress-marks"
 
 // addSideRules makes the rules, with sets that are empty yet.
-func addSideRules(tx *knftables.Transaction, c *Config) {
-	tx.Add(&knftables.Map{Name: marksMap, Type: "ether_addr : mark"})
+func addSideRules(t nft.Table, c *Config) {
+	t.Map(marksMap, "ether_addr : mark")
 	for _, f := range families {
-		tx.Add(&knftables.Map{Name: f.egress, Type: "mark : " + f.addrType})
-		tx.Add(&knftables.Set{Name: f.nodePorts, Type: f.addrType + " . inet_proto . inet_service"})
+		t.Map(f.egress, "mark : "+f.addrType)
+		t.Set(f.nodePorts, f.addrType+" . inet_proto . inet_service")
 	}
 	gw := quote(c.Gateway)
-	addChain(tx, "mark-prerouting", knftables.FilterType, knftables.PreroutingHook, knftables.ManglePriority)
-	addRule(tx, "mark-prerouting", "iifname", gw, "meta mark set ether saddr map @"+marksMap)
-	addReplyRules(tx, c)
-	addChain(tx, "mark-output", knftables.FilterType, knftables.OutputHook, knftables.ManglePriority)
-	addRule(tx, "mark-output", "oifname", gw, "fib saddr type local meta mark set meta mark or", hex(ProbeMark))
-	addChain(tx, "services-prerouting", knftables.NATType, knftables.PreroutingHook, knftables.DNATPriority)
-	addChain(tx, "services-output", knftables.NATType, knftables.OutputHook, knftables.DNATPriority)
+	t.Chain("mark-prerouting", "filter", "prerouting", nft.Mangle)
+	t.Rule("mark-prerouting", "iifname", gw, "meta mark set ether saddr map @"+marksMap)
+	addReplyRules(t, c)
+	t.Chain("mark-output", "filter", "output", nft.Mangle)
+	t.Rule("mark-output", "oifname", gw, "fib saddr type local meta mark set meta mark or", hex(ProbeMark))
+	t.Chain("services-prerouting", "nat", "prerouting", nft.DNAT)
+	t.Chain("services-output", "nat", "output", nft.DNAT)
 	// Before the chain that masquerades: the first that translates a connection decides.
-	addChain(tx, "side-postrouting", knftables.NATType, knftables.PostroutingHook, knftables.SNATPriority+"-5")
+	t.Chain("side-postrouting", "nat", "postrouting", nft.SNAT-5)
 	for _, v := range c.Virtual {
 		f := familyOf(v.Service)
 		for _, chain := range []string{"services-prerouting", "services-output"} {
-			addRule(tx, chain, f.ip, "daddr . meta l4proto . th dport @"+f.nodePorts, "dnat", f.ip, "to", v.NodePort)
+			t.Rule(chain, f.ip, "daddr . meta l4proto . th dport @"+f.nodePorts, "dnat", f.ip, "to", v.NodePort)
 		}
-		addRule(tx, "side-postrouting", "oifname !=", gw, "snat", f.ip, "to meta mark and", hex(egressMask), "map @"+f.egress)
-		addRule(tx, "side-postrouting", f.ip, "saddr", v.Service, "masquerade")
+		t.Rule("side-postrouting", "oifname !=", gw, "snat", f.ip, "to meta mark and", hex(egressMask), "map @"+f.egress)
+		t.Rule("side-postrouting", f.ip, "saddr", v.Service, "masquerade")
 	}
 	// A connection of the Node's own to a NodePort began with another of its
 	// addresses: pods see the gateway's.
 	for _, a := range c.Addresses {
 		f := familyOf(a.Addr())
-		addRule(tx, "side-postrouting", "oifname", gw, f.ip, "saddr !=", a.Addr(), "fib saddr type local masquerade")
+		t.Rule("side-postrouting", "oifname", gw, f.ip, "saddr !=", a.Addr(), "fib saddr type local masquerade")
 	}
 }
 
-// addMarkTable makes the rule at the gateway's device.
-func (h *Host) addMarkTable(c *Config) error {
-	nft, err := knftables.New(knftables.NetDevFamily, TableName)
-	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
-	}
-	if err := writeMarkTable(nft, c); err != nil {
-		return err
-	}
-	h.undoLater("nftables table "+TableName+" of the gateway", func() error { return deleteTable(nft) })
-	return nil
-}
-
-// writeMarkTable makes that table anew.
-func writeMarkTable(nft knftables.Interface, c *Config) error {
-	tx := nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
-	tx.Add(&knftables.Table{Comment: knftables.PtrTo("marks to the antrail switch")})
-	tx.Add(&knftables.Chain{
-		Name: "gateway", Type: knftables.PtrTo(knftables.FilterType), Hook: knftables.PtrTo(knftables.EgressHook),
-		Priority: knftables.PtrTo(knftables.FilterPriority), Device: &c.Gateway,
-	})
+// addMarkTable makes the table at the gateway's device again.
+func addMarkTable(s *nft.Script, c *Config) {
+	t := oursAtDevice(s)
+	t.Remove()
+	t.Add("marks to the antrail switch")
+	t.Chain("gateway", "filter", "egress device "+quote(c.Gateway), nft.Filter)
 	for _, mark := range c.hostMarks() {
 		mac := c.MarkMAC(mark)
-		addRule(tx, "gateway", "ether type { ip, ip6 } meta mark and", hex(mark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
+		t.Rule("gateway", "ether type { ip, ip6 } meta mark and", hex(mark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
 	}
-	if err := run(nft, tx); err != nil {
-		return fmt.Errorf("nftables table %s of the gateway: %w", TableName, err)
-	}
-	return nil
 }
 
-// setTable fills the sets and maps, all in one transaction.
+// setTable fills the sets and maps, all in one transaction, unless they hold that already.
 func (h *Host) setTable(s *Side) error {
-	tx := h.nft.NewTransaction()
-	tx.Flush(&knftables.Map{Name: marksMap})
+	if s.fillsLike(&h.filled) {
+		return nil
+	}
+	var script nft.Script
+	t := ours(&script)
+	t.FlushMap(marksMap)
 	for _, f := range families {
-		tx.Flush(&knftables.Map{Name: f.egress})
-		tx.Flush(&knftables.Set{Name: f.nodePorts})
+		t.FlushMap(f.egress)
+		t.FlushSet(f.nodePorts)
 		if h.config.Masquerade {
-			tx.Flush(&knftables.Set{Name: f.pods})
+			t.FlushSet(f.pods)
 		}
 	}
-	addElements(tx, &h.config, s)
-	if err := run(h.nft, tx); err != nil {
+	addElements(t, &h.config, s)
+	if err := script.Run(); err != nil {
 		return fmt.Errorf("nftables table %s: %w", TableName, err)
 	}
 	h.filled = *s
@@ -120,34 +103,31 @@ func (h *Host) setTable(s *Side) error {
 	return nil
 }
 
+// fillsLike says whether another side comes to the same elements.
+func (s *Side) fillsLike(o *Side) bool {
+	return slices.Equal(s.Peers, o.Peers) && slices.Equal(s.Egresses, o.Egresses) &&
+		slices.Equal(s.NodePortAddresses, o.NodePortAddresses) && slices.Equal(s.NodePorts, o.NodePorts)
+}
+
 // addElements adds what sets and maps hold.
-func addElements(tx *knftables.Transaction, c *Config, s *Side) {
+func addElements(t nft.Table, c *Config, s *Side) {
 	if c.Masquerade {
 		for _, p := range clusterCIDRs(c, s) {
-			tx.Add(&knftables.Element{Set: familyOf(p.Addr()).pods, Key: []string{p.Masked().String()}})
+			t.Element(familyOf(p.Addr()).pods, p.Masked().String())
 		}
 	}
 	for _, e := range s.Egresses {
 		mac, mark := c.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))
-		tx.Add(&knftables.Element{Map: marksMap, Key: []string{net.HardwareAddr(mac[:]).String()}, Value: []string{mark}})
-		tx.Add(&knftables.Element{Map: familyOf(e.Addr).egress, Key: []string{mark}, Value: []string{e.Addr.String()}})
+		t.Entry(marksMap, net.HardwareAddr(mac[:]).String(), mark)
+		t.Entry(familyOf(e.Addr).egress, mark, e.Addr.String())
 	}
 	for _, a := range s.NodePortAddresses {
 		for _, p := range s.NodePorts {
 			if (p.Family == 4) == a.Is4() {
-				tx.Add(&knftables.Element{Set: familyOf(a).nodePorts, Key: []string{
-					a.String(), strconv.Itoa(int(p.Proto)), strconv.Itoa(int(p.Port)),
-				}})
+				t.Element(familyOf(a).nodePorts, a.String(), strconv.Itoa(int(p.Proto)), strconv.Itoa(int(p.Port)))
 			}
 		}
 	}
-}
-
-// run applies a transaction, in bounded time.
-func run(nft knftables.Interface, tx *knftables.Transaction) error {
-	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
-	defer cancel()
-	return nft.Run(ctx, tx)
 }
 
 func hex(v uint32) string { return fmt.Sprintf("%#x", v) }

@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os/exec"
 	"slices"
 
+	"github.com/antrail/antrail/internal/nft"
 	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
-	"sigs.k8s.io/knftables"
 )
 
 // Another program may take away what is ours: a network manager that tidies
@@ -100,11 +99,7 @@ func (h *Host) reconcileTables() (did []string, err error) {
 	if h.table.look(); h.table.text == before {
 		return nil, nil
 	}
-	nft, err := knftables.New(knftables.NetDevFamily, TableName)
-	if err != nil {
-		return nil, fmt.Errorf("nftables: %w", err)
-	}
-	if err := errors.Join(h.writeTable(&h.config), writeMarkTable(nft, &h.config)); err != nil {
+	if err := h.writeTables(&h.config); err != nil {
 		return nil, err
 	}
 	h.table.look()
@@ -121,11 +116,7 @@ type seenTable struct {
 // cannot be listed is an empty one.
 func (s *seenTable) look() {
 	s.generation, _ = generation() // 0: the next question is answered by the text
-	s.text = ""
-	for _, family := range []string{"inet", "netdev"} {
-		out, _ := exec.Command("nft", "--stateless", "list", "table", family, TableName).Output()
-		s.text += string(out)
-	}
+	s.text = nft.List("inet", TableName) + nft.List("netdev", TableName)
 }
 
 // moved says whether any table of the Node has changed.

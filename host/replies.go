@@ -7,9 +7,9 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/antrail/antrail/internal/nft"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-	"sigs.k8s.io/knftables"
 )
 
 // A pod of another Node comes through the tunnel for an Egress' address of this one.
@@ -44,15 +44,15 @@ func (c *Config) hostMarks() []uint32 {
 }
 
 // addReplyRules sets the marks, after that of the Egress.
-func addReplyRules(tx *knftables.Transaction, c *Config) {
+func addReplyRules(t nft.Table, c *Config) {
 	if !c.EgressReplies {
 		return
 	}
 	gw, mark := quote(c.Gateway), hex(ReplyMark)
 	for _, p := range c.PodCIDRs {
-		addRule(tx, "mark-prerouting", "iifname", gw, "meta mark and", hex(egressMask), "!= 0", familyOf(p.Addr()).ip, "saddr !=", p.Masked(), "ct mark set ct mark or", mark)
+		t.Rule("mark-prerouting", "iifname", gw, "meta mark and", hex(egressMask), "!= 0", familyOf(p.Addr()).ip, "saddr !=", p.Masked(), "ct mark set ct mark or", mark)
 	}
-	addRule(tx, "mark-prerouting", "iifname !=", gw, "ct direction reply ct mark and", mark, "!= 0 meta mark set meta mark or", mark)
+	t.Rule("mark-prerouting", "iifname !=", gw, "ct direction reply ct mark and", mark, "!= 0 meta mark set meta mark or", mark)
 }
 
 // addReplies makes neighbours, routes and rules, and takes back what an agent before

@@ -1,12 +1,10 @@
 package lab
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"time"
 
-	"sigs.k8s.io/knftables"
+	"github.com/antrail/antrail/internal/nft"
 )
 
 // What a Node's switch sends out at certain ports is for a program to inspect and
@@ -33,13 +31,9 @@ func (l *Lab) makeLoops(node string) error {
 // joinPairs joins the pairs whose links are in the calling thread's namespace. A
 // chain goes with its link, so that after an agent's restart all is made anew.
 func joinPairs() error {
-	nft, err := knftables.New(knftables.NetDevFamily, loopTable)
-	if err != nil {
-		return fmt.Errorf("nftables: %w", err)
-	}
-	tx := nft.NewTransaction()
-	tx.Add(&knftables.Table{})
-	tx.Delete(&knftables.Table{})
+	var s nft.Script
+	t := s.Table("netdev", loopTable)
+	t.Remove()
 	joined := 0
 	for _, p := range loops {
 		out, back := p[0], p[1]
@@ -47,17 +41,12 @@ func joinPairs() error {
 			continue
 		}
 		if joined++; joined == 1 {
-			tx.Add(&knftables.Table{})
+			t.Add("ports that lead back into the switch")
 		}
-		tx.Add(&knftables.Chain{
-			Name: out, Type: knftables.PtrTo(knftables.FilterType), Hook: knftables.PtrTo(knftables.IngressHook),
-			Priority: knftables.PtrTo(knftables.FilterPriority), Device: &out,
-		})
-		tx.Add(&knftables.Rule{Chain: out, Rule: fmt.Sprintf("fwd to %q", back)})
+		t.Chain(out, "filter", fmt.Sprintf("ingress device %q", out), nft.Filter)
+		t.Rule(out, fmt.Sprintf("fwd to %q", back))
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	return nft.Run(ctx, tx)
+	return s.Run()
 }
 
 func isLink(name string) bool {

@@ -99,7 +99,7 @@ var layers = map[string]struct {
 	"ports/underlay":        {[]string{"packet", "ports", "tunnel", "ports/ways", "internal/nsthread", "internal/sysctl"}, "frames go to other Nodes by the kernel's sockets and ways"},
 	"ports/uplink":          {[]string{"packet", "ports", "tunnel", "ports/afxdp", "ports/underlay", "ports/ways"}, "a tunnel's short cut is made of the driver of the card beside the whole way"},
 	"ports/porttest":        {[]string{"packet", "packet/packettest", "ports"}, "the suite knows ports by their interface, and builds packets for them"},
-	"host":                  {[]string{"packet", "internal/sysctl"}, "the Node's own side works without the switch; it announces addresses, in packets"},
+	"host":                  {[]string{"packet", "internal/nft", "internal/sysctl"}, "the Node's own side works without the switch; it announces addresses, in packets"},
 	"cni":                   {nil, "plugin and agent share the words, not the code"},
 	"cni/plugin":            {[]string{"cni"}, "the plugin is a thin client: the agent has the state"},
 	"cni/node":              {[]string{"cni", "internal/nsthread", "internal/sysctl"}, "who has which address is known without a switch, which is asked through an interface"},
