@@ -24,7 +24,7 @@
 //
 // Who watches a walk: note.go is where the walk notes its steps. From them are made
 //
-//	walkrecording.go, path.go, cache.go   what the exact-match cache remembers (package flowcache)
+//	walkrecording.go, cache.go     what the exact-match cache remembers (package flowcache)
 //	trace.go                       the trace of a made-up packet
 //	live.go, livewalk.go           traces of real packets
 //	timing.go                      what tables cost, of one walk in a thousand
