@@ -206,12 +206,14 @@ func (n *node) takeAll() {
 	}
 }
 
-// wantStatus compares a status, in short.
+// wantStatus compares a status, in short. Results are in the order of Nodes' names: of two
+// Nodes that write at once, either may be first.
 func (w *world) wantStatus(n *node, name, want string) {
 	w.t.Helper()
 	s := n.r.Status(w.all[name])
 	got := []string{string(s.Phase)}
-	for _, r := range s.Results {
+	byNode := func(a, b cluster.TraceflowResult) int { return strings.Compare(a.Node, b.Node) }
+	for _, r := range slices.SortedFunc(slices.Values(s.Results), byNode) {
 		for _, o := range r.Observations {
 			got = append(got, fmt.Sprintf("%s %s %s", r.Node, o.Component, o.Action))
 		}
