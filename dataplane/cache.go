@@ -204,8 +204,8 @@ func (c *cache) count(p *path, size int) {
 	p.bytes += uint64(size)
 }
 
-// Credit counts packets, the last of which came at now, for a path's entries, tables and
-// groups. Any goroutine may call it.
+// Credit counts packets for a path's entries, tables and groups. The last of them came at
+// now. Any goroutine may call it.
 func (p *path) Credit(packets, bytes uint64, now int64) {
 	flowcache.Credit(p.visits, packets, bytes, now)
 	for _, g := range p.groups {

@@ -123,7 +123,7 @@ func TestNormalAccessPorts(t *testing.T) {
 	for i, step := range []struct{ packet, want string }{
 		{untagged, "2:0 4:7 6:7 8:0"},                          // broadcast of VLAN 7
 		{ethernet(2, 0xb, 0xa), "1:0"},                         // a was learned in VLAN 7
-		{ethernet(2, 0xb, 0xd), "1:0 4:7 6:7"},                 // d is in VLAN 8, so its port is no way to it
+		{ethernet(2, 0xb, 0xd), "1:0 4:7 6:7"},                 // d is in VLAN 8: unknown in VLAN 7
 		{ethernet(4, 0xc, 0xa) + ",dl_vlan=7", "1:0"},          // from a trunk, with the tag
 		{ethernet(4, 0xc, 0xff) + ",dl_vlan=7", "1:0 2:0 6:7"}, // … and to the other trunk too
 		{ethernet(1, 0xa, 0xc), "4:7 8:0"},                     // c was learned at the trunk

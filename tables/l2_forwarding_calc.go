@@ -19,7 +19,7 @@ import (
 // Reads:  eth_dst, VLANIDField, AntreaFlexibleIPAMRegMark.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
 // Next:   TrafficControl, or the ingress policies without it; also the table-miss. Conntrack
-// for what is for the Node or leaves by the card, which no ingress policy concerns.
+// for packets to the Node or to the card: no ingress policy concerns them.
 
 func (p *Pipeline) switchTo(port Port, vlan uint16) *flow.Entry {
 	return p.entry(forPods, tableL2ForwardingCalc, priorityNormal, match(layout.EthAddr(flow.EthDst, port.MAC), p.inVLAN(vlan)),

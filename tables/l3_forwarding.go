@@ -66,8 +66,8 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// routeToHost sends to the Node itself what Pods of the underlay have for it, and the answers to
-// what came from it past the gateway.
+// routeToHost sends packets of the underlay's Pods to the Node itself: those for its addresses,
+// and answers to connections that the Node began past the gateway.
 func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
 	to := func(t ...term) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.inVLAN(0))...),

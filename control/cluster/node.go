@@ -63,7 +63,7 @@ type SwitchPort struct {
 	OFPort uint32
 	Pod    Name // zero: no Pod's
 	MAC    [6]byte
-	Role   PortRole // of a port that is no Pod's
+	Role   PortRole // of the uplink and the bridge; none for a Pod's port
 	VLAN   uint16   // of the underlay, of a Pod's port; 0: none
 }
 

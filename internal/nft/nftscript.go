@@ -60,10 +60,12 @@ func said(err error) error {
 	return errors.New(text)
 }
 
-// List is what a table has, without what counters have counted. It is empty if the table
+// List is what a table has, without the values of its counters. It is empty if the table
 // is not there. Of two tables that one call lists, nft(8) 1.0.6 finds the last only.
 func List(family, name string) string {
-	out, err := exec.Command("nft", "--stateless", "list", "table", family, name).Output()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "nft", "--stateless", "list", "table", family, name).Output()
 	if err != nil {
 		return ""
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/antrail/antrail/lab"
 	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
-	"github.com/vishvananda/netlink"
 )
 
 // gatewayObjects are a Service that is reached from outside, and Egresses of a pod of each
@@ -69,9 +67,9 @@ var loadBalancerAddress = lab.Dual[string]{V4: "192.168.77.150", V6: "fd00:77::1
 
 func (w *world) aside(name string) string { return fmt.Sprintf("%s:%d", name, sinkAside) }
 
-// TestOffloadThroughGateway moves bytes between pods, the Node and who is outside. Nearly all
-// of them pass the gateway in the kernel, arrive as they were sent, and come from whom the
-// Node's stack makes them come from.
+// TestOffloadThroughGateway moves bytes between pods, the Node and a host outside. Nearly all
+// of them pass the gateway in the kernel and arrive as they were sent. Their source is the one
+// that the Node's stack gives them.
 func TestOffloadThroughGateway(t *testing.T) {
 	w := gatewayLab(t)
 	for family, w := range map[string]*world{"IPv4": w, "IPv6": w.ipv6()} {
@@ -154,21 +152,7 @@ func TestOffloadThroughGatewayGoes(t *testing.T) {
 }
 
 // gatewayPrograms counts programs at tc egress of node-a's gateway; none if it is gone.
-func (w *world) gatewayPrograms(t *testing.T) (n int) {
+func (w *world) gatewayPrograms(t *testing.T) int {
 	t.Helper()
-	err := w.in("node-a", func() error {
-		l, err := netlink.LinkByName("antrea-gw0")
-		if err != nil {
-			return nil
-		}
-		r, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXEgress})
-		if err == nil {
-			n = len(r.Programs)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
+	return w.programsAt(t, "node-a", "antrea-gw0", ebpf.AttachTCXEgress)
 }

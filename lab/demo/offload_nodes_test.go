@@ -117,14 +117,23 @@ func (w *world) lowerMTU(t *testing.T) {
 }
 
 // uplinkPrograms counts programs at tc ingress of the second Node's uplink.
-func (w *world) uplinkPrograms(t *testing.T) (n int) {
+func (w *world) uplinkPrograms(t *testing.T) int {
 	t.Helper()
-	err := w.in("node-b", func() error {
-		l, err := netlink.LinkByName("eth0")
+	return w.programsAt(t, "node-b", "eth0", ebpf.AttachTCXIngress)
+}
+
+// programsAt counts programs at a link of a Node; none if the link is gone.
+func (w *world) programsAt(t *testing.T, node, name string, where ebpf.AttachType) (n int) {
+	t.Helper()
+	err := w.in(node, func() error {
+		l, err := netlink.LinkByName(name)
+		if errors.As(err, &netlink.LinkNotFoundError{}) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		r, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: ebpf.AttachTCXIngress})
+		r, err := link.QueryPrograms(link.QueryOptions{Target: l.Attrs().Index, Attach: where})
 		if err == nil {
 			n = len(r.Programs)
 		}

@@ -16,6 +16,15 @@ import (
 // number of the interface is.
 func filterCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
+	c.take(m, link)
+	c.leaveWord()
+	c.keep()
+	return c.Instructions
+}
+
+// take finds the offload entry of a packet without outer headers, checks the packet, and
+// counts it. R8 is the offload entry from here on.
+func (c *code) take(m *maps, link int16) {
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.line(m.control.FD(), m.lines, "keep")
 	c.enter(m)
@@ -26,12 +35,15 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	c.checkChecksums()
 	c.checkConn(m)
 	c.countTaken()
-	c.leaveWord()
+}
+
+// keep leaves the packet to the switch. To a socket's filter, keepAll is all of the packet;
+// at tc it is TCX_NEXT.
+func (c *code) keep() {
 	c.at("miss")
 	c.endRun()
 	c.at("keep")
 	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return())
-	return c.Instructions
 }
 
 // enter makes the count of runs odd, another one than before, and is a barrier. What is

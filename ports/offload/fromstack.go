@@ -4,7 +4,7 @@ import "github.com/cilium/ebpf/asm"
 
 // The program at tc egress of the gateway sends packets of the Node's own stack to pods and
 // other Nodes. All that it does not take goes on to the gateway's port. One program is
-// enough, because nobody sees a frame before it does.
+// enough: it decides and rewrites, because no socket gets a frame before it.
 //
 // It runs where the stack sends, with softirqs off, so no other packet of the processor
 // comes between (settle.go).
@@ -16,23 +16,11 @@ import "github.com/cilium/ebpf/asm"
 // gatewayCode is its instructions; link as in filterCode.
 func gatewayCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
-	c.add(asm.Mov.Reg(ctx, asm.R1))
-	c.line(m.control.FD(), m.lines, "keep")
-	c.enter(m)
-	c.add(asm.LoadMem(asm.R7, ctx, skbLen, asm.Word), asm.StoreImm(asm.RFP, keyAt+keyOuter, 0, asm.Word))
-	c.readKey(link)
-	c.lookUp(m)
-	c.checkLen()
-	c.checkChecksums()
-	c.checkConn(m)
-	c.countTaken()
+	c.take(m, link)
 	c.add(asm.LoadMem(asm.R7, asm.R8, ofParts, asm.Word), asm.JEq.Imm(asm.R7, 0, "send"))
 	c.rewrite()
 	c.sendOrDrop(m)
 	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
-	c.at("miss")
-	c.endRun()
-	c.at("keep")
-	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return()) // TCX_NEXT
+	c.keep()
 	return c.Instructions
 }

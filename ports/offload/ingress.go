@@ -41,8 +41,8 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	return c.Instructions
 }
 
-// sendOrDrop sends what is changed, in outer headers if the parts in R7 say so. What could
-// not be changed it counts, and then falls through.
+// sendOrDrop sends the changed packet, in outer headers if the parts in R7 say so. If the
+// packet could not be changed, it is counted, and the code falls through.
 func (c *code) sendOrDrop(m *maps) {
 	c.at("send")
 	c.forgetMark()
@@ -58,8 +58,9 @@ func (c *code) forgetMark() {
 	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(ctx, skbMark, asm.R1, asm.Word))
 }
 
-// redirectOrDrop sends what is changed by the interface of the offload entry, or lets it
-// enter the Node's stack there. What could not be changed it counts, and then falls through.
+// redirectOrDrop sends the changed packet by the interface of the offload entry, or lets it
+// enter the Node's stack there. If the packet could not be changed, it is counted, and the
+// code falls through.
 func (c *code) redirectOrDrop(m *maps) {
 	c.endRun()
 	c.add(

@@ -70,10 +70,7 @@ func unwrapCode(m *maps, link int16, inner int32) asm.Instructions {
 	c.forgetMark()
 	c.redirectOrDrop(m)
 	c.add(asm.Mov.Imm(asm.R0, tcxDrop), asm.Return())
-	c.at("miss")
-	c.endRun()
-	c.at("keep")
-	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return()) // TCX_NEXT
+	c.keep()
 	return c.Instructions
 }
 

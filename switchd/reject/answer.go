@@ -53,8 +53,8 @@ func (r *rejected) rejection(why codes) []byte {
 	return r.unreachable(why)
 }
 
-// answerable: not what is not sound, is a later fragment, is not from one host to one
-// host, or is an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section 2.4).
+// answerable says whether an answer may be sent: to a sound packet between two hosts that is
+// neither a later fragment nor an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section 2.4).
 func (r *rejected) answerable() bool {
 	const group = 1 // of an Ethernet address's first byte
 	if r.End == 0 || r.Frag&packet.FragLater != 0 || r.frame[0]&group != 0 {
