@@ -24,12 +24,13 @@ func (m mapping) flips(before []byte, bit int) bool {
 	return h.Sum(nil)[0]&1 != 0
 }
 
-// bits replaces all bits behind the first kept ones.
+// bits replaces all bits behind the first kept ones. The first of them is always turned, so that no address or
+// prefix is its own replacement by chance.
 func (m mapping) bits(from []byte, kept int) []byte {
 	to, before := slices.Clone(from), make([]byte, len(from))
 	for bit := range 8 * len(from) {
 		mask := byte(0x80) >> (bit % 8)
-		if bit >= kept && m.flips(before, bit) {
+		if bit == kept || bit > kept && m.flips(before, bit) {
 			to[bit/8] ^= mask
 		}
 		before[bit/8] |= from[bit/8] & mask

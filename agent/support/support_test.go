@@ -183,6 +183,12 @@ func TestMapping(t *testing.T) {
 	if m.addr(inside, 32) == (mapping{[]byte("other")}).addr(inside, 32) {
 		t.Error("the key makes no difference")
 	}
+	for key := range byte(64) { // a short prefix has few replacements: none of them is itself
+		services := netip.MustParseAddr("10.96.0.0")
+		if (mapping{[]byte{key}}).addr(services, 12) == services {
+			t.Errorf("key %d leaves 10.96.0.0/12 as it is", key)
+		}
+	}
 	for _, same := range []string{"169.254.0.253", "127.0.0.1", "255.255.255.0", "0.0.0.0", "::", "::1", "ff02::1"} {
 		if a := netip.MustParseAddr(same); m.addr(a, a.BitLen()) != a {
 			t.Errorf("%s is replaced by %s", same, m.addr(a, a.BitLen()))
