@@ -50,6 +50,7 @@ func Await(c Config, memory []byte, boot [16]byte) (*Table, error) {
 		return nil, fmt.Errorf("the connections cannot be taken over: %s", why)
 	}
 	t.awaiting = newRestorer(t)
+	t.index.MapPages()
 	return t, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -377,22 +378,62 @@ func mapFile(t testing.TB, path string, size int) []byte {
 	return b
 }
 
-// BenchmarkRestore is a million connections.
+// BenchmarkRestore is a million connections, less those for which one port has no room.
 func BenchmarkRestore(b *testing.B) {
 	const n = 1_000_000
 	memory := mapFile(b, filepath.Join(b.TempDir(), "ct.arena"), ArenaSize(n))
 	w := restored(b, memory, 1, Config{NewRate: -1})
 	w.fillUDP(n)
+	want := w.Stats().Entries
 	c := Config{Max: n, Now: func() int64 { return 1 }}
 	for b.Loop() {
 		t, err := Restore(c, memory, thisBoot)
 		if err != nil {
 			b.Fatal(err)
 		}
+		if r := t.Stats().Restored; r.Entries != want || want < n*9/10 {
+			b.Fatalf("restored %+v of %d", r, want)
+		}
+	}
+}
+
+// BenchmarkTakeOver is the time without a switch: a thousand connections in a table of the size that a Node
+// has, with page faults, as in a new process.
+func BenchmarkTakeOver(b *testing.B) {
+	const n = 1_000
+	most := DefaultMax()
+	memory := mapFile(b, filepath.Join(b.TempDir(), "ct.arena"), ArenaSize(most))
+	restored(b, memory, 1, Config{NewRate: -1, Capacity: most, Max: most}).fillUDP(n)
+	c := Config{Capacity: most, Max: most, Now: func() int64 { return 1 }}
+	var faults int64
+	for b.Loop() {
+		b.StopTimer()
+		debug.FreeOSMemory()
+		t, err := Await(c, memory, thisBoot)
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := pageFaults(b)
+		b.StartTimer()
+		t.TakeOver()
+		b.StopTimer()
+		faults += pageFaults(b) - before
+		b.StartTimer()
 		if r := t.Stats().Restored; r.Entries != n {
 			b.Fatalf("restored %+v", r)
 		}
 	}
+	b.ReportMetric(float64(faults)/float64(b.N), "faults/op")
+}
+
+// pageFaults is how many pages the kernel has mapped for this process.
+func pageFaults(t testing.TB) int64 {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return usage.Minflt
 }
 
 // fillUDP makes n connections of UDP that were never answered, as fast as it

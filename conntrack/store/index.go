@@ -55,6 +55,12 @@ func NewIndex(n int) Index {
 	}
 }
 
+// MapPages writes each page of an index that has no connection yet. A page's first write takes longer than
+// linking a connection, so a table that is to be restored in no time has them written before.
+func (x *Index) MapPages() {
+	clear(x.heads)
+}
+
 // Bucket is the number of the chain of a hash.
 func (x *Index) Bucket(hash uint64) uint32 {
 	high, _ := bits.Mul64(hash, uint64(len(x.heads)))

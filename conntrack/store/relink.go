@@ -61,7 +61,6 @@ func (a *Arena) follow(r, next ref) { *unshared(&a.At(r >> 1).chain[r&1]) = next
 func (k *worker) runLink() {
 	w := new(workbench)
 	for part := int(k.next.Add(1)) - 1; part < k.x.parts(); part = int(k.next.Add(1)) - 1 {
-		clear(w.heads[:])
 		w.links = w.links[:0]
 		for _, by := range k.workers {
 			for _, p := range by.parts[part] {
@@ -94,12 +93,15 @@ func (k *worker) link(w *workbench, p placed) {
 	k.chain = max(k.chain, length)
 }
 
-// copyPart copies the workbench's chains to a part of the index.
+// copyPart moves the workbench's chains to a part of the index, and leaves its heads 0. The work
+// is that of the keys, so that an empty part costs nothing.
 func (x *Index) copyPart(part int, w *workbench) {
 	heads := x.heads[part<<partBits:]
-	for i := range heads[:min(len(heads), len(w.heads))] {
-		if at := w.heads[i]; at != 0 {
-			*unshared(&heads[i]) = w.links[at-1].ref
+	for i := range w.links {
+		chain := w.links[i].chain
+		if at := &w.heads[chain]; *at != 0 {
+			*unshared(&heads[chain]) = w.links[*at-1].ref
+			*at = 0
 		}
 	}
 }
