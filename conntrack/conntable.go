@@ -60,8 +60,6 @@ type Table struct {
 	settle   func()         // of ShareOffload
 	ended    atomic.Bool    // offloaded connections have ended since settle was called
 
-	awaiting *restorer // from Await to TakeOver
-
 	parent   *Table                    // of a Scratch
 	shadowed map[store.Handle]struct{} // the parent's entries that the Scratch has copied
 }

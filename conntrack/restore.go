@@ -32,7 +32,7 @@ func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	if why != "" {
 		t.arena.Stamp(boot)
 	} else {
-		newRestorer(t).restore(c.Now())
+		t.restoreConnections(c.Now())
 	}
 	t.counts.restored.Empty, t.counts.restored.Took = why, time.Since(start)
 	return t, nil
@@ -49,18 +49,16 @@ func Await(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	if why := t.arena.Foreign(boot); why != "" {
 		return nil, fmt.Errorf("the connections cannot be taken over: %s", why)
 	}
-	t.awaiting = newRestorer(t)
 	t.index.MapPages()
 	return t, nil
 }
 
 // TakeOver restores the connections. The caller calls it once, on a table that Await has made,
-// when the other process does not use the memory any more. Its memory is there already, since no
-// packet moves meanwhile.
+// when the other process does not use the memory any more. No packet moves meanwhile, so Await has
+// prepared what takes time.
 func (t *Table) TakeOver() {
 	start := time.Now()
-	t.awaiting.restore(t.clock())
-	t.awaiting = nil
+	t.restoreConnections(t.clock())
 	t.counts.restored.Took = time.Since(start)
 }
 
@@ -101,11 +99,35 @@ const (
 type restoreWorker struct {
 	*restorer
 	found [restoreOutcomes]int
-	zones []uint32  // connections
-	ports []holding // by portShare, lastShare included
-	// The zones and ports that have any.
-	usedZones []uint16
-	usedPorts []uint32
+	zones byNumber[uint32]  // connections
+	ports byNumber[holding] // lastShare included
+}
+
+// byNumber are values by the upper and the lower half of their numbers. A page is made when one of its values is
+// first used, since a Node has few zones and ports.
+type byNumber[T any] [256]*[256]T
+
+// at is the value of a number.
+func (b *byNumber[T]) at(no uint16) *T {
+	page := &b[no>>8]
+	if *page == nil {
+		*page = new([256]T)
+	}
+	return &(*page)[no&0xff]
+}
+
+// all are the numbers and values of all pages.
+func (b *byNumber[T]) all(yield func(no uint16, value *T) bool) {
+	for high, page := range b {
+		if page == nil {
+			continue
+		}
+		for low := range page {
+			if !yield(uint16(high<<8|low), &page[low]) {
+				return
+			}
+		}
+	}
 }
 
 // holding is a port's connections, and the lists of those that may be evicted.
@@ -114,25 +136,14 @@ type holding struct {
 	lists [evictable]store.Span
 }
 
-// newRestorer makes a restorer with workers, and has their memory mapped.
-func newRestorer(t *Table) *restorer {
-	r := &restorer{t: t, longest: int64(t.machine.Timeouts.Longest())}
-	for range runtime.GOMAXPROCS(0) {
-		k := &restoreWorker{restorer: r, zones: make([]uint32, 1<<16), ports: make([]holding, 1<<16)}
-		clear(k.zones) // which writes each page
-		clear(k.ports)
-		r.workers = append(r.workers, k)
-	}
-	return r
-}
-
-// restore restores the connections in the cells. No other goroutine may use the table yet.
-func (r *restorer) restore(now int64) {
-	t := r.t
-	r.now = now
+// restoreConnections restores the connections in the cells. No other goroutine may use the table yet.
+func (t *Table) restoreConnections(now int64) {
+	r := &restorer{t: t, now: now, longest: int64(t.machine.Timeouts.Longest())}
 	r.room.Store(t.limits.max.Load())
 	r.scarce = int64(t.arena.End())-1 > r.room.Load()
-	r.workers = r.workers[:t.arena.RestoreWorkers(len(r.workers))]
+	for range t.arena.RestoreWorkers(runtime.GOMAXPROCS(0)) {
+		r.workers = append(r.workers, &restoreWorker{restorer: r})
+	}
 	strays, chain := t.index.Restore(t.arena, &t.chains, len(r.workers), func(worker int, slot uint32, e *store.Entry, sound bool) bool {
 		return r.workers[worker].restoreEntry(slot, e, sound)
 	})
@@ -154,13 +165,9 @@ func (k *restoreWorker) restoreEntry(slot uint32, e *store.Entry, sound bool) bo
 		return false
 	}
 	zone, portNo := e.Keys[tuple.Original].Zone, min(e.Port, lastShare)
-	port := &k.ports[portNo]
-	if k.zones[zone]++; k.zones[zone] == 1 {
-		k.usedZones = append(k.usedZones, zone)
-	}
-	if port.count++; port.count == 1 {
-		k.usedPorts = append(k.usedPorts, portNo)
-	}
+	port := k.ports.at(uint16(portNo))
+	*k.zones.at(zone)++
+	port.count++
 	if e.Flags&store.Offloaded != 0 {
 		forgetWindows(e)
 	}
@@ -194,12 +201,16 @@ func (k *restoreWorker) settle() {
 	sum.Expired += k.found[cellExpired]
 	sum.Refused += k.found[cellRefused]
 	t.limits.total.Add(int64(k.found[cellTaken]))
-	for _, zone := range k.usedZones {
-		t.zone(zone).count.Add(int64(k.zones[zone]))
+	for zone, count := range k.zones.all {
+		if *count > 0 {
+			t.zone(zone).count.Add(int64(*count))
+		}
 	}
-	for _, port := range k.usedPorts {
-		h := &k.ports[port]
-		s := t.shares.ofPort(t, port)
+	for port, h := range k.ports.all {
+		if h.count == 0 {
+			continue
+		}
+		s := t.shares.ofPort(t, uint32(port))
 		t.shares.countConnections(s, int64(h.count))
 		for i := range h.lists {
 			s.lists[i].Adopt(t.arena, h.lists[i])
