@@ -38,6 +38,7 @@ type twins struct {
 	history []string
 	calm    bool // few changes
 	fresh   bool // most packets begin a connection
+	over6   bool // the tunnel goes over IPv6
 }
 
 // offer is a frame to be sent into a port.
@@ -61,11 +62,12 @@ type twinSource struct {
 	src   parse.Sources
 	hosts []host
 	to    []string // addresses that are called
+	over6 bool     // the tunnel goes over IPv6
 }
 
 func newTwins(t testing.TB, seed uint64, s twinSource, kernel *trial) *twins {
 	t.Helper()
-	w := &twins{TB: t, rnd: rand.New(rand.NewPCG(seed, 7)), now: 1e12, hosts: s.hosts}
+	w := &twins{TB: t, rnd: rand.New(rand.NewPCG(seed, 7)), now: 1e12, hosts: s.hosts, over6: s.over6}
 	remembers := [3][2]int{{512, 512}, {-1, 512}, {512, -1}}[seed%3] // walks, megaflows
 	for i := range w.rigs {
 		r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: &w.now}
@@ -254,7 +256,7 @@ func answerTo(o offer) (offer, bool) {
 	l.SetL4Checksum(b)
 	answer := offer{port: o.port, frame: b, tunnel: packet.Tunnel{Src: o.tunnel.Dst, Dst: o.tunnel.Src, ID: o.tunnel.ID}}
 	if o.tunnel.Dst.IsValid() && !o.tunnel.Src.IsValid() {
-		answer.tunnel.Dst = thisNode
+		answer.tunnel.Dst = fromNode[o.tunnel.Dst.Is6()].Dst
 	}
 	return answer, true
 }
@@ -315,7 +317,7 @@ func (w *twins) firstPacket(to string) offer {
 	w.number(frame)
 	o := offer{port: h.port, frame: frame}
 	if w.program.Names.Port(h.port) == "antrea-tun0" {
-		o.tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.77.101"), Dst: netip.MustParseAddr("192.168.77.100")}
+		o.tunnel = fromNode[w.over6]
 	}
 	return o
 }

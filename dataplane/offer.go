@@ -44,7 +44,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 		e.Steps != 1 || !e.CT[0].Settled(),
 		p.learned != 0,
 		c.Sig.Marked() && in.kernel.Stack == nil, f.Tunnel.Trace != 0,
-		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.Is4()),
+		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.IsValid()),
 		p.out.tunnel && p.out.kernel.Tunnel == nil,
 		!in.tunnel && f.Tunnel != packet.Tunnel{}:
 		return offload.Offer{}, false

@@ -72,9 +72,9 @@ func showingMark(o *offer) []byte {
 
 // gatewaySource is tunnelSource with another of the hosts behind the gateway. What goes
 // there over IPv4 has a mark.
-func gatewaySource(t *testing.T) twinSource {
-	s := tunnelSource(t)
-	flows := strings.ReplaceAll(rewrites, "output:2", "set_field:192.168.77.101->tun_dst,output:9")
+func gatewaySource(t *testing.T, over6 bool) twinSource {
+	s := tunnelSource(t, over6)
+	flows := strings.ReplaceAll(rewrites, "output:2", toNode(over6)+",output:9")
 	flows = strings.ReplaceAll(flows, "set_field:02:00:00:00:00:01->eth_dst,output:1", "set_field:0x61->pkt_mark,output:8")
 	flows += "\n\ttable=2,priority=7,pkt_mark=0x80000000/0x80000000,ip actions=set_field:16->nw_tos,goto_table:3"
 	s.src.Flows = parse.Text("gateway", strings.ReplaceAll(flows, "output:1", "set_field:02:00:00:00:00:01->eth_dst,output:8"))

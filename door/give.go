@@ -169,6 +169,7 @@ func (c *Client) give(path, what string, v any, fds []int) error {
 // ProgramsQuery says which programs are asked for: those of packet sockets if it is empty.
 type ProgramsQuery struct {
 	Tunnel string `json:"tunnel,omitempty"` // its kind
+	IPv6   bool   `json:"ipv6,omitempty"`   // the tunnel goes over IPv6
 	Driver string `json:"driver,omitempty"` // tap
 }
 

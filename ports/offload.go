@@ -20,7 +20,7 @@ const OffloadKeyLen = 72
 // OffloadKey is all that packets of one offload entry have in common:
 //
 //	 0  interface, as Info.OffloadLink names it, in the machine's byte order
-//	 4  the outer source of a packet from a tunnel over IPv4; zeros
+//	 4  the last four bytes of the outer source of a packet from a tunnel; zeros
 //	 8  the first 16 bytes of the frame: both Ethernet addresses, type, first two bytes of the IP header
 //	24  both ports, TCP flags (little-endian 16 bits), TTL or hop limit, protocol
 //	32  both addresses: 8 or 32 bytes
@@ -38,7 +38,8 @@ const (
 	OffloadPorts                           // both ports
 	OffloadWrap                            // outer headers are put in front
 	OffloadUnwrap                          // outer headers are taken off
-	OffloadGRE                             // of OffloadWrap: they are of GRE, not of UDP
+	OffloadGRE                             // … which are of GRE, not of UDP
+	OffloadOver6                           // … and begin with an IPv6 header, not an IPv4 one
 	OffloadInto                            // it enters the Node's stack by the interface, as if received there
 )
 
@@ -47,53 +48,54 @@ const (
 type OffloadEntry struct {
 	// Generation must be that of Offload entries, or the offload entry is not taken.
 	Generation atomic.Uint32
-	// Conn is the place of its connection's SharedConn, and Dir the packets'
-	// direction in it: 0 or 1.
-	Conn, Dir uint32
+	// Conn is the place of its connection's SharedConn.
+	Conn uint32
 	// Out is the interface that packets leave by, as Info.Offload entry names it.
 	Out uint32
-	// Packets and Bytes count what has taken it.
-	Packets, Bytes atomic.Uint64
 	// MaxLen is the longest frame, or segment of one with its headers, in bytes.
 	MaxLen uint32
-	Parts  OffloadParts
+	// Packets and Bytes count what has taken it.
+	Packets, Bytes atomic.Uint64
+	Parts          OffloadParts
 	// IPSum, PseudoSum and PortSum are added to the sums (not to their complements) of
-	// the IPv4 header, of the addresses and of the ports. They are 16-bit one's
-	// complement sums of big-endian words.
-	IPSum, PseudoSum, PortSum uint32
-	TTL                       uint8
+	// the IPv4 header, of the addresses and of the ports. They are one's complement sums of
+	// big-endian words.
+	IPSum, PseudoSum, PortSum uint16
+	// Dir is the packets' direction in their connection: 0 or 1.
+	Dir, TTL uint8
 	// L4 is where in the frame the transport header begins: at 34 for IPv4, 54
 	// for IPv6. Checksum is where in that its checksum is.
 	L4, Checksum uint8
-	_            [1]byte
+	_            [2]byte
 	Eth          [12]byte
 	IP           [4]byte // as in a header: IPv4 uses the second byte
 	Ports        [4]byte
 	Addrs        [32]byte // IPv4: 8
-	// Hop is of OffloadWrap the next hop, and of OffloadUnwrap what the outer headers
-	// must show (OffloadHop).
+	// Hop is of OffloadWrap the next hop.
 	Hop OffloadHop
-	// Outer is of OffloadWrap the headers in front of the inner IP packet.
+	// Outer is of OffloadWrap the headers in front of the inner IP packet, and of
+	// OffloadUnwrap what these must show.
 	Outer OffloadOuter
 }
 
-// OffloadHop is 20 bytes of an offload entry. Of OffloadWrap it is struct bpf_redir_neigh
-// of linux/bpf.h: the address family as the machine has it, and the next hop. Of
-// OffloadUnwrap it is the outer destination, the UDP port or 0, two zeros, the tunnel's
-// header, and four zeros.
+// OffloadHop is struct bpf_redir_neigh of linux/bpf.h: the address family as the machine
+// has it, and the next hop.
 type OffloadHop [20]byte
 
-// OffloadOuter is the headers in front of an inner IP packet, in a tunnel over IPv4. These
-// are an outer Ethernet, an IPv4 and, unless it is GRE, a UDP header, the tunnel's header
-// and the inner Ethernet header. The outer addresses of Ethernet and all lengths are
-// zero. In place of the IPv4 checksum is the sum of all other words, not its complement.
-type OffloadOuter [64]byte
+// OffloadOuter is the headers between the outer Ethernet header and the inner IP packet, in
+// a tunnel. These are an IPv4 or IPv6 header, a UDP header unless it is GRE, the tunnel's
+// header, and the inner Ethernet header. All lengths are zero, and so is the UDP checksum.
+// In place of the IPv4 checksum is the sum of all other words, not its complement.
+//
+// Of OffloadUnwrap the programs compare both addresses, the UDP destination port and the
+// tunnel's header.
+type OffloadOuter [72]byte
 
-// OffloadWay is how packets leave by a tunnel.
+// OffloadWay is how packets leave by a tunnel, or come from one.
 type OffloadWay struct {
-	Link     uint32 // index of the interface
-	MaxFrame int    // bytes of the longest inner frame, or segment of one with its headers
-	GRE      bool
+	Link     uint32       // index of the interface
+	MaxFrame int          // bytes of the longest inner frame, or segment of one with its headers
+	Parts    OffloadParts // OffloadWrap or OffloadUnwrap, with OffloadGRE and OffloadOver6
 	Hop      OffloadHop
 	Outer    OffloadOuter
 }
@@ -105,9 +107,10 @@ type OffloadTunnel interface {
 	// OffloadWay is the way of frames that begin as inner, to t.Dst. It is false if the
 	// port has to send them itself.
 	OffloadWay(inner []byte, t *packet.Tunnel) (OffloadWay, bool)
-	// OffloadFrom says what outer headers must show in front of frames that begin as
-	// inner and have come with t. It is false if the port has to receive them itself.
-	OffloadFrom(inner []byte, t *packet.Tunnel) (OffloadHop, bool)
+	// OffloadFrom says which outer headers must be in front of frames that begin as inner
+	// and have come with t, by Parts and Outer. It is false if the port has to receive them
+	// itself.
+	OffloadFrom(inner []byte, t *packet.Tunnel) (OffloadWay, bool)
 	// WhenChanged sets a function that is called after another Node, range, route or MTU
 	// than before is known. What the methods above said before does not hold then.
 	WhenChanged(changed func())

@@ -95,7 +95,7 @@ func (s *PortSet) Programs(q door.ProgramsQuery) []int {
 	if q != (door.ProgramsQuery{}) {
 		var p *ebpf.Program
 		if k, known := tunnel.KindNamed(q.Tunnel); known {
-			p = s.open.Offload.Unwrap(k)
+			p = s.open.Offload.Unwrap(k, q.IPv6)
 		} else if q.Driver == DriverTap {
 			p = s.open.Offload.Gateway()
 		}
@@ -215,7 +215,7 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
-	unwrap, err := programOf(g.Switch, door.ProgramsQuery{Tunnel: p.Tunnel.Kind})
+	unwrap, err := programOf(g.Switch, door.ProgramsQuery{Tunnel: p.Tunnel.Kind, IPv6: c.Local.Is6()})
 	if err != nil {
 		return nil, err
 	}

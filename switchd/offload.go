@@ -71,13 +71,13 @@ func (o *Offload) Programs() (p afpacket.Programs) {
 	return p
 }
 
-// Unwrap is what the port of a kind of tunnel gets; nil for none.
-func (o *Offload) Unwrap(kind tunnel.Kind) *ebpf.Program {
+// Unwrap is what the port of a kind of tunnel over IPv4 or IPv6 gets; nil for none.
+func (o *Offload) Unwrap(kind tunnel.Kind, over6 bool) *ebpf.Program {
 	switch {
 	case o == nil:
 		return nil
 	case o.kernel != nil:
-		return o.kernel.Unwrap(kind)
+		return o.kernel.Unwrap(kind, over6)
 	}
 	return o.unwrap
 }

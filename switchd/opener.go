@@ -248,7 +248,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 // underlay opens the tunnel through the Node's IP stack.
 func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
 	if !o.Given || o.From == nil { // otherwise the program is there
-		c.Unwrap = o.Offload.Unwrap(c.Kind)
+		c.Unwrap = o.Offload.Unwrap(c.Kind, c.Local.Is6())
 	}
 	p, err := adoptOr(o.From.TakeDescriptors(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
 	if err != nil {

@@ -219,14 +219,14 @@ const (
 )
 
 // OffloadKey returns the kernel's key for packets of a signature that enter
-// by a link. The frame begins as b. outer is the source of a packet from a tunnel over
-// IPv4. IPv6 packets of another flow label have another key, because the kernel compares
-// whole words.
+// by a link. The frame begins as b. outer is the source of a packet from a tunnel, of which
+// the key has the end. IPv6 packets of another flow label have another key, because the
+// kernel compares whole words.
 func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key ports.OffloadKey) {
 	binary.NativeEndian.PutUint32(key[:], link)
-	if outer.Is4() {
-		from := outer.As4()
-		copy(key[keyOuter:], from[:])
+	if outer.IsValid() {
+		from := outer.As16()
+		copy(key[keyOuter:], from[12:])
 	}
 	inner := 5
 	if binary.BigEndian.Uint16(b[12:]) == packet.EtherTypeIPv6 {

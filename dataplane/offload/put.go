@@ -134,10 +134,10 @@ func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
 	to, ch := t.kernel.OffloadEntry(at), &o.Change
 	to.Packets.Store(0)
 	to.Bytes.Store(0)
-	to.Conn, to.Dir = conn, o.Seen.Direction()
+	to.Conn, to.Dir = conn, uint8(o.Seen.Direction())
 	to.Out, to.MaxLen = way.Link, uint32(way.MaxFrame)
 	to.Parts = ch.Parts.OffloadParts()
-	to.IPSum, to.PseudoSum, to.PortSum = uint32(ch.IPSum), uint32(ch.PseudoSum), uint32(ch.PortSum)
+	to.IPSum, to.PseudoSum, to.PortSum = ch.IPSum, ch.PseudoSum, ch.PortSum
 	to.TTL, to.L4, to.Checksum = ch.TTL, uint8(o.Layers.L4), uint8(flowcache.ChecksumAt(o.Layers.Proto))
 	to.Eth, to.IP, to.Ports, to.Addrs = ch.Eth, ch.IP, ch.Ports, ch.Addrs
 	o.complete(to, way)

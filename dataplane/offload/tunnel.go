@@ -17,10 +17,11 @@ func (o *Offer) way() (way ports.OffloadWay, ok bool) {
 	if o.Out.Tunnel != nil {
 		return o.Out.Tunnel.OffloadWay(o.after(), &o.Tunnel)
 	}
-	way.Link, way.MaxFrame, ok = o.Out.Link, ports.MaxFrame(o.Out.MTU), true
+	ok = true
 	if o.In.Tunnel != nil {
-		way.Hop, ok = o.In.Tunnel.OffloadFrom(flowcache.FrameOfKey(&o.Key), &o.Tunnel)
+		way, ok = o.In.Tunnel.OffloadFrom(flowcache.FrameOfKey(&o.Key), &o.Tunnel)
 	}
+	way.Link, way.MaxFrame = o.Out.Link, ports.MaxFrame(o.Out.MTU)
 	return way, ok
 }
 
@@ -42,19 +43,14 @@ func (o *Offer) after() []byte {
 //  3. Where packets enter or leave the Node's stack, the source address shows their mark.
 //     The walk saw another one.
 func (o *Offer) complete(to *ports.OffloadEntry, way *ports.OffloadWay) {
+	to.Parts |= way.Parts
 	to.Hop, to.Outer = way.Hop, way.Outer
-	if o.In.Tunnel != nil {
-		to.Parts |= ports.OffloadUnwrap
-	}
 	if o.In.Tunnel != nil || o.shown() != o.Key {
 		o.writeEth(to)
 	}
 	switch {
 	case o.Out.Tunnel != nil:
-		to.Parts = to.Parts&^ports.OffloadEth | ports.OffloadWrap
-		if way.GRE {
-			to.Parts |= ports.OffloadGRE
-		}
+		to.Parts &^= ports.OffloadEth
 	case o.Out.Stack != nil:
 		o.showMark(to)
 		to.Parts |= ports.OffloadInto

@@ -13,10 +13,10 @@ import (
 
 // Layout numbers what programs and maps hold, which a switch of another version may adopt.
 // It changes with package ports' Offload entry, SharedConn and OffloadKey, and with layout.go.
-const Layout = 3
+const Layout = 4
 
 // descriptors is how many a Kernel has.
-const descriptors = 12
+const descriptors = 14
 
 // Descriptors are the programs and maps, for Adopt. They stay the Kernel's.
 func (k *Kernel) Descriptors() []int {
@@ -32,7 +32,11 @@ func (k *Kernel) Descriptors() []int {
 
 // programs is where the programs are kept, in the order of Descriptors.
 func (k *Kernel) programs() []**ebpf.Program {
-	return []**ebpf.Program{&k.filter, &k.ingress, &k.gateway, &k.unwraps[unwrapUDP], &k.unwraps[unwrapGRE]}
+	all := []**ebpf.Program{&k.filter, &k.ingress, &k.gateway}
+	for i := range k.unwraps {
+		all = append(all, &k.unwraps[i])
+	}
+	return all
 }
 
 // all is where the maps are kept, in the order of Descriptors.

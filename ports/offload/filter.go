@@ -270,7 +270,7 @@ func (c *code) checkLen() {
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
 		asm.And.Imm(asm.R1, int32(ports.OffloadWrap)),
 		asm.JEq.Imm(asm.R1, 0, "fits"),
-		asm.JGT.Imm(asm.R7, 0xffff-(outerUDP-l3), "miss"),
+		asm.JGT.Imm(asm.R7, longest, "miss"),
 	)
 	c.at("fits")
 }

@@ -181,7 +181,7 @@ func (c *code) adjust(helper asm.BuiltinFunc, sum int16, flags int32) {
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),
 		asm.Mov.Imm(asm.R3, 0),
-		asm.LoadMem(asm.R4, asm.R8, sum, asm.Word),
+		asm.LoadMem(asm.R4, asm.R8, sum, asm.Half),
 		asm.HostTo(asm.BE, asm.R4, asm.Half),
 		asm.Mov.Imm(asm.R5, flags),
 		helper.Call(),

@@ -11,6 +11,7 @@
 //	filter.go          the filter on the packet socket: which packets take an offload entry
 //	windows.go         … their TCP windows
 //	ingress.go         the program at tc ingress: changes and sends them
+//	outer.go           the kinds of outer headers
 //	wrap.go            … to another Node, in outer headers
 //	unwrap.go          the program at the underlay: takes packets out of those
 //	fromstack.go       the program at the gateway: takes packets of the Node's own stack
@@ -53,7 +54,7 @@ type Kernel struct {
 	maps
 	filter, ingress, gateway *ebpf.Program
 
-	unwraps [numUnwraps]*ebpf.Program
+	unwraps [numOuters]*ebpf.Program // by the place in outers
 
 	offloadsAt []ports.OffloadEntry
 	connsAt    []ports.SharedConn
@@ -136,8 +137,11 @@ func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
 // Gateway is the program for tc egress of the gateway.
 func (k *Kernel) Gateway() *ebpf.Program { return k.gateway }
 
-// Unwrap is the program for tc ingress of the underlay's link, of a kind of tunnel.
-func (k *Kernel) Unwrap(kind tunnel.Kind) *ebpf.Program { return k.unwraps[unwrapOf(kind)] }
+// Unwrap is the program for tc ingress of the underlay's link, of a kind of tunnel over
+// IPv4 or IPv6.
+func (k *Kernel) Unwrap(kind tunnel.Kind, over6 bool) *ebpf.Program {
+	return k.unwraps[outerOf(kind, over6)]
+}
 
 // Room is how many offload entries there may be.
 func (k *Kernel) Room() int { return len(k.offloadsAt) }

@@ -20,7 +20,7 @@ const (
 	skbGSOSize  = 176
 	tcxDrop     = 2 // TCX_DROP of enum tcx_action_base
 	keepAll     = -1
-	intoShift   = 7      // of ports.OffloadInto, which makes it BPF_F_INGRESS
+	intoShift   = 8      // of ports.OffloadInto, which makes it BPF_F_INGRESS
 	pseudoSum   = 1 << 4 // BPF_F_PSEUDO_HDR
 	mangledZero = 1 << 5 // BPF_F_MARK_MANGLED_0
 	recompute   = 1 << 0 // BPF_F_RECOMPUTE_CSUM
@@ -30,24 +30,24 @@ const (
 const (
 	ofGeneration = 0
 	ofConn       = 4
-	ofDir        = 8
-	ofOut        = 12
+	ofOut        = 8
+	ofMaxLen     = 12
 	ofPackets    = 16
 	ofBytes      = 24
-	ofMaxLen     = 32
-	ofParts      = 36
-	ofIPSum      = 40
-	ofPseudoSum  = 44
-	ofPortSum    = 48
-	ofTTL        = 52
-	ofL4         = 53
-	ofChecksum   = 54
-	ofEth        = 56
-	ofIP         = 68
-	ofPorts      = 72
-	ofAddrs      = 76
-	ofHop        = 108
-	ofOuter      = 128
+	ofParts      = 32
+	ofIPSum      = 36
+	ofPseudoSum  = 38
+	ofPortSum    = 40
+	ofDir        = 42
+	ofTTL        = 43
+	ofL4         = 44
+	ofChecksum   = 45
+	ofEth        = 48
+	ofIP         = 60
+	ofPorts      = 64
+	ofAddrs      = 68
+	ofHop        = 100
+	ofOuter      = 120
 	offloadSize  = 192
 )
 
@@ -86,8 +86,8 @@ const (
 	l4At      = -128 // where the transport header begins, 8 bytes
 	takenAt   = -136 // pointer to the offload entry
 	payloadAt = -144 // bytes of TCP payload
-	outerAt   = -202 // outer headers of a packet from the underlay; the destination and the tunnel's header are aligned
-	wrapAt    = -72  // outer headers that the ingress program writes
+	outerAt   = -208 // outer headers of a packet from the underlay, behind an Ethernet header
+	wrapAt    = -72  // outer headers that the ingress program writes, behind an Ethernet header
 )
 
 // Places in a ports.OffloadKey.
@@ -129,6 +129,7 @@ const (
 type code struct {
 	asm.Instructions
 	label string // of the next instruction
+	outer outer  // of a program that takes packets out of a tunnel
 	inner int32  // where the frame begins: behind outer headers, or at 0
 }
 

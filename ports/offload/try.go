@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
@@ -18,7 +19,7 @@ type Trial struct {
 	k                        *Kernel
 	filter, ingress, gateway *ebpf.Program
 
-	unwraps [numUnwraps]*ebpf.Program
+	unwraps [numOuters]*ebpf.Program
 }
 
 // tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
@@ -80,8 +81,8 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 // FromUnderlay is what the kernel would do with a frame in outer headers that the underlay's
 // link received. It sends what is in them, changed, by another interface, or leaves it to
 // the Node's stack (taken is false).
-func (t *Trial) FromUnderlay(kind tunnel.Kind, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
-	return t.oneRun(t.unwraps[unwrapOf(kind)], link, frame)
+func (t *Trial) FromUnderlay(kind tunnel.Kind, over6 bool, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
+	return t.oneRun(t.unwraps[outerOf(kind, over6)], link, frame)
 }
 
 // FromStack is what the kernel would do with a frame that the Node's stack sends by the
@@ -112,7 +113,7 @@ func (t *Trial) oneRun(p *ebpf.Program, link uint32, frame []byte) (out uint32, 
 }
 
 func run(p *ebpf.Program, link uint32, frame []byte) (uint32, []byte, error) {
-	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+outerUDP), Context: skBuff{Mark: link}}
+	o := &ebpf.RunOptions{Data: frame, DataOut: make([]byte, len(frame)+len(ports.OffloadOuter{})), Context: skBuff{Mark: link}}
 	verdict, err := p.Run(o)
 	return verdict, o.DataOut, err
 }
@@ -144,5 +145,9 @@ func stayOnProcessor() (func(), error) {
 
 // Close unloads the programs.
 func (t *Trial) Close() error {
-	return errors.Join(t.filter.Close(), t.ingress.Close(), t.gateway.Close(), t.unwraps[unwrapUDP].Close(), t.unwraps[unwrapGRE].Close())
+	errs := []error{t.filter.Close(), t.ingress.Close(), t.gateway.Close()}
+	for _, p := range t.unwraps {
+		errs = append(errs, p.Close())
+	}
+	return errors.Join(errs...)
 }

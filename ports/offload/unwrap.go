@@ -9,53 +9,42 @@ import (
 )
 
 // The program at tc ingress of the underlay's link takes packets out of a tunnel and sends
-// them to pods. There is one for tunnels over UDP, and one for GRE. All that it does not take goes on to the Node's stack, and by that to the
-// sockets of the tunnel's port:
+// them to pods. There is one for each kind of outer headers. All that it does not take goes
+// on to the Node's stack, and by that to the sockets of the tunnel's port:
 //
 //  1. The outer packet is for this link, whole, and of GRE or to a tunnel's UDP port. It
-//     has no options, and the right lengths and IPv4 checksum. It has no UDP checksum, as
-//     the ingress program sends it, because only the socket could verify that.
-//  2. The outer source is part of the key, and with the inner frame's headers it is all
-//     that leads to an offload entry. So a Node cannot send in the name of another.
-//  3. The outer destination, the port and the tunnel's header must be those of the offload
-//     entry, byte for byte. So options, flags and other networks go to the socket.
-//  4. The inner packet is checked as the filter checks a pod's.
+//     has no IPv4 options and no IPv6 extension headers, and the right lengths and IPv4
+//     checksum. It has no UDP checksum, as the ingress program sends it, because only the
+//     socket could verify that.
+//  2. The outer source, of which a part is in the key, the outer destination, the port and
+//     the tunnel's header must be those of the offload entry, byte for byte. So a Node cannot
+//     send in the name of another, and options, flags and other networks go to the socket.
+//  3. The inner packet is checked as the filter checks a pod's.
+//
+// Without a UDP checksum over IPv6, nothing tells that the outer header was damaged on its
+// way. By 2 a damaged one leads to no offload entry, and by 3 neither does a damaged inner
+// header. The receiver verifies the inner checksum (RFC 6936, section 4).
 
-// The two programs.
-const (
-	unwrapUDP = iota
-	unwrapGRE
-	numUnwraps
-)
-
-// unwrapOf is the one for a kind of tunnel.
-func unwrapOf(kind tunnel.Kind) int {
-	if kind == tunnel.KindGRE {
-		return unwrapGRE
-	}
-	return unwrapUDP
-}
-
-// loadUnwraps loads both.
-func loadUnwraps(name string, to *[numUnwraps]*ebpf.Program, m *maps, link int16) (err error) {
-	for i, n := range [numUnwraps]int32{unwrapUDP: outerUDP, unwrapGRE: outerGRE} {
-		if to[i], err = load(name, ebpf.SchedCLS, unwrapCode(m, link, n)); err != nil {
+// loadUnwraps loads the programs of all kinds.
+func loadUnwraps(name string, to *[numOuters]*ebpf.Program, m *maps, link int16) (err error) {
+	for i, o := range outers {
+		if to[i], err = load(name, ebpf.SchedCLS, unwrapCode(m, link, o)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// unwrapCode is the instructions of one; link as in filterCode. inner is where the inner
-// frame begins.
-func unwrapCode(m *maps, link int16, inner int32) asm.Instructions {
-	c := &code{inner: inner}
+// unwrapCode is the instructions of one; link as in filterCode.
+func unwrapCode(m *maps, link int16, o outer) asm.Instructions {
+	c := &code{outer: o, inner: o.len()}
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.readOuter()
 	c.line(m.control.FD(), m.lines, "keep")
 	c.enter(m)
+	sourceEnd := o.addrs() + (o.ipLen()-o.addrs())/2 - 4
 	c.add(
-		asm.LoadMem(asm.R1, asm.RFP, outerAt+l3+12, asm.Word),
+		asm.LoadMem(asm.R1, asm.RFP, outerAt+sourceEnd, asm.Word),
 		asm.StoreMem(asm.RFP, keyAt+keyOuter, asm.R1, asm.Word),
 	)
 	c.readKey(link)
@@ -82,28 +71,23 @@ func (c *code) readOuter() {
 		asm.LoadMem(asm.R1, ctx, skbPktType, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "keep"), // PACKET_HOST
 	)
-	c.loadFrom(0, outerAt, c.inner, "keep")
+	c.loadFrom(0, outerAt-l3, c.inner, "keep")
+	c.add(outerHalf(asm.R1, -2), asm.JNE.Imm(asm.R1, c.outer.etherType(), "keep"))
+	if c.outer.over6 {
+		c.checkIPv6()
+	} else {
+		c.checkIPv4()
+	}
 	c.add(
-		outerHalf(asm.R1, 12),
-		asm.JNE.Imm(asm.R1, network(packet.EtherTypeIPv4), "keep"),
-		asm.LoadMem(asm.R1, asm.RFP, outerAt+l3, asm.Byte),
-		asm.JNE.Imm(asm.R1, 0x45, "keep"),
-		asm.LoadMem(asm.R3, asm.RFP, outerAt+l3+9, asm.Byte),
-		outerHalf(asm.R1, l3+6), // MF and the offset
-		asm.And.Imm(asm.R1, network(0x3fff)),
-		asm.JNE.Imm(asm.R1, 0, "keep"),
-		outerHalf(asm.R1, l3+2),
-		asm.HostTo(asm.BE, asm.R1, asm.Half),
 		asm.Mov.Reg(asm.R2, asm.R1),
-		asm.Add.Imm(asm.R2, l3),
+		asm.Add.Imm(asm.R2, l3+int32(c.outer.ipLen())),
 		asm.JNE.Reg(asm.R2, asm.R7, "keep"),
 	)
-	if c.inner == outerGRE {
+	if c.outer.gre {
 		c.add(asm.JNE.Imm(asm.R3, tunnel.ProtoGRE, "keep"))
 	} else {
 		c.checkUDP()
 	}
-	c.checkOuterSum()
 }
 
 // outerHalf loads two bytes of the outer headers.
@@ -111,27 +95,18 @@ func outerHalf(r asm.Register, at int16) asm.Instruction {
 	return asm.LoadMem(r, asm.RFP, outerAt+at, asm.Half)
 }
 
-// checkUDP checks the outer UDP header. R1 is the length of the IP packet, R3 its protocol.
-func (c *code) checkUDP() {
+// checkIPv4 checks an outer IPv4 header. R1 is the length of what follows it, and R3 its
+// protocol, from here on.
+func (c *code) checkIPv4() {
 	c.add(
-		asm.JNE.Imm(asm.R3, packet.ProtoUDP, "keep"),
-		outerHalf(asm.R2, outerL4+4),
-		asm.HostTo(asm.BE, asm.R2, asm.Half),
-		asm.Add.Imm(asm.R2, packet.IPv4Len),
-		asm.JNE.Reg(asm.R2, asm.R1, "keep"),
-		outerHalf(asm.R1, outerL4+6),
+		asm.LoadMem(asm.R1, asm.RFP, outerAt, asm.Byte),
+		asm.JNE.Imm(asm.R1, 0x45, "keep"),
+		outerHalf(asm.R1, 6), // MF and the offset
+		asm.And.Imm(asm.R1, network(0x3fff)),
 		asm.JNE.Imm(asm.R1, 0, "keep"),
-		outerHalf(asm.R1, outerL4+2),
-		asm.JEq.Imm(asm.R1, network(tunnel.GenevePort), "port"),
-		asm.JNE.Imm(asm.R1, network(tunnel.VXLANPort), "keep"),
+		asm.Mov.Imm(asm.R1, 0),
 	)
-	c.at("port")
-}
-
-// checkOuterSum leaves a packet whose outer IPv4 checksum is wrong to the Node's stack.
-func (c *code) checkOuterSum() {
-	c.add(asm.Mov.Imm(asm.R1, 0))
-	for at := int16(l3); at < outerL4; at += 2 {
+	for at := int16(0); at < packet.IPv4Len; at += 2 {
 		c.add(outerHalf(asm.R2, at), asm.Add.Reg(asm.R1, asm.R2))
 	}
 	c.add(
@@ -140,30 +115,67 @@ func (c *code) checkOuterSum() {
 		asm.And.Imm(asm.R1, 0xffff),
 		asm.Add.Reg(asm.R1, asm.R2),
 		asm.JNE.Imm(asm.R1, 0xffff, "keep"),
+		outerHalf(asm.R1, 2),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.Sub.Imm(asm.R1, packet.IPv4Len),
+		asm.LoadMem(asm.R3, asm.RFP, outerAt+9, asm.Byte),
 	)
+}
+
+// checkIPv6 checks an outer IPv6 header; R1 and R3 as in checkIPv4.
+func (c *code) checkIPv6() {
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, outerAt, asm.Byte),
+		asm.RSh.Imm(asm.R1, 4),
+		asm.JNE.Imm(asm.R1, 6, "keep"),
+		outerHalf(asm.R1, 4),
+		asm.HostTo(asm.BE, asm.R1, asm.Half),
+		asm.LoadMem(asm.R3, asm.RFP, outerAt+6, asm.Byte),
+	)
+}
+
+// checkUDP checks the outer UDP header. R1 is its packet's length by the IP header, R3 the
+// protocol.
+func (c *code) checkUDP() {
+	udp := c.outer.ipLen()
+	c.add(
+		asm.JNE.Imm(asm.R3, packet.ProtoUDP, "keep"),
+		outerHalf(asm.R2, udp+4),
+		asm.HostTo(asm.BE, asm.R2, asm.Half),
+		asm.JNE.Reg(asm.R2, asm.R1, "keep"),
+		outerHalf(asm.R1, udp+6),
+		asm.JNE.Imm(asm.R1, 0, "keep"),
+		outerHalf(asm.R1, udp+2),
+		asm.JEq.Imm(asm.R1, network(tunnel.GenevePort), "port"),
+		asm.JNE.Imm(asm.R1, network(tunnel.VXLANPort), "keep"),
+	)
+	c.at("port")
 }
 
 // checkOuter compares the outer headers with what the offload entry in R8 wants.
 func (c *code) checkOuter() {
-	same := func(at, want int16, size asm.Size) {
-		c.add(
-			asm.LoadMem(asm.R1, asm.RFP, outerAt+at, size),
-			asm.LoadMem(asm.R2, asm.R8, ofHop+want, size),
-			asm.JNE.Reg(asm.R1, asm.R2, "miss"),
-		)
-	}
-	same(l3+16, 0, asm.Word)
-	if c.inner == outerUDP {
-		same(outerL4+2, 4, asm.Half)
-	} else {
-		c.add(asm.LoadMem(asm.R2, asm.R8, ofHop+4, asm.Half), asm.JNE.Imm(asm.R2, 0, "miss"))
-	}
-	same(int16(c.inner)-tunnel.HeaderLen, 8, asm.Word)
-	same(int16(c.inner)-tunnel.HeaderLen/2, 12, asm.Word)
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
-		asm.And.Imm(asm.R1, int32(ports.OffloadUnwrap)),
-		asm.JEq.Imm(asm.R1, 0, "miss"),
+		asm.And.Imm(asm.R1, kindParts|int32(ports.OffloadUnwrap)),
+		asm.JNE.Imm(asm.R1, c.outer.parts()|int32(ports.OffloadUnwrap), "miss"),
+	)
+	for at := c.outer.addrs(); at < c.outer.ipLen(); at += 4 {
+		c.sameOuter(at, asm.Word)
+	}
+	if !c.outer.gre {
+		c.sameOuter(c.outer.ipLen()+2, asm.Half)
+	}
+	for at := range int16(tunnel.HeaderLen / 4) {
+		c.sameOuter(c.outer.head()+4*at, asm.Word)
+	}
+}
+
+// sameOuter compares a word of the outer headers.
+func (c *code) sameOuter(at int16, size asm.Size) {
+	c.add(
+		asm.LoadMem(asm.R1, asm.RFP, outerAt+at, size),
+		asm.LoadMem(asm.R2, asm.R8, ofOuter+at, size),
+		asm.JNE.Reg(asm.R1, asm.R2, "miss"),
 	)
 }
 

@@ -32,7 +32,7 @@ func (c *code) windows() {
 // sides finds the words of both sides.
 func (c *code) sides() {
 	c.add(
-		asm.LoadMem(asm.R1, asm.R8, ofDir, asm.Word),
+		asm.LoadMem(asm.R1, asm.R8, ofDir, asm.Byte),
 		asm.And.Imm(asm.R1, 1),
 		asm.LSh.Imm(asm.R1, peerBits),
 		asm.Add.Imm(asm.R0, ofPeers),

@@ -71,7 +71,7 @@ func (x *sameWindows) open() (seen [2]conntrack.Seen) {
 	}
 	for dir := range 2 {
 		s := x.k.OffloadEntry(uint32(dir))
-		s.Conn, s.Dir, s.Out, s.MaxLen = 0, uint32(dir), out, 3000
+		s.Conn, s.Dir, s.Out, s.MaxLen = 0, uint8(dir), out, 3000
 		s.Generation.Store(1)
 		x.k.Generation().Store(1)
 		if err := x.k.Put(keyOf(x.segment(dir, packettest.Options{TCPFlags: packet.TCPAck}, 1)), uint32(dir)); err != nil {

@@ -8,24 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outer headers of tunnels over IPv4. The ingress program of a pod's port puts
-// them in front of what goes to another Node. The kernel is told what they are, so
-// segments and checksums stay undone as far as the card can do them.
+// Outer headers of tunnels. The programs of pods' ports and of the gateway put them in front
+// of what goes to another Node. The kernel is told what they are, so segments and checksums
+// stay undone as far as the card can do them.
+//
+// An outer UDP header has no checksum, also over IPv6 (RFC 6935). The kernel would have to
+// make one for each segment, and takes no order to do so from a program.
 //
 // The neighbour and its state are the kernel's own. bpf_redirect_neigh takes the address
 // of the next hop from there, and has the kernel ask for one that it does not know.
 
 const (
-	outerL4   = l3 + packet.IPv4Len
-	outerGRE  = outerL4 + tunnel.HeaderLen // in front of the inner frame, of GRE
-	outerUDP  = outerGRE + packet.UDPLen   // … and of the other tunnels
-	roomMAC   = 1                          // BPF_ADJ_ROOM_MAC
+	roomMAC   = 1 // BPF_ADJ_ROOM_MAC
 	alreadyIs = -int32(unix.EALREADY)
-	neighLen  = 20 // of struct bpf_redir_neigh
+	neighLen  = 20                                                         // of struct bpf_redir_neigh
+	longest   = 0xffff - packet.IPv4Len - packet.UDPLen - tunnel.HeaderLen // of frames that fit into an outer packet of any kind
 
 	// Flags of bpf_skb_adjust_room.
 	keepGSO = 1 << 0 // BPF_F_ADJ_ROOM_FIXED_GSO
 	wrapIP4 = 1 << 1 // BPF_F_ADJ_ROOM_ENCAP_L3_IPV4
+	wrapIP6 = 1 << 2 // BPF_F_ADJ_ROOM_ENCAP_L3_IPV6
 	wrapGRE = 1 << 3 // BPF_F_ADJ_ROOM_ENCAP_L4_GRE
 	wrapUDP = 1 << 4 // BPF_F_ADJ_ROOM_ENCAP_L4_UDP
 	wrapEth = 1 << 6 // BPF_F_ADJ_ROOM_ENCAP_L2_ETH
@@ -37,17 +39,29 @@ const (
 	rewrites = int32(ports.OffloadEth | ports.OffloadIP | ports.OffloadAddrs | ports.OffloadPorts)
 )
 
+// wrapFlags tells the kernel of the headers.
+func (o outer) wrapFlags() (flags int64) {
+	flags = keepGSO | wrapIP4 | wrapUDP | wrapEth | wrapLen
+	if o.over6 {
+		flags ^= wrapIP4 | wrapIP6
+	}
+	if o.gre {
+		flags ^= wrapUDP | wrapGRE
+	}
+	return flags
+}
+
 // wrap puts the outer headers of the offload entry in R8 in front of the frame, and sends
 // it to the next hop. R7 is the parts.
 func (c *code) wrap() {
-	c.add(
-		asm.Mov.Reg(asm.R1, asm.R7),
-		asm.And.Imm(asm.R1, int32(ports.OffloadGRE)),
-		asm.JNE.Imm(asm.R1, 0, "gre"),
-	)
-	c.wrapBy("udp", outerUDP, wrapUDP)
-	c.at("gre")
-	c.wrapBy("gre", outerGRE, wrapGRE)
+	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.And.Imm(asm.R1, kindParts))
+	for i, o := range outers[1:] {
+		c.add(asm.JEq.Imm(asm.R1, o.parts(), wrapLabels[1+i]))
+	}
+	for i, o := range outers {
+		c.at(wrapLabels[i])
+		c.wrapBy(o, wrapLabels[i]+" grown")
+	}
 	c.at("wrapped")
 	c.endRun()
 	c.add(
@@ -61,11 +75,14 @@ func (c *code) wrap() {
 	)
 }
 
-// wrapBy puts outer headers of one kind of tunnel in front, n bytes before the inner frame.
-func (c *code) wrapBy(kind string, n int32, flag int64) {
-	c.grow(n, keepGSO|wrapIP4|flag|wrapEth|wrapLen)
+// wrapLabels begin the code of each of outers.
+var wrapLabels = [numOuters]string{"udp4", "gre4", "udp6", "gre6"}
+
+// wrapBy puts outer headers of one kind in front.
+func (c *code) wrapBy(o outer, grown string) {
+	c.grow(o.len(), o.wrapFlags())
 	c.add(
-		asm.JEq.Imm(asm.R0, 0, "grown "+kind),
+		asm.JEq.Imm(asm.R0, 0, grown),
 		// A pod may send what its kernel has wrapped itself. Of such a packet the kernel
 		// knows how to finish the pod's checksums only. It is whole: there is nothing to
 		// segment.
@@ -73,14 +90,14 @@ func (c *code) wrapBy(kind string, n int32, flag int64) {
 		asm.LoadMem(asm.R1, ctx, skbGSOSize, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "lost"),
 	)
-	c.grow(n, keepGSO)
+	c.grow(o.len(), keepGSO)
 	c.add(asm.JNE.Imm(asm.R0, 0, "lost"))
-	c.at("grown " + kind)
-	c.fillOuter(n)
+	c.at(grown)
+	c.fillOuter(o)
 	c.add(asm.Mov.Reg(asm.R1, ctx), asm.Mov.Imm(asm.R2, 0))
-	c.stack(asm.R3, wrapAt)
+	c.stack(asm.R3, wrapAt-l3)
 	c.add(
-		asm.Mov.Imm(asm.R4, n+l3),
+		asm.Mov.Imm(asm.R4, l3+o.len()),
 		asm.Mov.Imm(asm.R5, 0),
 		asm.FnSkbStoreBytes.Call(),
 		asm.JNE.Imm(asm.R0, 0, "lost"),
@@ -99,34 +116,46 @@ func (c *code) grow(n int32, flags int64) {
 	)
 }
 
-// fillOuter copies the outer headers to the stack, and completes the lengths and the IPv4
-// checksum.
-func (c *code) fillOuter(n int32) {
-	for at := int16(0); int32(at) < n+l3; at += 8 {
+// fillOuter copies the outer headers to the stack, behind an Ethernet header without
+// addresses, and completes the lengths and the IPv4 checksum.
+func (c *code) fillOuter(o outer) {
+	c.add(
+		asm.Mov.Imm(asm.R1, 0),
+		asm.StoreMem(asm.RFP, wrapAt-16, asm.R1, asm.DWord),
+		asm.StoreMem(asm.RFP, wrapAt-8, asm.R1, asm.DWord),
+		asm.StoreImm(asm.RFP, wrapAt-2, int64(o.etherType()), asm.Half),
+	)
+	for at := int16(0); int32(at) < o.len(); at += 8 {
 		c.add(asm.LoadMem(asm.R1, asm.R8, ofOuter+at, asm.DWord), asm.StoreMem(asm.RFP, wrapAt+at, asm.R1, asm.DWord))
 	}
+	c.add(asm.LoadMem(asm.R1, ctx, skbLen, asm.Word), asm.Sub.Imm(asm.R1, l3))
+	if !o.over6 {
+		c.fillIPv4()
+	}
+	c.add(asm.Sub.Imm(asm.R1, int32(o.ipLen())), asm.HostTo(asm.BE, asm.R1, asm.Half))
+	if o.over6 {
+		c.add(asm.StoreMem(asm.RFP, wrapAt+4, asm.R1, asm.Half))
+	}
+	if !o.gre {
+		c.add(asm.StoreMem(asm.RFP, wrapAt+o.ipLen()+4, asm.R1, asm.Half))
+	}
+}
+
+// fillIPv4 writes the total length, which is in R1, and the checksum.
+func (c *code) fillIPv4() {
 	c.add(
-		asm.LoadMem(asm.R1, ctx, skbLen, asm.Word),
-		asm.Sub.Imm(asm.R1, l3),
-		asm.LoadMem(asm.R2, asm.RFP, wrapAt+l3+10, asm.Half), // the sum of the other words
+		asm.LoadMem(asm.R2, asm.RFP, wrapAt+10, asm.Half), // the sum of the other words
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
 		asm.Add.Reg(asm.R2, asm.R1),
 		asm.Mov.Reg(asm.R3, asm.R1),
 		asm.HostTo(asm.BE, asm.R3, asm.Half),
-		asm.StoreMem(asm.RFP, wrapAt+l3+2, asm.R3, asm.Half),
+		asm.StoreMem(asm.RFP, wrapAt+2, asm.R3, asm.Half),
 		asm.Mov.Reg(asm.R3, asm.R2),
 		asm.RSh.Imm(asm.R3, 16),
 		asm.And.Imm(asm.R2, 0xffff),
 		asm.Add.Reg(asm.R2, asm.R3), // of two words, so no second carry
 		asm.Xor.Imm(asm.R2, 0xffff),
 		asm.HostTo(asm.BE, asm.R2, asm.Half),
-		asm.StoreMem(asm.RFP, wrapAt+l3+10, asm.R2, asm.Half),
+		asm.StoreMem(asm.RFP, wrapAt+10, asm.R2, asm.Half),
 	)
-	if n == outerUDP {
-		c.add(
-			asm.Sub.Imm(asm.R1, packet.IPv4Len),
-			asm.HostTo(asm.BE, asm.R1, asm.Half),
-			asm.StoreMem(asm.RFP, wrapAt+outerL4+4, asm.R1, asm.Half),
-		)
-	}
 }

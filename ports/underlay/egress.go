@@ -116,7 +116,11 @@ func notReceiving(kind tunnel.Kind, a netip.Addr, err error) error {
 
 // addReceiver has the port receive by a socket, which is closed after an error.
 func (p *Port) addReceiver(fd int, at netip.Addr) error {
-	if err := p.watch(fd); err != nil {
+	err := p.watch(fd)
+	if err == nil && at.Is6() && p.config.Kind.Port() != 0 {
+		err = acceptUnsummed(fd)
+	}
+	if err != nil {
 		unix.Close(fd)
 		return err
 	}

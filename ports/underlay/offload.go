@@ -43,9 +43,6 @@ func (p *Port) openHook() error {
 
 // attach attaches the program at the link of the Node's address.
 func (p *Port) attach() error {
-	if !p.config.Local.Is4() {
-		return errors.New("the kernel carries tunnels over IPv4 only")
-	}
 	at, err := ways.LinkWith(p.config.Local)
 	if err != nil {
 		return err
@@ -93,74 +90,83 @@ func (p *Port) closeHook() error {
 }
 
 // OffloadFrom implements ports.OffloadTunnel.
-func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (hop ports.OffloadHop, ok bool) {
+func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, ok bool) {
 	from, known := p.peers.Load().sender(t.Src)
-	if !known || !t.Dst.Is4() || t.ID != 0 && !p.config.AnyNetwork || !from.maySend(inner) {
-		return hop, false
+	if !known || t.ID != 0 && !p.config.AnyNetwork || !from.maySend(inner) {
+		return w, false
 	}
 	if _, ok := p.hook.ways.To(t.Src); !ok { // a packet of IPsec, too, comes in another way
-		return hop, false
+		return w, false
 	}
-	return OuterShown(p.config.Kind, t), true
+	return WayFrom(p.config.Kind, t, inner), true
 }
 
-// OuterShown is what the kernel's programs find in outer headers of a kind, in packets that
-// came with t over IPv4.
-func OuterShown(kind tunnel.Kind, t *packet.Tunnel) (hop ports.OffloadHop) {
-	dst := t.Dst.As4()
-	copy(hop[:], dst[:])
-	binary.BigEndian.PutUint16(hop[4:], kind.Port())
-	kind.Init(hop[8:], uint32(t.ID))
-	return hop
+// WayFrom is what the kernel's programs find in front of an IP packet, in a tunnel that it came
+// by with t. The packet's frame begins as inner.
+func WayFrom(kind tunnel.Kind, t *packet.Tunnel, inner []byte) ports.OffloadWay {
+	const anyPort = 0 // of the sender
+	return ports.OffloadWay{
+		Parts: kindParts(kind, t.Dst) | ports.OffloadUnwrap,
+		Outer: outerOf(kind, netip.AddrPortFrom(t.Src, anyPort), t.Dst, uint32(t.ID), inner),
+	}
+}
+
+// kindParts is what a kind of tunnel to an address has in front.
+func kindParts(kind tunnel.Kind, dst netip.Addr) (parts ports.OffloadParts) {
+	if kind == tunnel.KindGRE {
+		parts |= ports.OffloadGRE
+	}
+	if dst.Is6() {
+		parts |= ports.OffloadOver6
+	}
+	return parts
 }
 
 // OffloadWay implements ports.OffloadTunnel.
 func (p *Port) OffloadWay(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, ok bool) {
 	dst := t.Dst.Unmap()
-	if _, silent := (*p.silent.Load())[dst]; silent || !dst.Is4() || !p.sendsTo(dst) {
+	if _, silent := (*p.silent.Load())[dst]; silent || !p.sendsTo(dst) {
 		return w, false
 	}
 	way, ok := p.hook.ways.To(dst)
 	if !ok {
 		return w, false
 	}
-	inside := way.MTU - p.config.Kind.Overhead(false)
-	w.Link, w.GRE = way.Link, p.config.Kind == tunnel.KindGRE
+	l := packet.ParseLayers(inner)
+	from := netip.AddrPortFrom(p.config.Local, p.SourcePort(tunnel.FlowHash(inner, &l)))
+	w = WayTo(p.config.Kind, from, dst, uint32(t.ID), inner)
+	inside := way.MTU - p.config.Kind.Overhead(dst.Is6())
+	w.Link = way.Link
 	w.MaxFrame = min(ports.MaxFrame(p.config.MTU), inside+packet.EthernetLen, longestOffloaded)
 	putHop(&w.Hop, way.Hop)
-	w.Outer = p.outer(inner, dst, uint32(t.ID))
 	return w, true
 }
 
 // putHop writes struct bpf_redir_neigh.
 func putHop(to *ports.OffloadHop, hop netip.Addr) {
-	a := hop.As4()
-	binary.NativeEndian.PutUint32(to[:], unix.AF_INET)
-	copy(to[4:], a[:])
+	family := uint32(unix.AF_INET)
+	if hop.Is6() {
+		family = unix.AF_INET6
+	}
+	binary.NativeEndian.PutUint32(to[:], family)
+	copy(to[4:], hop.AsSlice())
 }
 
-// outer is the headers in front of the inner IP packet, from the socket's port that this
-// port itself would send by.
-func (p *Port) outer(inner []byte, dst netip.Addr, id uint32) ports.OffloadOuter {
-	l := packet.ParseLayers(inner)
-	from := netip.AddrPortFrom(p.config.Local, p.SourcePort(tunnel.FlowHash(inner, &l)))
-	return OuterOf(p.config.Kind, from, dst, id, inner)
+// WayTo is what the kernel's programs put in front of an IP packet, from the socket's port
+// that this port itself would send by. The packet's frame begins as inner.
+func WayTo(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) ports.OffloadWay {
+	return ports.OffloadWay{Parts: kindParts(kind, dst) | ports.OffloadWrap, Outer: outerOf(kind, from, dst, id, inner)}
 }
 
-// OuterOf is the headers that the kernel's programs write in front of an IP packet, for a
-// tunnel over IPv4. The packet's frame begins as inner.
-func OuterOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) (to ports.OffloadOuter) {
-	to[12], to[13] = packet.EtherTypeIPv4>>8, packet.EtherTypeIPv4&0xff
-	ip := packet.IPv4(to[packet.EthernetLen:][:packet.IPv4Len])
-	ip.Init()
-	ip.SetFlagsOffset(packet.IPv4DontFragment)
-	ip.SetTTL(outerTTL)
-	ip.SetProto(kind.Proto())
-	ip.SetSrc(from.Addr())
-	ip.SetDst(dst)
-	sum := packet.Sum(ip, 0)
-	ip[10], ip[11] = byte(sum>>8), byte(sum)
-	head := to[packet.EthernetLen+packet.IPv4Len:]
+func outerOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) (to ports.OffloadOuter) {
+	head := to[packet.IPv6Len:]
+	if dst.Is4() {
+		head = to[packet.IPv4Len:]
+		outer4(packet.IPv4(to[:packet.IPv4Len]), kind, from.Addr(), dst)
+	} else {
+		l := packet.ParseLayers(inner)
+		outer6(packet.IPv6(to[:packet.IPv6Len]), kind, from.Addr(), dst, tunnel.FlowHash(inner, &l))
+	}
 	if kind.Port() != 0 {
 		udp := packet.UDP(head)
 		udp.SetSrcPort(from.Port())
@@ -174,3 +180,23 @@ func OuterOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, i
 
 // outerTTL is that of packets of Linux.
 const outerTTL = 64
+
+func outer4(h packet.IPv4, kind tunnel.Kind, src, dst netip.Addr) {
+	h.Init()
+	h.SetFlagsOffset(packet.IPv4DontFragment)
+	h.SetTTL(outerTTL)
+	h.SetProto(kind.Proto())
+	h.SetSrc(src)
+	h.SetDst(dst)
+	sum := packet.Sum(h, 0)
+	h[10], h[11] = byte(sum>>8), byte(sum)
+}
+
+// outer6 labels flows by their hash, because routers see no ports of GRE (RFC 6438).
+func outer6(h packet.IPv6, kind tunnel.Kind, src, dst netip.Addr, hash uint32) {
+	h.SetFirst(0, hash)
+	h.SetNextHeader(kind.Proto())
+	h.SetHopLimit(outerTTL)
+	h.SetSrc(src)
+	h.SetDst(dst)
+}

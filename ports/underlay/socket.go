@@ -31,6 +31,13 @@ func openReceiver(c *Config, at netip.Addr, joins bool) (int, error) {
 	return fd, nil
 }
 
+// acceptUnsummed has a UDP socket over IPv6 take datagrams without a checksum, as Open
+// vSwitch does. The programs of another Node send them (RFC 6935; ports/offload/unwrap.go says
+// what finds damage). Datagrams with a wrong checksum are dropped all the same.
+func acceptUnsummed(fd int) error {
+	return unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1)
+}
+
 // join says whether a UDP socket gets datagrams that the kernel has joined. Before Linux
 // 5.0 it joins none; a raw socket knows no such option.
 func join(fd int, joined bool) {

@@ -38,6 +38,13 @@ func (p *Port) fromCard(batch []*packet.Frame) (n int) {
 	return n
 }
 
+// isUnsummed says whether an outer UDP header is whole and has no checksum, which is allowed
+// in a tunnel over IPv6, too (RFC 6935).
+func isUnsummed(b []byte, l *packet.Layers) bool {
+	h := packet.UDP(b[l.L4:l.End])
+	return h.Valid() && h.Checksum() == 0
+}
+
 // unwrap takes the outer headers off a frame. The program has looked at where the
 // packet goes and what it carries; lengths and checksums nobody has yet. What is
 // refused is counted.
@@ -50,7 +57,7 @@ func (p *Port) unwrap(f *packet.Frame) bool {
 	}
 	start := l.L4
 	if p.config.Kind.Port() != 0 {
-		if !f.Offload.ChecksumPartial && !l.L4Valid(b) {
+		if !f.Offload.ChecksumPartial && !l.L4Valid(b) && !isUnsummed(b, &l) {
 			p.RefuseOuter()
 			return false
 		}

@@ -44,8 +44,11 @@ func Open(local netip.Addr, sees func(netip.Addr) (int, bool), changed func()) (
 	if w.handle, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, err
 	}
-	w.follow, err = Follow(func(bool) { w.look() },
-		unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE, unix.RTNLGRP_NEXTHOP)
+	groups := []uint{unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_RULE}
+	if local.Is6() {
+		groups = []uint{unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_RULE, unix.RTNLGRP_IPV6_IFINFO}
+	}
+	w.follow, err = Follow(func(bool) { w.look() }, append(groups, unix.RTNLGRP_LINK, unix.RTNLGRP_NEXTHOP)...)
 	if err != nil {
 		w.handle.Close()
 		return nil, err
