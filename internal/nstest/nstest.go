@@ -170,6 +170,10 @@ func (n *Namespace) AddAddress(t testing.TB, name, cidr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if a.IP.To4() == nil {
+		n.Sysctl(t, "net/ipv6/conf/"+name+"/disable_ipv6", "0")
+		a.Flags = unix.IFA_F_NODAD // usable at once
+	}
 	if err := n.links.AddrAdd(n.Link(t, name), a); err != nil {
 		t.Fatalf("address %s on %s in %s: %v", cidr, name, n.Name, err)
 	}

@@ -3,6 +3,7 @@ package demo
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -33,14 +34,30 @@ import (
 // Egresses: what a Node sends itself has the Node's own address.
 func overIPv6(t *testing.T) (dir string) {
 	t.Helper()
-	dir = exampleAnd(t, map[string]*strings.Replacer{
-		"node-a.yaml": strings.NewReplacer("transportIPs: [192.168.77.102]", "transportIPs: ['fd00:77::102']"),
-		"node-b.yaml": strings.NewReplacer("transportIPs: [192.168.77.103]", "transportIPs: ['fd00:77::103']"),
-	}, "")
-	if err := os.Remove(filepath.Join(dir, "egress-trafficcontrol.yaml")); err != nil {
+	dir = exampleAnd(t, nil, "")
+	if err := errors.Join(os.Remove(filepath.Join(dir, "egress-trafficcontrol.yaml")), reachOverIPv6(dir)); err != nil {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// reachOverIPv6 has the Nodes of a directory reach one another over IPv6.
+func reachOverIPv6(dir string) error {
+	for node, address := range map[string]string{"node-a": "102", "node-b": "103"} {
+		file := filepath.Join(dir, node+".yaml")
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		over6 := strings.Replace(string(text), "transportIPs: [192.168.77."+address+"]", "transportIPs: ['fd00:77::"+address+"']", 1)
+		if over6 == string(text) {
+			return fmt.Errorf("%s has other transportIPs", file)
+		}
+		if err := os.WriteFile(file, []byte(over6), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // injection is a SYN in a tunnel's header, as it would have to come to db-a:3306.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,10 +16,10 @@ import (
 
 // TestIPv6Underlay: a tunnel over IPv6 carries pods of both families.
 func TestIPv6Underlay(t *testing.T) {
-	dir := exampleAnd(t, map[string]*strings.Replacer{
-		"node-a.yaml": strings.NewReplacer("transportIPs: [192.168.77.102]", `transportIPs: ["fd00:77::102"]`),
-		"node-b.yaml": strings.NewReplacer("transportIPs: [192.168.77.103]", `transportIPs: ["fd00:77::103"]`),
-	}, "")
+	dir := exampleAnd(t, nil, "")
+	if err := reachOverIPv6(dir); err != nil {
+		t.Fatal(err)
+	}
 	w, err := newWorld(upWith(t, lab.Options{Manifests: dir, IPv6Underlay: true}))
 	if err != nil {
 		t.Fatal(err)

@@ -19,17 +19,19 @@ import (
 const far = "client-b"
 
 // TestOffloadBetweenNodes moves 100 MB between pods of two Nodes. Nearly all of it passes in
-// the kernels of both, with each kind of tunnel, whole segments and cut ones, and arrives as
-// it was sent.
+// the kernels of both, with each kind of tunnel over both families, whole segments and cut ones,
+// and arrives as it was sent.
 func TestOffloadBetweenNodes(t *testing.T) {
 	for _, kind := range []string{"geneve", "vxlan", "gre"} {
 		for _, whole := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, whole segments %v", kind, whole), func(t *testing.T) {
-				w, _ := offloadLabWith(t, lab.Options{Tunnel: kind, UnderlayOffloads: whole})
-				for family, w := range map[string]*world{"IPv4": w, "IPv6": w.ipv6()} {
-					w.sendFar(t, family)
-				}
-			})
+			for _, over6 := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s, whole %v, IPv6 %v", kind, whole, over6), func(t *testing.T) {
+					w, _ := offloadLabWith(t, lab.Options{Tunnel: kind, UnderlayOffloads: whole, IPv6Underlay: over6})
+					for family, w := range map[string]*world{"IPv4": w, "IPv6": w.ipv6()} {
+						w.sendFar(t, family)
+					}
+				})
+			}
 		}
 	}
 }

@@ -47,6 +47,9 @@ func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
 	if err == nil {
 		err = os.Remove(filepath.Join(dir, "egress-trafficcontrol.yaml"))
 	}
+	if err == nil && o.IPv6Underlay {
+		err = reachOverIPv6(dir)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -159,6 +159,34 @@ func outerOn(t *testing.T, wire *nstest.Wire, from netip.Addr) []byte {
 	}
 }
 
+// TestUnsummed: what the programs of another Node send over IPv6 has no UDP checksum, and the
+// sockets take it, but nothing with a wrong checksum.
+func TestUnsummed(t *testing.T) {
+	n := wire6
+	for _, kind := range []tunnel.Kind{tunnel.KindGeneve, tunnel.KindVXLAN} {
+		_, p, wire := onWire(t, kind, n)
+		send := func(payload string, checksum func(packet.UDP)) (inner []byte) {
+			inner = pt.UDP4(pt.Options{Src: pt.Addr("10.10.1.6"), Dst: pt.Addr("10.10.0.5"), Payload: []byte(payload)})
+			datagram := append(make([]byte, tunnel.HeaderLen), inner...)
+			kind.Init(datagram, 0)
+			b := pt.UDP6(pt.Options{EthDst: [6]byte(nstest.MAC("eth0")), Src: n.nodes[1], Dst: n.nodes[0], SrcPort: 40000, DstPort: kind.Port(), Payload: datagram})
+			checksum(packet.UDP(b[packet.EthernetLen+packet.IPv6Len:]))
+			if err := wire.Send(b); err != nil {
+				t.Fatal(err)
+			}
+			return inner
+		}
+		send("wrong", func(h packet.UDP) { h.SetChecksum(h.Checksum() ^ 1) })
+		none := send("none", func(h packet.UDP) { h.SetChecksum(0) })
+		right := send("right", func(packet.UDP) {})
+		for i, f := range receive(t, p, 2) {
+			if want := [][]byte{none, right}[i]; !bytes.Equal(f.Bytes(), want) {
+				t.Errorf("%v: received %x, want %x", kind, f.Bytes(), want)
+			}
+		}
+	}
+}
+
 // TestOffloadFrom: what the port would not receive, the kernel does not take.
 func TestOffloadFrom(t *testing.T) {
 	for _, n := range wires {
@@ -294,6 +322,9 @@ func (n *wireNet) testRouter(t *testing.T, router netip.Addr) {
 			t.Fatal(err)
 		}
 	})
+	if n.over6() {
+		ns.Sysctl(t, "net/ipv6/conf/tun0/disable_ipv6", "0")
+	}
 	ns.SetUp(t, "tun0")
 	var told atomic.Bool
 	p.WhenChanged(func() { told.Store(true) })

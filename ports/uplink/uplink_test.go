@@ -313,6 +313,29 @@ func TestTooLongForTheWay(t *testing.T) {
 	}
 }
 
+// TestUnsummedOnTheCard: an outer UDP header over IPv6 may be without a checksum.
+func TestUnsummedOnTheCard(t *testing.T) {
+	p := open(t, "IPv6", tunnel.KindGeneve)
+	wire := nstest.OpenWire(t, p.b, "eth1")
+	inner := append(make([]byte, 8), pt.TCP4(pt.Options{})...)
+	tunnel.KindGeneve.Init(inner, 7)
+	b := pt.UDP6(pt.Options{EthDst: [6]byte(nstest.MAC("eth0")), Src: p.bAddr, Dst: p.aAddr, SrcPort: 9, DstPort: tunnel.GenevePort, Payload: inner})
+	packet.UDP(b[packet.EthernetLen+packet.IPv6Len:]).SetChecksum(0)
+	if err := wire.Send(b); err != nil {
+		t.Fatal(err)
+	}
+	batch := make([]*packet.Frame, 4)
+	for end := time.Now().Add(time.Minute); p.port.Receive(batch) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not received: %+v", p.port.Stats())
+		}
+	}
+	if !bytes.Equal(batch[0].Bytes(), inner[8:]) {
+		t.Errorf("received %x, want %x", batch[0].Bytes(), inner[8:])
+	}
+	packet.Release(batch[:1])
+}
+
 // TestRefusedOnTheCard sends what the kernel would not hand to a socket: it is
 // dropped and counted here.
 func TestRefusedOnTheCard(t *testing.T) {
