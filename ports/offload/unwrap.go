@@ -16,9 +16,9 @@ import (
 //     has no IPv4 options and no IPv6 extension headers, and the right lengths and IPv4
 //     checksum. It has no UDP checksum, as the ingress program sends it, because only the
 //     socket could verify that.
-//  2. The outer source, of which a part is in the key, the outer destination, the port and
-//     the tunnel's header must be those of the offload entry, byte for byte. So a Node cannot
-//     send in the name of another, and options, flags and other networks go to the socket.
+//  2. The outer addresses, the port and the tunnel's header must be those of the offload
+//     entry, byte for byte. The key has a part of the source. So a Node cannot send in the
+//     name of another, and options, flags and other networks go to the socket.
 //  3. The inner packet is checked as the filter checks a pod's.
 //
 // Without a UDP checksum over IPv6, nothing tells that the outer header was damaged on its
