@@ -56,13 +56,16 @@ type Lesson struct {
 	Task   string `json:"task"` // what to reach, in a sentence
 	// Ports are those of a lesson without a cluster, numbered from 1.
 	Ports []string `json:"ports"`
+	// Program is a program that needs no cluster (package tables/programs). Its switch is
+	// that of the program's sample Node.
+	Program string `json:"program"`
 	// Nodes are the Nodes of the sample cluster that have a switch; the learner's
 	// entries are the first one's.
 	Nodes []string `json:"nodes"`
 	// Cluster is files of examples/web-app.
 	Cluster []string `json:"cluster"`
-	// Tables are those whose entries are the learner's: what the objects want there
-	// is left out.
+	// Tables are those whose entries are the learner's: what the objects or the program
+	// want there is left out.
 	Tables []string `json:"tables"`
 	// Wires lead what leaves by a port back in by another.
 	Wires map[string]string `json:"wires"`

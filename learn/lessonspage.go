@@ -25,7 +25,7 @@ func (l *Lesson) changes() string {
 	if len(l.Tables) == 0 && len(l.Nodes) > 0 {
 		return "objects"
 	}
-	if len(l.Nodes) == 0 {
+	if len(l.Ports) > 0 {
 		return "a table of three entries"
 	}
 	return strings.Join(l.Tables, ", ")

@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/examples"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/tables/programs"
 )
 
 // tunnelName is the tunnel port of every Node of the sample cluster.
@@ -32,6 +33,9 @@ type node struct {
 // nodes makes the entries of all of a lesson's Nodes: what the objects want, but
 // in the learner's tables what the learner wrote, on the first Node.
 func (l *Lesson) nodes(f *Files) ([]*node, error) {
+	if l.Program != "" {
+		return l.sample(f)
+	}
 	if len(l.Nodes) == 0 {
 		return l.alone(f)
 	}
@@ -62,6 +66,19 @@ func (l *Lesson) nodes(f *Files) ([]*node, error) {
 		all = append(all, n)
 	}
 	return all, nil
+}
+
+// sample is a lesson of a program: its sample Node, with the learner's tables.
+func (l *Lesson) sample(f *Files) ([]*node, error) {
+	p, err := programs.Named(l.Program)
+	if err != nil {
+		return nil, err
+	}
+	n := &node{name: "the Node"}
+	if n.program, _, err = p.Flow(p.Sample()); err != nil {
+		return nil, err
+	}
+	return []*node{n}, l.merge(n.program, f)
 }
 
 // alone is a lesson without a cluster: the learner's file is all there is.

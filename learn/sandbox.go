@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,12 +90,9 @@ func (n *runningNode) start(s *Sandbox) (err error) {
 	if err := n.on.Switch.Apply(flow.BundleOf(n.program)); err != nil {
 		return err
 	}
-	const last = 0xfeff // OpenFlow 1.0, section 5.2.1: numbers above are reserved
-	for no := uint32(1); no <= last; no++ {
-		name := n.program.Names.Port(no)
-		if name == "" {
-			continue
-		}
+	open := n.program.Names.OpenPorts()
+	for _, no := range slices.Sorted(maps.Keys(open)) {
+		name := open[no]
 		aside := strings.HasPrefix(name, "antrea-tc-") || strings.HasPrefix(name, "antrea-l7-")
 		n.on.Ports[no] = memory.New(name, memory.Options{Tunnel: name == tunnelName, Aside: aside})
 		if err := n.on.Switch.AddPort(no, n.on.Ports[no]); err != nil {

@@ -92,7 +92,7 @@ var layers = map[string]struct {
 	"agent/pipeline":        {[]string{"packet", "flow", "flow/parse", "conntrack", "ports", "ports/underlay", "dataplane", "trace", "tables", "tables/layout", "tables/programs", "control", "control/kube", "host", "door", "switchd", "agent/config", "agent/api", "agent/podports", "agent/packetin"}, "a switch and what it runs can be asked without an agent"},
 	"agent/answer":          {[]string{"packet", "flow", "flow/parse", "conntrack", "conntrack/reassembly", "ports/memory", "ports/pcap", "dataplane", "trace", "diagram", "web", "rehearsal", "tables", "tables/layout", "tables/programs", "control", "control/kube", "door", "switchd", "agent/config", "agent/api", "agent/pipeline"}, "answers are the same from an agent and from files"},
 	"agent/packetin":        {[]string{"packet", "flow", "dataplane", "tables", "control"}, "packets are written down whichever switch sends them"},
-	"learn":                 {[]string{"packet", "flow", "flow/parse", "conntrack", "dataplane", "control", "examples", "ports/memory", "rehearsal"}, "lessons need no root and no network, and run wherever Go does"},
+	"learn":                 {[]string{"packet", "flow", "flow/parse", "conntrack", "dataplane", "control", "examples", "ports/memory", "rehearsal", "tables/programs"}, "lessons need no root and no network, and run wherever Go does"},
 	"rehearsal":             {[]string{"packet", "dataplane", "ports/memory"}, "switches are joined whoever fills them: lessons, and the book's Nodes"},
 	"control/kubectl":       {nil, "an agent is found by what the API server knows of pods"},
 	"control/kube":          {[]string{"control"}, "the API server is a source of objects like any other: it fills control's store"},
