@@ -18,6 +18,7 @@ func profiles(between *pods.Profiles) []profile {
 		{"pipeline", 5, "what a packet costs in the pipeline: known and new connection, by entry, allocations", "A packet's way through the pipeline", pipeline.RunPipeline},
 		{"policy", 9, "the same with 10 rules of policies and more, up to --largest", "A packet's way through the pipeline, by rules of policies", pipeline.RunPolicy},
 		{"service", 8, "what packets to a ClusterIP cost beside 10 Services and more, up to 10,000", "A packet's way to a ClusterIP, by Services", pipeline.RunService},
+		{"programs", 4, "what packets between two pods cost in the programs beside Antrea's", "A packet's way through other programs", pipeline.RunPrograms},
 		{"stream", 4, "bulk TCP between two pods of a Node, one stream and eight", "TCP streams between two pods of a Node", between.RunStream},
 		{"rr", 2, "round trips between two pods of a Node, with percentiles", "TCP round trips between two pods of a Node", between.RunRR},
 		{"connect", 2, "new TCP connections between two pods of a Node", "TCP connections between two pods of a Node", between.RunConnect},

@@ -18,7 +18,7 @@ import (
 
 // cheapProfiles are those that TestProfiles runs with -short. Between them they have every
 // kind of contender; the others take most of the time.
-var cheapProfiles = []string{"pipeline", "policy", "stream", "rr", "tunnel", "gateway", "trace", "gc"}
+var cheapProfiles = []string{"pipeline", "policy", "programs", "stream", "rr", "tunnel", "gateway", "trace", "gc"}
 
 // TestProfiles runs every profile for a moment. All contenders that the machine has reach something, or a
 // note says that other programs had the processors.

@@ -16,9 +16,9 @@ import (
 	"github.com/antrail/antrail/ports/pcap"
 )
 
-// TestSameVerdicts: what both contenders of profile pipeline make of the packets
-// of its kinds, first and known ones, is the same, byte for byte but for which
-// of the Service's endpoints it goes to.
+// TestSameVerdicts: what both contenders of profiles pipeline and programs make of the packets
+// of their kinds, first and known ones, is the same, byte for byte but for which of the
+// Service's endpoints it goes to.
 func TestSameVerdicts(t *testing.T) {
 	if err := ovsMissing(); err != nil {
 		t.Skip(err)
@@ -27,12 +27,23 @@ func TestSameVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ours, err := openAntrail(p, testbed.SwitchOptions{})
+	loads, err := workload.OtherPrograms()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range append(loads, workload.ProgramLoad{Name: "antrea", Program: p, Kinds: pipelineKinds()}) {
+		t.Run(l.Name, func(t *testing.T) { sameVerdicts(t, l) })
+	}
+}
+
+func sameVerdicts(t *testing.T, l workload.ProgramLoad) {
+	t.Helper()
+	ours, err := openAntrail(l.Program, testbed.SwitchOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ours.close()
-	theirs, err := openOVS(t.Context(), p)
+	theirs, err := openOVS(t.Context(), l.Program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +56,7 @@ func TestSameVerdicts(t *testing.T) {
 	if err := errors.Join(theirs.SetResting(false), theirs.Vsctl(t.Context(), "set", "interface", testbed.Receiver().Name, "options:tx_pcap="+file)); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range pipelineKinds() {
+	for _, c := range l.Kinds {
 		one := *c
 		one.Change, one.Connections = testbed.ChangeNone, 1
 		ours.program.ct.Flush()

@@ -4,6 +4,7 @@
 //	programs.go        the examples' programs, and a single entry
 //	policyload.go      a program with many rules of policies
 //	serviceload.go     a program with many Services
+//	programload.go     programs beside Antrea's
 //	packets.go         packets of known and new connections
 //	servicepackets.go  packets to a ClusterIP
 package workload
