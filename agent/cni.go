@@ -18,6 +18,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/store"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/tables/layout"
 	"github.com/containernetworking/cni/pkg/types"
 )
 
@@ -62,7 +63,7 @@ func (l *live) openCNI() (err error) {
 	c := l.config
 	l.cni = &plugs{live: l, begun: make(chan struct{}), lost: make(chan struct{}, 1), now: map[cluster.Key]*store.PodPort{}}
 	l.cni.node, err = node.New(node.Config{
-		Record: c.CNIRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU,
+		Record: c.CNIRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU, LinkMAC: layout.LinkMAC,
 		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: l.cni, Log: l.log,
 	})
 	return err
@@ -236,7 +237,7 @@ func switchPort(p *node.Port) cluster.SwitchPort {
 	if p.Further != "" {
 		name = store.TwinName(name, p.Further)
 	}
-	return cluster.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: cluster.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC}
+	return cluster.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: cluster.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC, Routed: p.Routed}
 }
 
 // ports are those that are plugged in, by number.

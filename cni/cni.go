@@ -76,6 +76,8 @@ type Request struct {
 	// that has given (ADD).
 	Delegated bool             `json:"delegated,omitempty"`
 	IPAM      *types100.Result `json:"ipam,omitempty"`
+	// Routed attaches the Pod by layer 3: it shares no Ethernet with others.
+	Routed bool `json:"routed,omitempty"`
 	// Egress limits what the Pod sends.
 	Egress Limit `json:"egress,omitzero"`
 	// Previous is what ADD has given (CHECK); plugins chained after may have added

@@ -136,9 +136,12 @@ func (v *view) localPod(p *cluster.Pod) (pod tables.Pod, lacks string) {
 	case len(p.IPs) == 0:
 		return pod, "the Pod has no address yet"
 	}
-	pod = tables.Pod{Port: tables.Port{Name: port.Name, No: port.OFPort, MAC: port.MAC}, IPs: p.IPs, VLAN: port.VLAN}
+	pod = tables.Pod{Port: tables.Port{Name: port.Name, No: port.OFPort, MAC: port.MAC}, IPs: p.IPs, VLAN: port.VLAN, Routed: port.Routed}
 	if pod.VLAN != 0 && !v.pipeline.OnUnderlay(pod) {
 		return pod, fmt.Sprintf("its port is in VLAN %d of the underlay, and its address is in the Node's podCIDRs", pod.VLAN)
+	}
+	if pod.Routed && v.pipeline.OnUnderlay(pod) {
+		return pod, "it is attached by layer 3, and its address is not in the Node's podCIDRs"
 	}
 	return pod, ""
 }

@@ -14,7 +14,7 @@ import (
 // the application-aware engine the VLAN tag; the tag and eth_dst of what comes from the card.
 // Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM; FromLocalRegMark or FromExternalRegMark of what
 // passes the validation; RewriteMACRegMark of what comes from the tunnel, whose
-// MAC addresses are virtual.
+// MAC addresses are virtual, and from routed Pods, together with the gateway's MAC address.
 // Next:   SpoofGuard; conntrack from the tunnel, where peers have checked, and for Pods of the
 // underlay; output between the card and the Node;
 // L3Forwarding for what TrafficControl gives back. What the engine of policies gives
@@ -64,6 +64,14 @@ func (p *Pipeline) classifyPod(pod Pod) *flow.Entry {
 		actions = append(actions, set(AntreaFlexibleIPAMRegMark, RewriteMACRegMark)...)
 	}
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No)), append(actions, p.goStage(stageValidation))...)
+}
+
+// classifyRouted takes a packet from a Pod that sends all to its router. From here on the packet
+// looks as if it was sent to the gateway.
+func (p *Pipeline) classifyRouted(pod Pod) *flow.Entry {
+	actions := append(set(FromPodRegMark, FromLocalRegMark, RewriteMACRegMark), layout.SetMAC(flow.EthDst, p.c.Gateway.MAC))
+	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No), layout.EthAddr(flow.EthDst, layout.LinkMAC(pod.Port.No))),
+		append(actions, p.goStage(stageValidation))...)
 }
 
 // classifyHost passes what the Node and its network say to each other.

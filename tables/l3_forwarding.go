@@ -20,7 +20,8 @@ import (
 //
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
 // FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, VLANIDField, AntreaFlexibleIPAMRegMark, and EgressReplyMark or in v2 FromTunnelCTMark.
-// Writes: MAC addresses, tun_dst, PktDestinationField.
+// Writes: MAC addresses, tun_dst, PktDestinationField; TargetOFPortField and OutputToOFPortRegMark for
+// a routed Pod.
 // Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
 // what may leave the cluster. Table-miss: to the gateway.
 
@@ -62,6 +63,17 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
 			match(RewriteMACRegMark.Is(), p.inVLAN(0), dst(a)),
 			layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+	}
+	return all
+}
+
+// routeToRouted routes to a Pod that shares no Ethernet with others, whoever sends. All of these
+// may have one MAC address. So the port is chosen here, and L2ForwardingCalc finds nothing.
+func (p *Pipeline) routeToRouted(pod Pod) (all []*flow.Entry) {
+	for _, a := range p.ours(pod.IPs) {
+		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal+1, match(dst(a)),
+			layout.SetMAC(flow.EthSrc, layout.LinkMAC(pod.Port.No)), layout.SetMAC(flow.EthDst, pod.Port.MAC),
+			TargetOFPortField.Set(uint64(pod.Port.No)), OutputToOFPortRegMark.Set(), p.goTo(tableL3DecTTL)))
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // The index of the pipeline by object: which entries a Node, a Pod, a Service
@@ -178,6 +179,9 @@ func (p *Pipeline) StaticGroups() []*flow.Group {
 
 // Pod are the entries of a Pod of this Node.
 func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
+	if pod.Routed {
+		return p.routedPod(pod)
+	}
 	return concat(
 		p.arpSender(pod.Port, pod.IPs),
 		one(p.classifyPod(pod)),
@@ -189,6 +193,18 @@ func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 		p.tagPod(pod),
 		p.multicastPod(pod),
 	)
+}
+
+// routedPod are the entries of a Pod that the switch routes to. It says nothing in ARP, and
+// others that ask for it get the address of the switch's end of its link. It has no multicast.
+func (p *Pipeline) routedPod(pod Pod) []*flow.Entry {
+	all := concat(one(p.classifyRouted(pod)), p.guardPod(pod), p.routeToRouted(pod))
+	for _, a := range p.ours(pod.IPs) {
+		if familyOf(a) == IPv4 {
+			all = append(all, p.arpReplyFor(a, layout.LinkMAC(pod.Port.No)))
+		}
+	}
+	return all
 }
 
 // Peer are the entries of another Node.

@@ -95,6 +95,8 @@ type Pod struct {
 	Port Port
 	IPs  []netip.Addr
 	VLAN uint16 // of the underlay; 0: none
+	// Routed is a Pod that shares no Ethernet with others: the switch is its router.
+	Routed bool
 }
 
 // Peer is another Node.

@@ -54,12 +54,15 @@ func (n *Node) reserve(a attachment, r *cni.Request) (attachment, error) {
 		} else {
 			err = n.takeNext(c, &a, taken)
 		}
+		if err == nil && a.Routed {
+			err = a.single()
+		}
 		if err != nil {
 			return err
 		}
 		c.Serial++
 		a.Serial = c.Serial
-		a.MAC = macOf(a.IPs[0].Addr()).String()
+		a.MAC = a.mac().String()
 		a.Link = c.linkName(&a)
 		a.Table = c.table(&a)
 		a.OFPort, err = c.nextPort(taken.Ports)

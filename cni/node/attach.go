@@ -57,7 +57,7 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 		return nil, err
 	}
 	what := attachment{
-		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress,
+		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress, Routed: r.Routed,
 	}
 	a, err := n.reserve(what, r)
 	if isTaken(err) && n.sweep() {

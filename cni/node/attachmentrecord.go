@@ -42,6 +42,7 @@ type attachment struct {
 	// the first one.
 	Table  int       `json:"table,omitempty"`
 	Egress cni.Limit `json:"egress,omitzero"`
+	Routed bool      `json:"routed,omitempty"`
 	// Serial grows from attachment to attachment.
 	Serial uint64 `json:"serial"`
 	// Made says that ADD came to its end.

@@ -51,7 +51,7 @@ func (n *Node) checkAttachment(a *attachment, r *cni.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := a.checkInside(s, link, n.Gateways); err != nil {
+	if err := n.checkInside(a, s, link); err != nil {
 		return err
 	}
 	return n.inForce(a)
@@ -106,7 +106,7 @@ func (n *Node) checkEnds(a *attachment, s *sandbox) (netlink.Link, error) {
 }
 
 // checkInside looks at addresses and routes.
-func (a *attachment) checkInside(s *sandbox, link netlink.Link, gateways []netip.Addr) error {
+func (n *Node) checkInside(a *attachment, s *sandbox, link netlink.Link) error {
 	have, err := s.links.AddrList(link, unix.AF_UNSPEC)
 	if err != nil {
 		return err
@@ -122,7 +122,10 @@ func (a *attachment) checkInside(s *sandbox, link netlink.Link, gateways []netip
 	if err := a.checkLimit(s, link); err != nil {
 		return err
 	}
-	for _, w := range a.routes(gateways) {
+	if err := n.checkNeighbour(a, s, link); err != nil {
+		return err
+	}
+	for _, w := range a.routes(n.gatewaysOf(a)) {
 		if err := w.check(s, link); err != nil {
 			return err
 		}

@@ -23,12 +23,12 @@ func (n *Node) result(a *attachment) (*types100.Result, error) {
 	}
 	for _, ip := range a.IPs {
 		c := &types100.IPConfig{Interface: types100.Int(1), Address: *ipNet(ip)}
-		if g, ok := n.gateway(ip.Addr()); ok {
+		if g, ok := n.gatewayOf(a, ip.Addr()); ok {
 			c.Gateway = net.IP(g.AsSlice())
 		}
 		r.IPs = append(r.IPs, c)
 	}
-	for _, w := range a.routes(n.Gateways) {
+	for _, w := range a.routes(n.gatewaysOf(a)) {
 		if !w.via.IsValid() {
 			continue // the interface's own prefix
 		}

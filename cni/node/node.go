@@ -9,6 +9,7 @@
 //	address.go  addresses, numbers, names
 //	vethpair.go the veth pair
 //	routes.go   addresses and routes in the sandbox
+//	routed.go   attachments by layer 3
 //	podnamespace.go a sandbox's network namespace
 //	cniresult.go what a runtime is told
 //	pluginrequests.go the verbs over HTTP
@@ -44,6 +45,7 @@ type Port struct {
 	OFPort  uint32
 	MAC     [6]byte
 	IPs     []netip.Addr
+	Routed  bool // it is attached by layer 3
 }
 
 // Switch is what attachments are ports of. Its methods may be called by many at
@@ -71,6 +73,9 @@ type Config struct {
 	CIDRs    []netip.Prefix // the Pods' ranges, at most one per family
 	Gateways []netip.Addr   // likewise
 	MTU      int
+	// LinkMAC is the address of the Node's end of the link of a Pod that is attached by
+	// layer 3, by the port's number.
+	LinkMAC func(ofPort uint32) [6]byte
 	// Offloads turns off what the switch's end of a veth cannot take from an
 	// interface of the calling thread's namespace; nil: nothing.
 	Offloads func(ifname string) error
@@ -219,7 +224,7 @@ func (n *Node) ports() (all []Port) {
 // port is an attachment as the switch has it.
 func (a *attachment) port(further bool) Port {
 	mac, _ := parseMAC(a.MAC) // made or checked by us
-	p := Port{Pod: a.Pod, Name: a.Link, OFPort: a.OFPort, MAC: mac, IPs: a.addrs()}
+	p := Port{Pod: a.Pod, Name: a.Link, OFPort: a.OFPort, MAC: mac, IPs: a.addrs(), Routed: a.Routed}
 	if further {
 		p.Further = a.Interface
 	}

@@ -15,7 +15,7 @@ import (
 // from another one table SpoofGuard does not let it.
 
 // configure sets the sandbox's end up, with addresses and routes.
-func (a *attachment) configure(s *sandbox, link netlink.Link, gateways []netip.Addr) error {
+func (n *Node) configure(a *attachment, s *sandbox, link netlink.Link) error {
 	for _, ip := range a.IPs {
 		addr := &netlink.Addr{IPNet: ipNet(ip)}
 		if ip.Addr().Is6() {
@@ -31,7 +31,10 @@ func (a *attachment) configure(s *sandbox, link netlink.Link, gateways []netip.A
 	if err := s.links.LinkSetUp(link); err != nil {
 		return fmt.Errorf("set %s up: %w", a.Interface, err)
 	}
-	for _, r := range a.routes(gateways) {
+	if err := n.addNeighbour(a, s, link); err != nil {
+		return err
+	}
+	for _, r := range a.routes(n.gatewaysOf(a)) {
 		route := r.netlink(link.Attrs().Index)
 		if err := s.links.RouteReplace(&route); err != nil {
 			return fmt.Errorf("route to %v on %s: %w", r.to, a.Interface, err)
@@ -57,6 +60,9 @@ type way struct {
 // routes are all that an attachment gets, in the order in which they can be made:
 // by default everything by the Node's gateway, else what an IPAM plugin says.
 func (a *attachment) routes(gateways []netip.Addr) (all []way) {
+	if a.Routed {
+		all = append(all, way{to: netip.PrefixFrom(nextHop, nextHop.BitLen()), table: a.Table})
+	}
 	for _, ip := range a.IPs {
 		if a.Table != 0 && !ip.IsSingleIP() {
 			all = append(all, way{to: ip.Masked(), table: a.Table})
@@ -65,7 +71,7 @@ func (a *attachment) routes(gateways []netip.Addr) (all []way) {
 			if g.Is4() != ip.Addr().Is4() {
 				continue
 			}
-			far := !ip.Contains(g)
+			far := !ip.Contains(g) && !a.Routed
 			given := a.given(g, far)
 			if len(a.Routes) == 0 {
 				given = []way{{to: netip.PrefixFrom(unspecified(g), 0), via: g, far: far, table: a.Table}}

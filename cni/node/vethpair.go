@@ -33,6 +33,10 @@ func (n *Node) makeLink(a *attachment, s *sandbox) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = a.Link, n.MTU
 	attrs.NumTxQueues, attrs.NumRxQueues = 1, 1
+	if a.Routed {
+		link := n.LinkMAC(a.OFPort)
+		attrs.HardwareAddr = link[:]
+	}
 	err = n.home.links.LinkAdd(&netlink.Veth{
 		LinkAttrs: attrs, PeerName: a.Interface, PeerMTU: uint32(n.MTU), PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(s.ns),
 	})
@@ -98,7 +102,7 @@ func (n *Node) setUp(a *attachment, s *sandbox) error {
 	if err := n.home.links.LinkSetUp(far); err != nil {
 		return fmt.Errorf("set %s up: %w", a.Link, err)
 	}
-	return a.configure(s, near, n.Gateways)
+	return n.configure(a, s, near)
 }
 
 // Values of addr_gen_mode (include/uapi/linux/if_link.h).

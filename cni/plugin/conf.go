@@ -17,12 +17,20 @@ type conf struct {
 	types.PluginConf
 	// Socket is the agent's; DefaultSocket when not given.
 	Socket string `json:"socket,omitempty"`
+	// Attach is layer2 or layer3; layer2 when not given.
+	Attach string `json:"attach,omitempty"`
 	// RuntimeConfig has what a runtime says of a Pod, by the capabilities that the
 	// configuration declares.
 	RuntimeConfig struct {
 		Bandwidth bandwidth `json:"bandwidth,omitzero"`
 	} `json:"runtimeConfig,omitzero"`
 }
+
+// How a Pod is attached: on one Ethernet with the others of its Node, or alone with its router.
+const (
+	attachSwitched = "layer2"
+	attachRouted   = "layer3"
+)
 
 // bandwidth is the capability of that name: bits a second, and bits. What the Pod
 // receives is limited by the plugin bandwidth; what it sends never comes past
@@ -49,6 +57,9 @@ func (c *conf) parse(text []byte) error {
 	}
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
+	}
+	if c.Attach != "" && c.Attach != attachSwitched && c.Attach != attachRouted {
+		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("attach: %q is neither %s nor %s", c.Attach, attachSwitched, attachRouted), "")
 	}
 	if c.RawPrevResult == nil {
 		return nil

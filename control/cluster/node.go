@@ -65,6 +65,7 @@ type SwitchPort struct {
 	MAC    [6]byte
 	Role   PortRole // of the uplink and the bridge; none for a Pod's port
 	VLAN   uint16   // of the underlay, of a Pod's port; 0: none
+	Routed bool     // the Pod shares no Ethernet with others: the switch is its router
 }
 
 // PortRole is what a port is to the gate AntreaIPAM.

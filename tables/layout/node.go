@@ -100,11 +100,15 @@ func (n *Node) Check() error {
 	return errors.Join(errs...)
 }
 
-// NewPod makes a pod of a port and an address. The switch's end of its link has an address
-// that is made of the port's number (RFC 7042, section 2.1: locally administered).
+// NewPod makes a pod of a port and an address.
 func NewPod(p Port, ip netip.Addr) Pod {
-	link := [6]byte{0x02, 0xfe, byte(p.No >> 24), byte(p.No >> 16), byte(p.No >> 8), byte(p.No)}
-	return Pod{Port: p, IPs: []netip.Addr{ip}, Link: link}
+	return Pod{Port: p, IPs: []netip.Addr{ip}, Link: LinkMAC(p.No)}
+}
+
+// LinkMAC is the address of the switch's end of a routed pod's link. It is made of the port's
+// number (RFC 7042, section 2.1: locally administered).
+func LinkMAC(no uint32) [6]byte {
+	return [6]byte{0x02, 0xfe, byte(no >> 24), byte(no >> 16), byte(no >> 8), byte(no)}
 }
 
 // IP is the pod's IPv4 address; not valid if it has none.
