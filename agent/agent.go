@@ -160,8 +160,10 @@ func (a *Agent) start(ctx context.Context) error {
 		return err
 	}
 	a.openAudit()
-	if err := a.makeGateway(); err != nil {
-		return err
+	if !c.External() {
+		if err := a.makeGateway(); err != nil {
+			return err
+		}
 	}
 	if err := a.openTunnel(); err != nil {
 		return err
@@ -188,7 +190,7 @@ func (a *Agent) enter() (err error) {
 		reopening.Wait()
 		err = a.addGateway()
 	}
-	if err == nil {
+	if err == nil && !a.config.External() {
 		err = a.nodeUp(stands)
 	}
 	reopening.Wait()
@@ -311,7 +313,9 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		quietly(a.runDropLog),
 		quietly(a.runBeats),
 		quietly(memory.RunReturn),
-		a.runHostReconcile,
+	}
+	if a.host != nil {
+		all = append(all, a.runHostReconcile)
 	}
 	if *a.config.Metrics.Listen {
 		all = append(all, lasting(a.runScrapes))

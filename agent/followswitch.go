@@ -69,6 +69,9 @@ func virtualOf(g *config.Gateway) (all []host.Virtual) {
 
 // setNode brings Node and tunnel to what the switch asks for.
 func (a *Agent) setNode(want *ledger.NodeSide) error {
+	if a.host == nil { // an external Node, of which nothing is asked
+		return nil
+	}
 	return errors.Join(a.host.Set(sideOf(a.config, want)), a.setTunnel(want))
 }
 

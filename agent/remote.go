@@ -253,7 +253,7 @@ func (a *Agent) makeGateway() error {
 // went while no agent ran.
 func (a *Agent) removeStalePorts() {
 	there := a.Switch.Ports() // before those that are wanted: the others were never
-	wanted := map[uint32]bool{a.config.Gateway.OFPort: true}
+	wanted := map[uint32]bool{a.config.Gateway.OFPort: !a.config.External()}
 	if a.config.HasTunnel() {
 		wanted[a.config.Tunnel.OFPort] = true
 	}

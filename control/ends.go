@@ -34,6 +34,7 @@ type Self struct {
 	Gateway          tables.Port
 	GatewayAddresses []netip.Addr
 	Tunnel           tables.Port // its number is 0 where there is none
+	External         bool        // a machine without Pods
 	Uplink, Bridge   tables.Port // with the gate AntreaIPAM; their numbers are 0 without it
 	Addresses        []netip.Addr
 	PodCIDRs         []netip.Prefix
@@ -47,7 +48,7 @@ func (r *Reconciler) Self() (Self, error) {
 		return Self{Node: r.node}, errNoView
 	}
 	c := &r.view.config
-	s := Self{Node: r.node, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs, PodCIDRs: c.PodCIDRs}
+	s := Self{Node: r.node, External: c.Features.ExternalNode, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs, PodCIDRs: c.PodCIDRs}
 	if c.Encap != tables.NoEncap {
 		s.Tunnel = c.Tunnel
 	}

@@ -24,6 +24,15 @@ func (b nodeBuilder) build(c *change, w *wants) {
 		w.fine(b.config(c.now).Object)
 		w.want(b.config(c.now), b.static(c.now))
 	}
+	if c.now.config.Features.ExternalNode {
+		for _, k := range affected(c, cluster.KindNode, c.now.Nodes) {
+			w.want(ledger.Part{Object: k}, nil)
+			if c.now.Nodes[k] != nil {
+				w.ignore(k, "this Node is external: the machine's own routes lead to others")
+			}
+		}
+		return
+	}
 	for _, k := range b.ranges.giveUp(c.now, affected(c, cluster.KindNode, c.now.Nodes)) {
 		b.peer(c.now, k, w)
 	}

@@ -81,7 +81,7 @@ func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Re
 	}
 	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
 	r.builders = []builder{
-		nodeBuilder{newPodRanges()}, podBuilder{}, services, egresses, trafficControlBuilder{}, multicast, traceflows,
+		nodeBuilder{newPodRanges()}, podBuilder{}, entityBuilder{}, services, egresses, trafficControlBuilder{}, multicast, traceflows,
 		r.policies, // after the Services, whose groups policies name
 	}
 	return r
@@ -198,7 +198,7 @@ func phaseOf(p ledger.Part, d *ledger.Desired) phase {
 	switch p.Object.Kind {
 	case cluster.KindNodeConfig:
 		return tablesPhase
-	case cluster.KindPod:
+	case cluster.KindPod, cluster.KindExternalEntity:
 		if p.Name != "" { // isolation
 			break
 		}

@@ -77,7 +77,7 @@ func (b *policyBuilder) realised() []*policy.RealisedRule {
 
 // policyKinds are the kinds of objects that rules depend on.
 var policyKinds = []cluster.Kind{
-	cluster.KindNodeConfig, cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindTier, cluster.KindGroup, cluster.KindClusterGroup,
+	cluster.KindNodeConfig, cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindExternalEntity, cluster.KindService, cluster.KindTier, cluster.KindGroup, cluster.KindClusterGroup,
 	cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy,
 }
 
@@ -85,11 +85,15 @@ func policyConfig(v *view) policy.Config {
 	return policy.Config{Features: v.config.Features, Families: familiesOf(v)}
 }
 
-func connectedPorts(v *view) map[cluster.Name]uint32 {
-	ports := map[cluster.Name]uint32{}
+func connectedPorts(v *view) map[cluster.Key]uint32 {
+	ports := map[cluster.Key]uint32{}
 	for _, p := range v.connected() {
-		name := cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}
-		ports[name] = v.ports[name].OFPort
+		ports[p.Key] = v.ports[cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}].OFPort
+	}
+	for k, l := range v.links() {
+		if _, lacks := v.entityHere(k); lacks == "" {
+			ports[k] = l.Host.No
+		}
 	}
 	return ports
 }

@@ -59,7 +59,12 @@ func newView(c *cluster.Cluster, node string, was *view, keys []cluster.Key) (*v
 		}
 		return nil, fmt.Errorf("node %s: there is no NodeConfig of that name%s", node, flow.Suggest(node, there))
 	}
-	if n == nil || len(n.PodCIDRs) == 0 {
+	if nc.External() {
+		if n != nil {
+			return nil, fmt.Errorf("node %s: the NodeConfig says that it is external, and there is a Node of that name", node)
+		}
+		n = &cluster.Node{}
+	} else if n == nil || len(n.PodCIDRs) == 0 {
 		return nil, fmt.Errorf("node %s: there is no Node of that name with podCIDRs", node)
 	}
 	v := &view{Cluster: c, node: node, config: tableConfig(nc, n), zone: n.Zone()}
@@ -180,7 +185,9 @@ func pipelineNames(p *tables.Pipeline, nc *cluster.NodeConfig, here map[cluster.
 			names.SetPort(pod.SwitchPort.OFPort, pod.SwitchPort.Name)
 		}
 	}
-	names.SetPort(nc.Gateway.OFPort, nc.Gateway.Name)
+	if nc.Gateway.Name != "" {
+		names.SetPort(nc.Gateway.OFPort, nc.Gateway.Name)
+	}
 	if nc.Tunnel.Name != "" {
 		names.SetPort(nc.Tunnel.OFPort, nc.Tunnel.Name)
 	}
@@ -209,6 +216,11 @@ func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 		ControllerID:      controllerID,
 		PacketInRate:      nc.PacketInRate,
 		CookieRound:       cookieRound,
+		Bypasses:          nc.Bypasses,
+	}
+	if nc.External() {
+		c.Encap, c.PodCIDRs = tables.NoEncap, []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)} // the family
+		return c
 	}
 	for _, p := range nc.Ports {
 		switch port := (tables.Port{Name: p.Name, No: p.OFPort, MAC: p.MAC}); p.Role {
@@ -241,6 +253,9 @@ func union(a, b []netip.Addr) []netip.Addr {
 // tableFeatures are the feature gates. Policies at the application layer also
 // need their two ports.
 func tableFeatures(nc *cluster.NodeConfig) tables.Features {
+	if nc.External() {
+		return tables.Features{ExternalNode: true, AntreaPolicy: true}
+	}
 	proxy := nc.Feature("AntreaProxy", true)
 	return tables.Features{
 		Proxy:          proxy,
@@ -359,6 +374,7 @@ func changedKeys(was, now *cluster.Cluster) (keys []cluster.Key) {
 	keys = cluster.AppendChanged(keys, was.Nodes, now.Nodes)
 	keys = cluster.AppendChanged(keys, was.Namespaces, now.Namespaces)
 	keys = cluster.AppendChanged(keys, was.Pods, now.Pods)
+	keys = cluster.AppendChanged(keys, was.ExternalEntities, now.ExternalEntities)
 	keys = cluster.AppendChanged(keys, was.Services, now.Services)
 	keys = cluster.AppendChanged(keys, was.EndpointSlices, now.EndpointSlices)
 	keys = cluster.AppendChanged(keys, was.NetworkPolicies, now.NetworkPolicies)

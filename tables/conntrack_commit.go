@@ -20,6 +20,10 @@ import (
 // Next:   output, which is also the table-miss.
 
 func (p *Pipeline) commitNew(f Family) []*flow.Entry {
+	if isExternal(p) {
+		return one(p.entry(forExternal, tableConntrackCommit, priorityNormal, match(f.ip(), tracked(layout.CtNew, 0)),
+			&flow.CT{Commit: true, Zone: f.zone(), Table: p.next(tableConntrackCommit)}))
+	}
 	fresh := match(f.ip(), tracked(layout.CtNew, ctSNAT), NotServiceCTMark.Is())
 	if isV2(p) {
 		fresh = match(f.ip(), tracked(layout.CtNew, 0), NotConnSNATCTMark.Is())

@@ -12,11 +12,16 @@ import (
 // directions, are translated in ConntrackZone as the first one was, and do not
 // see the Service tables.
 //
+// An external Node has no Services: every packet that is valid goes on to its policies.
+//
 // Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark; DSCP of Traceflows.
 // Writes: RewriteMACRegMark of Service connections.
 // Next:   the egress policies, or pre-routing, which is also the table-miss.
 
 func (p *Pipeline) stateOfConnections(f Family) []*flow.Entry {
+	if isExternal(p) {
+		return one(p.entry(forExternal, tableConntrackState, priorityHigh, match(f.ip(), tracked(layout.CtInv, 0))))
+	}
 	return []*flow.Entry{
 		p.entry(forPods, tableConntrackState, priorityNormal, match(f.ip(), tracked(layout.CtInv, 0))),
 		p.entry(forPods, tableConntrackState, priorityLow,
@@ -26,6 +31,9 @@ func (p *Pipeline) stateOfConnections(f Family) []*flow.Entry {
 
 // stateOfNew is the table-miss, for the first packet of a connection.
 func (p *Pipeline) stateOfNew() *flow.Entry {
+	if isExternal(p) {
+		return p.entry(forDefault, tableConntrackState, priorityMiss, match(), p.goNext(tableConntrackState))
+	}
 	return p.entry(forPods, tableConntrackState, priorityMiss, match(), p.goStage(stagePreRouting))
 }
 

@@ -23,6 +23,10 @@ import (
 // output to its engine and routing for what comes back.
 
 func (p *Pipeline) track(f Family) []*flow.Entry {
+	if isExternal(p) { // nothing is translated
+		return one(p.entry(forExternal, tableConntrackZone, priorityNormal, match(f.ip()),
+			&flow.CT{Zone: f.zone(), Table: p.next(tableConntrackZone)}))
+	}
 	return []*flow.Entry{p.entry(forPods, tableConntrackZone, priorityNormal,
 		match(f.ip()), p.inZone(layout.Restore(f.zone(), p.next(tableConntrackZone))))}
 }

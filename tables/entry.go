@@ -39,6 +39,7 @@ const (
 	forMulticast
 	_ // Multicluster
 	forTraceflow
+	forExternal
 )
 
 func (p *Pipeline) cookie(c category, object uint32) uint64 {

@@ -9,6 +9,8 @@ import (
 // concern. They leave by gateway, tunnel or uplink, or are hairpins, or are the
 // Node's own probes of its Pods, which the Node's rules mark.
 //
+// On an external Node, it has what policies do not decide on instead (EgressSecurityClassifier).
+//
 // Reads:  PktDestinationField, ToNodePortAddressRegMark, HairpinCTMark,
 // pkt_mark, ct_state.
 // Writes: nothing.

@@ -16,7 +16,9 @@ import (
 // nobody on this Node leaves by the card. A MAC address is asked for in its VLAN; Antrea asks in
 // any, so that a Pod that knows a MAC address leaves its VLAN.
 //
-// Reads:  eth_dst, VLANIDField, AntreaFlexibleIPAMRegMark.
+// On an external Node, the port of entry says by which port a packet leaves.
+//
+// Reads:  eth_dst, in_port on an external Node, VLANIDField, AntreaFlexibleIPAMRegMark.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
 // Next:   TrafficControl, or the ingress policies without it; also the table-miss. Conntrack
 // for packets to the Node or to the card: no ingress policy concerns them.
@@ -42,4 +44,10 @@ func (p *Pipeline) switchOnUnderlay() []*flow.Entry {
 		leave(priorityNormal, p.c.Bridge, layout.EthAddr(flow.EthDst, p.c.Bridge.MAC), p.inVLAN(0)),
 		leave(priorityLow, p.c.Uplink, AntreaFlexibleIPAMRegMark.Is()),
 	}
+}
+
+// switchAcross sends what comes in by one port of an external Node to the other.
+func (p *Pipeline) switchAcross(from, to Port) *flow.Entry {
+	return p.entry(forExternal, tableL2ForwardingCalc, priorityNormal, match(IPv4.ip(), inPort(from.No)),
+		OutputToOFPortRegMark.Set(), TargetOFPortField.Set(uint64(to.No)), p.goNext(tableL2ForwardingCalc))
 }

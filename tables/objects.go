@@ -16,6 +16,10 @@ import (
 // gateway's, the tunnel's, and those of features.
 func (p *Pipeline) Static() []*flow.Entry {
 	all := p.tableMisses()
+	if isExternal(p) {
+		all = append(all, p.external()...)
+		return append(all, p.each(p.externalOf)...)
+	}
 	all = append(all, p.staticAny()...)
 	return append(all, p.each(p.staticOf)...)
 }
@@ -84,6 +88,39 @@ func (p *Pipeline) staticOf(f Family) []*flow.Entry {
 		p.dnsReply(f),
 		p.commitNew(f),
 	)
+}
+
+// external are the entries of an external Node that are the same for all families.
+func (p *Pipeline) external() []*flow.Entry {
+	return concat(
+		one(p.rootNonIP()),
+		one(p.stateOfNew()),
+		p.bypasses(),
+		p.dnsReplies(),
+		one(p.outputPort()),
+		p.outputToAgent(),
+	)
+}
+
+// externalOf are those of one family.
+func (p *Pipeline) externalOf(f Family) []*flow.Entry {
+	return concat(
+		p.rootIP(f),
+		p.track(f),
+		p.stateOfConnections(f),
+		p.egressEstablished(f),
+		p.ingressEstablished(f),
+		p.dnsReply(f),
+		p.commitNew(f),
+	)
+}
+
+// ExternalLink are the entries between a card of an external Node and the machine.
+func (p *Pipeline) ExternalLink(l ExternalLink) []*flow.Entry {
+	return []*flow.Entry{
+		p.switchAcross(l.Host, l.Uplink), p.switchAcross(l.Uplink, l.Host),
+		p.passAcross(l.Host, l.Uplink), p.passAcross(l.Uplink, l.Host),
+	}
 }
 
 // l7Ports are the ways to the application-aware engine and back, in v1.15.
@@ -381,8 +418,12 @@ const (
 	TagStep  = 4
 )
 
-// Traceflow are the entries for packets with a tag. They deliver none.
+// Traceflow are the entries for packets with a tag. They deliver none. An external Node has
+// none, because a Traceflow begins at a Pod.
 func (p *Pipeline) Traceflow(tag uint8) []*flow.Entry {
+	if isExternal(p) {
+		return nil
+	}
 	return p.each(func(f Family) []*flow.Entry { return append(p.stateOfTraced(f, tag), p.outputTraced(f, tag)...) })
 }
 

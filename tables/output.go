@@ -17,7 +17,11 @@ import "github.com/antrail/antrail/flow"
 func toPortIn(f Field) flow.Action { return flow.OutputReg{Src: f.Subfield} }
 
 func (p *Pipeline) outputPort() *flow.Entry {
-	return p.entry(forPods, tableOutput, priorityNormal,
+	category := forPods
+	if isExternal(p) {
+		category = forExternal
+	}
+	return p.entry(category, tableOutput, priorityNormal,
 		match(OutputToOFPortRegMark.Is()), toPortIn(TargetOFPortField))
 }
 

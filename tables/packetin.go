@@ -99,10 +99,14 @@ func AnswerOnly(userdata []byte, table string) bool {
 // addresses back there, passes policies as one of an established or related
 // connection does, and is routed. So does the answer to what an engine of
 // TrafficControl gave back, whose port is not the client's.
+//
+// An external Node has two ports and no marks of where a packet came from: all answers go back
+// to the port.
 func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions []flow.Action) {
 	generated := GeneratedRejectPacketOutRegMark.Set()
 	fromTunnel := isOn(FromTunnelRegMark, k)
-	direct := fromTunnel || slices.ContainsFunc(answerAtOnce, func(m Mark) bool { return isOn(m, k) })
+	_, external := names.TableID(declared[tableNonIP].name)
+	direct := fromTunnel || external || slices.ContainsFunc(answerAtOnce, func(m Mark) bool { return isOn(m, k) })
 	if t, ok := replyTable(names); ok && (!direct || isOn(ServiceCTMark, k)) {
 		actions = append(actions, generated)
 		if zone := valueIn(CtZoneField, k); zone != 0 { // with FlexibleIPAM

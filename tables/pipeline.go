@@ -38,6 +38,7 @@ const (
 	stageMulticastRouting
 	stageMulticastIngress
 	stageMulticastOutput
+	stageNonIP
 )
 
 // stageNames are the stages as Antrea's documents call them.
@@ -61,6 +62,7 @@ var stageNames = [...]string{
 	stageMulticastRouting: "Multicast",
 	stageMulticastIngress: "Multicast",
 	stageMulticastOutput:  "Multicast",
+	stageNonIP:            "Classifier",
 }
 
 // TableNames are all tables in the order in which packets pass them, those too
@@ -106,6 +108,7 @@ const (
 	tableDSRServiceMark
 	tableEndpointDNAT
 	tableDNAT
+	tableEgressSecurityClassifier
 	tableAntreaPolicyEgressRule
 	tableEgressRule
 	tableEgressDefaultRule
@@ -134,6 +137,7 @@ const (
 	tableMulticastIngressMetric
 	tableMulticastIngressPodMetric
 	tableMulticastOutput
+	tableNonIP
 	numTables
 )
 
@@ -157,10 +161,10 @@ type declaration struct {
 // declared are all tables in the order in which packets pass them.
 var declared = [numTables]declaration{
 	tablePipelineRootClassifier:    {"PipelineRootClassifier", stageStart, missDrop, always},
-	tableARPSpoofGuard:             {"ARPSpoofGuard", stageARPValidation, missDrop, hasIPv4},
-	tableARPResponder:              {"ARPResponder", stageARPOutput, missDrop, hasIPv4},
-	tableClassifier:                {"Classifier", stageClassifier, missDrop, always},
-	tableSpoofGuard:                {"SpoofGuard", stageValidation, missDrop, always},
+	tableARPSpoofGuard:             {"ARPSpoofGuard", stageARPValidation, missDrop, hasARP},
+	tableARPResponder:              {"ARPResponder", stageARPOutput, missDrop, hasARP},
+	tableClassifier:                {"Classifier", stageClassifier, missDrop, hasPods},
+	tableSpoofGuard:                {"SpoofGuard", stageValidation, missDrop, hasPods},
 	tableIPv6:                      {"IPv6", stageValidation, missNext, hasIPv6},
 	tablePipelineIPClassifier:      {"PipelineIPClassifier", stageValidation, missNext, hasMulticast},
 	tableUnSNAT:                    {"UnSNAT", stageConntrackState, missNext, hasProxy},
@@ -173,14 +177,15 @@ var declared = [numTables]declaration{
 	tableDSRServiceMark:            {"DSRServiceMark", stagePreRouting, missNext, hasDSR},
 	tableEndpointDNAT:              {"EndpointDNAT", stagePreRouting, missNext, hasProxy},
 	tableDNAT:                      {"DNAT", stagePreRouting, missNext, hasNoProxy},
+	tableEgressSecurityClassifier:  {"EgressSecurityClassifier", stageEgressSecurity, missNext, isExternal},
 	tableAntreaPolicyEgressRule:    {"AntreaPolicyEgressRule", stageEgressSecurity, missNext, hasAntreaPolicy},
 	tableEgressRule:                {"EgressRule", stageEgressSecurity, missNext, always},
 	tableEgressDefaultRule:         {"EgressDefaultRule", stageEgressSecurity, missNext, always},
 	tableEgressMetric:              {"EgressMetric", stageEgressSecurity, missNext, always},
-	tableL3Forwarding:              {"L3Forwarding", stageRouting, missOwn, always},
+	tableL3Forwarding:              {"L3Forwarding", stageRouting, missOwn, hasPods},
 	tableEgressMark:                {"EgressMark", stageRouting, missOwn, hasEgress},
 	tableEgressQoS:                 {"EgressQoS", stageRouting, missNext, hasEgressQoS},
-	tableL3DecTTL:                  {"L3DecTTL", stageRouting, missNext, always},
+	tableL3DecTTL:                  {"L3DecTTL", stageRouting, missNext, hasPods},
 	tableSNATMark:                  {"SNATMark", stagePostRouting, missNext, hasProxy},
 	tableSNAT:                      {"SNAT", stagePostRouting, missNext, hasProxy},
 	tableL2ForwardingCalc:          {"L2ForwardingCalc", stageSwitching, missNext, always},
@@ -201,13 +206,17 @@ var declared = [numTables]declaration{
 	tableMulticastIngressMetric:    {"MulticastIngressMetric", stageMulticastIngress, missNext, hasMulticastPolicy},
 	tableMulticastIngressPodMetric: {"MulticastIngressPodMetric", stageMulticastIngress, missNext, hasMulticast},
 	tableMulticastOutput:           {"MulticastOutput", stageMulticastOutput, missDrop, hasMulticast},
+	tableNonIP:                     {"NonIP", stageNonIP, missDrop, isExternal},
 }
 
 func always(*Pipeline) bool            { return true }
+func isExternal(p *Pipeline) bool      { return p.c.Features.ExternalNode }
+func hasPods(p *Pipeline) bool         { return !isExternal(p) }
+func hasARP(p *Pipeline) bool          { return hasPods(p) && hasIPv4(p) }
 func hasIPv4(p *Pipeline) bool         { return p.hasFamily(IPv4) }
 func hasIPv6(p *Pipeline) bool         { return p.hasFamily(IPv6) }
 func hasProxy(p *Pipeline) bool        { return p.c.Features.Proxy }
-func hasNoProxy(p *Pipeline) bool      { return !p.c.Features.Proxy }
+func hasNoProxy(p *Pipeline) bool      { return hasPods(p) && !p.c.Features.Proxy }
 func hasProxyAll(p *Pipeline) bool     { return p.c.Features.ProxyAll }
 func hasDSR(p *Pipeline) bool          { return p.c.Features.DSR && hasTunnel(p) }
 func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
@@ -237,9 +246,13 @@ const absent = flow.NoTable
 
 // New makes the pipeline of a Node. Features that need another one that is off
 // are taken as off: ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy, and
-// EgressQoS needs Egress.
+// EgressQoS needs Egress. An external Node has AntreaPolicy alone, of IPv4.
 func New(c Config) *Pipeline {
 	f := &c.Features
+	if f.ExternalNode {
+		*f = Features{ExternalNode: true, AntreaPolicy: f.AntreaPolicy}
+		c.Encap, c.PodCIDRs = NoEncap, []netip.Prefix{ipv4Any}
+	}
 	f.ProxyAll = f.ProxyAll && f.Proxy
 	f.DSR = f.DSR && f.Proxy
 	f.L7Policy = f.L7Policy && f.AntreaPolicy
@@ -253,6 +266,9 @@ func New(c Config) *Pipeline {
 	p.number()
 	return p
 }
+
+// ipv4Any stands for the Pods of an external Node, which has none, for the family.
+var ipv4Any = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 func anyOf(prefixes []netip.Prefix, f Family) bool {
 	for _, p := range prefixes {

@@ -11,12 +11,15 @@ import "github.com/antrail/antrail/flow"
 // ARP has neither connections nor policies: two tables do all that it needs. IP packets
 // go on to Classifier.
 //
+// An external Node has no tables for ARP. IP goes on to ConntrackZone there, and everything
+// else, ARP and IPv6 too, to NonIP.
+//
 // Reads:  the EtherType.
 // Writes: nothing.
-// Next:   ARPSpoofGuard, Classifier. Table-miss: drop.
+// Next:   ARPSpoofGuard, Classifier; of an external Node ConntrackZone, NonIP. Table-miss: drop.
 
 func (p *Pipeline) rootARP() []*flow.Entry {
-	if !hasIPv4(p) {
+	if !hasARP(p) {
 		return nil
 	}
 	return []*flow.Entry{
@@ -26,8 +29,13 @@ func (p *Pipeline) rootARP() []*flow.Entry {
 
 func (p *Pipeline) rootIP(f Family) []*flow.Entry {
 	return []*flow.Entry{
-		p.entry(forDefault, tablePipelineRootClassifier, priorityNormal, match(f.ip()), p.goTo(tableClassifier)),
+		p.entry(forDefault, tablePipelineRootClassifier, priorityNormal, match(f.ip()), p.goNext(tableARPResponder)),
 	}
+}
+
+// rootNonIP leaves to NonIP what is not IP.
+func (p *Pipeline) rootNonIP() *flow.Entry {
+	return p.entry(forDefault, tablePipelineRootClassifier, priorityLow, match(), p.goTo(tableNonIP))
 }
 
 // rootOfUnderlay passes what the pipeline does not know between the Node and its card.

@@ -22,6 +22,7 @@ type Features struct {
 	DSR            bool // LoadBalancer in direct server return mode
 	Multicast      bool // of IPv4
 	FlexibleIPAM   bool // AntreaIPAM: Pods with addresses of the underlay; see Config.Uplink
+	ExternalNode   bool // a machine without Pods: no table but those of policies and links
 }
 
 // Release is the release of Antrea whose entries a pipeline has. The tables are the
@@ -83,6 +84,7 @@ type Config struct {
 	L7Return          Port           // antrea-l7-tap1
 	ControllerID      uint16         // id= of controller actions
 	PacketInRate      uint32         // packets a second for each meter; 0: the release's
+	Bypasses          []Bypass       // of an external Node
 	CookieRound       uint16         // the 16 highest bits of every cookie; 0 leaves cookies out
 }
 
@@ -97,6 +99,18 @@ type Pod struct {
 	VLAN uint16 // of the underlay; 0: none
 	// Routed is a Pod that shares no Ethernet with others: the switch is its router.
 	Routed bool
+}
+
+// ExternalLink is a card of an external Node, and the machine's own network behind the
+// switch. What comes in by one of the two leaves by the other.
+type ExternalLink struct{ Uplink, Host Port }
+
+// Bypass is traffic of an external Node that no policy decides on.
+type Bypass struct {
+	Direction Direction
+	Proto     uint8 // IP protocol; 0: any
+	Peer      netip.Prefix
+	Port      uint16 // of the destination; 0: any
 }
 
 // Peer is another Node.

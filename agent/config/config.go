@@ -38,6 +38,9 @@ const (
 type Config struct {
 	// NodeName is the Node's name.
 	NodeName string `json:"nodeName" default:"$NODE_NAME with kubernetes"`
+	// NodeType is k8sNode, or externalNode for a machine without pods, as of Antrea. An external
+	// Node has manifests, and neither gateway, tunnel, podCIDRs nor peers.
+	NodeType string `json:"nodeType,omitempty"`
 	// Socket is the unix socket of the API. Its mode is 0600.
 	Socket string `json:"socket,omitempty"`
 	// Gateway is the port to the Node itself: a tap that is the pods' router.
@@ -276,6 +279,10 @@ func (c *Config) setDefaults() {
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
 		c.Kubernetes.setDefaults(c)
 	}
+	orDefault(&c.NodeType, NodeTypeK8s)
+	if c.External() {
+		orDefault(&c.TrafficEncapMode, tables.NoEncap.String())
+	}
 	orDefault(&c.Socket, DefaultSocket)
 	orDefault(&c.TrafficEncapMode, tables.Encap.String())
 	orDefault(&c.ConnectionCache, new(true))
@@ -296,11 +303,13 @@ func (c *Config) setDefaults() {
 	c.Metrics.setDefaults()
 	c.Log.setDefaults()
 	c.Drops.setDefaults()
-	orDefault(&c.Gateway.Name, DefaultGateway)
-	orDefault(&c.Gateway.OFPort, tables.V115.GatewayNo())
-	orDefault(&c.Masquerade, new(true))
-	orDefault(&c.Tunnel.OFPort, tables.V115.TunnelNo())
-	c.Tunnel.setDefaults()
+	orDefault(&c.Masquerade, new(!c.External()))
+	if !c.External() {
+		orDefault(&c.Gateway.Name, DefaultGateway)
+		orDefault(&c.Gateway.OFPort, tables.V115.GatewayNo())
+		orDefault(&c.Tunnel.OFPort, tables.V115.TunnelNo())
+		c.Tunnel.setDefaults()
+	}
 	if !c.waits() {
 		c.Gateway.MTU = c.mtu()
 	}
@@ -351,10 +360,13 @@ func (c *Config) check() error {
 	f.check(KnownKeepAwake(c.KeepAwake), "keepAwake: %q is none of auto, on and off", c.KeepAwake)
 	c.AFXDP.Check(f.check)
 	c.Conntrack.Check(f.check)
-	if !c.waits() {
+	if c.External() {
+		c.checkExternal(&f)
+	} else if !c.waits() {
 		f.checkFamilies("podCIDRs", c.PodCIDRs)
 		c.checkNodePorts(&f)
 	}
+	f.check(c.NodeType == NodeTypeK8s || c.External(), "nodeType: %q is neither k8sNode nor externalNode", c.NodeType)
 	c.CNI.check(c, &f)
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
@@ -404,10 +416,12 @@ func (c *Config) checkPeers(f *faults) {
 
 // checkPorts also finds a name, number or link that two ports claim.
 func (c *Config) checkPorts(f *faults) {
-	names := map[string]string{c.Gateway.Name: "gateway", c.Tunnel.Name: "tunnel"}
-	numbers := map[uint32]string{c.Gateway.OFPort: "gateway"}
-	links := map[string]string{c.Gateway.Name: "gateway"}
-	claim(f, numbers, c.Tunnel.OFPort, "tunnel", "ofPort")
+	names, numbers, links := map[string]string{}, map[uint32]string{}, map[string]string{}
+	if !c.External() {
+		names[c.Gateway.Name], names[c.Tunnel.Name], links[c.Gateway.Name] = "gateway", "tunnel", "gateway"
+		numbers[c.Gateway.OFPort] = "gateway"
+		claim(f, numbers, c.Tunnel.OFPort, "tunnel", "ofPort")
+	}
 	for i, p := range c.Ports {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)

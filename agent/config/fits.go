@@ -19,6 +19,9 @@ func (c *Config) Fits(n *cluster.NodeConfig) error {
 	if n == nil {
 		return fmt.Errorf("there is no NodeConfig/%s", c.NodeName)
 	}
+	if err := c.typeFits(n); err != nil || c.External() {
+		return err
+	}
 	return cmp.Or(c.gatewayFits(n), c.encapFits(n), c.tunnelFits(n))
 }
 

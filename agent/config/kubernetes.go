@@ -87,6 +87,7 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
 	fault := manifest.MulticastFault(c.Encap(), k.Features)
 	f.check(fault == "", "kubernetes.features.Multicast: %s", fault)
+	f.check(!k.Features["ExternalNode"], "kubernetes.features.ExternalNode: an external Node has manifests, and nodeType: externalNode")
 	f.check(!k.Features["AntreaIPAM"], "kubernetes.features.AntreaIPAM: only a NodeConfig (manifests) can say which Pods are on the underlay")
 	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
 		fault := manifest.FeatureFault(name, k.Features[name])

@@ -55,6 +55,9 @@ type asking struct {
 	walker   *Walker
 }
 
+// errExternal is the answer on an external Node.
+var errExternal = errors.New("why speaks of Pods, and an external Node has none; trace walks packets through it")
+
 // Why answers a question.
 func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	if p.Objects == nil {
@@ -63,6 +66,9 @@ func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	self, err := p.Objects.Self()
 	if err != nil {
 		return nil, err
+	}
+	if self.External {
+		return nil, errExternal
 	}
 	q := &asking{p: p, self: self, first: switchd.NewFirstPackets(p.Switch.Flows(), nodePortsOf(&self)), walker: &Walker{Pipeline: p, Node: self.Node}}
 	a := &api.WhyAnswer{Node: self.Node, Notes: p.notInForce(cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy)}

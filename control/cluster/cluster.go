@@ -12,20 +12,21 @@ import "maps"
 // Antrea's NetworkPolicies, and Groups holds ClusterGroups and Groups. Tiers
 // holds the default tiers too, EndpointSlices the derived ones.
 type Cluster struct {
-	NodeConfigs     map[Key]*NodeConfig
-	Nodes           map[Key]*Node
-	Namespaces      map[Key]*Namespace
-	Pods            map[Key]*Pod
-	Services        map[Key]*Service
-	EndpointSlices  map[Key]*EndpointSlice
-	NetworkPolicies map[Key]*NetworkPolicy
-	AntreaPolicies  map[Key]*AntreaPolicy
-	Tiers           map[Key]*Tier
-	Groups          map[Key]*Group
-	Egresses        map[Key]*Egress
-	ExternalIPPools map[Key]*ExternalIPPool
-	TrafficControls map[Key]*TrafficControl
-	Traceflows      map[Key]*Traceflow
+	NodeConfigs      map[Key]*NodeConfig
+	Nodes            map[Key]*Node
+	Namespaces       map[Key]*Namespace
+	Pods             map[Key]*Pod
+	ExternalEntities map[Key]*ExternalEntity
+	Services         map[Key]*Service
+	EndpointSlices   map[Key]*EndpointSlice
+	NetworkPolicies  map[Key]*NetworkPolicy
+	AntreaPolicies   map[Key]*AntreaPolicy
+	Tiers            map[Key]*Tier
+	Groups           map[Key]*Group
+	Egresses         map[Key]*Egress
+	ExternalIPPools  map[Key]*ExternalIPPool
+	TrafficControls  map[Key]*TrafficControl
+	Traceflows       map[Key]*Traceflow
 
 	// ServiceSlices are the EndpointSlices of each Service, in order of their keys.
 	ServiceSlices map[Name][]*EndpointSlice
@@ -34,21 +35,22 @@ type Cluster struct {
 // EmptyCluster is a snapshot with nothing but the default tiers.
 func EmptyCluster() *Cluster {
 	return &Cluster{
-		NodeConfigs:     map[Key]*NodeConfig{},
-		Nodes:           map[Key]*Node{},
-		Namespaces:      map[Key]*Namespace{},
-		Pods:            map[Key]*Pod{},
-		Services:        map[Key]*Service{},
-		EndpointSlices:  map[Key]*EndpointSlice{},
-		NetworkPolicies: map[Key]*NetworkPolicy{},
-		AntreaPolicies:  map[Key]*AntreaPolicy{},
-		Tiers:           DefaultTiers(),
-		Groups:          map[Key]*Group{},
-		Egresses:        map[Key]*Egress{},
-		ExternalIPPools: map[Key]*ExternalIPPool{},
-		TrafficControls: map[Key]*TrafficControl{},
-		Traceflows:      map[Key]*Traceflow{},
-		ServiceSlices:   map[Name][]*EndpointSlice{},
+		NodeConfigs:      map[Key]*NodeConfig{},
+		Nodes:            map[Key]*Node{},
+		Namespaces:       map[Key]*Namespace{},
+		Pods:             map[Key]*Pod{},
+		ExternalEntities: map[Key]*ExternalEntity{},
+		Services:         map[Key]*Service{},
+		EndpointSlices:   map[Key]*EndpointSlice{},
+		NetworkPolicies:  map[Key]*NetworkPolicy{},
+		AntreaPolicies:   map[Key]*AntreaPolicy{},
+		Tiers:            DefaultTiers(),
+		Groups:           map[Key]*Group{},
+		Egresses:         map[Key]*Egress{},
+		ExternalIPPools:  map[Key]*ExternalIPPool{},
+		TrafficControls:  map[Key]*TrafficControl{},
+		Traceflows:       map[Key]*Traceflow{},
+		ServiceSlices:    map[Name][]*EndpointSlice{},
 	}
 }
 
@@ -162,6 +164,8 @@ func (c *Cluster) Set(k Kind) KindSet {
 		return setOf(&c.Namespaces)
 	case KindPod:
 		return setOf(&c.Pods)
+	case KindExternalEntity:
+		return setOf(&c.ExternalEntities)
 	case KindService:
 		return setOf(&c.Services)
 	case KindEndpointSlice:

@@ -29,7 +29,11 @@ type NodeConfig struct {
 	DefaultDSR   bool
 	PacketInRate uint32 // packets a second, 0: the default of the pipeline
 	Ports        []SwitchPort
+	Bypasses     []tables.Bypass // of an external Node
 }
+
+// External says whether the Node is a machine without Pods.
+func (n *NodeConfig) External() bool { return n.Feature("ExternalNode", false) }
 
 // Feature reports whether the named feature gate is on: as the NodeConfig
 // says, else as byDefault.
@@ -63,19 +67,23 @@ type SwitchPort struct {
 	OFPort uint32
 	Pod    Name // zero: no Pod's
 	MAC    [6]byte
-	Role   PortRole // of the uplink and the bridge; none for a Pod's port
+	Role   PortRole // of a port that leads to the Node's card or to the Node; none for a Pod's port
 	VLAN   uint16   // of the underlay, of a Pod's port; 0: none
 	Routed bool     // the Pod shares no Ethernet with others: the switch is its router
+	Uplink string   // of RoleHost: the name of the port to the card
+	Entity Name     // of RoleHost: the ExternalEntity that is behind the port
 }
 
-// PortRole is what a port is to the gate AntreaIPAM.
+// PortRole is what a port is to the gates AntreaIPAM and ExternalNode.
 type PortRole string
 
-// The roles: the Node's card, and the port that the Node's own network is behind. MAC of
-// RoleBridge is that of the Node's own interface.
+// The roles: the Node's card, and the port that the Node's own network is behind, which is
+// RoleBridge with AntreaIPAM and RoleHost on an external Node. MAC of RoleBridge is that of the
+// Node's own interface.
 const (
 	RoleUplink PortRole = "uplink"
 	RoleBridge PortRole = "bridge"
+	RoleHost   PortRole = "host"
 )
 
 // Node is a Node of the cluster.
@@ -150,4 +158,12 @@ type ContainerPort struct {
 	Name     string
 	Number   uint16
 	Protocol Protocol
+}
+
+// ExternalEntity is an end of connections outside the cluster, such as an interface of an
+// external Node, with what policies ask of a Pod: labels, addresses and named ports. Its
+// Key.Kind is KindExternalEntity.
+type ExternalEntity struct {
+	Pod
+	ExternalNode string // whose interface it is; empty: of none
 }

@@ -16,6 +16,7 @@ const (
 	KindNode                 Kind = "Node"
 	KindNamespace            Kind = "Namespace"
 	KindPod                  Kind = "Pod"
+	KindExternalEntity       Kind = "ExternalEntity"
 	KindService              Kind = "Service"
 	KindEndpointSlice        Kind = "EndpointSlice"
 	KindNetworkPolicy        Kind = "NetworkPolicy" // networking.k8s.io
@@ -90,7 +91,7 @@ type Meta struct {
 func (m *Meta) Metadata() *Meta { return m }
 
 // Object is any of the types of this package that a snapshot holds: a pointer
-// to NodeConfig, Node, Namespace, Pod, Service, EndpointSlice, NetworkPolicy,
+// to NodeConfig, Node, Namespace, Pod, ExternalEntity, Service, EndpointSlice, NetworkPolicy,
 // AntreaPolicy, Tier, Group, Egress, ExternalIPPool, TrafficControl or Traceflow.
 type Object interface {
 	Metadata() *Meta

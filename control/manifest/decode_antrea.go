@@ -142,6 +142,36 @@ type groupManifest struct {
 	Status ignored `json:"status"`
 }
 
+type externalEntityManifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Endpoints []struct {
+			IP   string `json:"ip"`
+			Name string `json:"name"`
+		} `json:"endpoints"`
+		Ports []struct {
+			Protocol corev1.Protocol `json:"protocol"`
+			Port     int32           `json:"port"`
+			Name     string          `json:"name"`
+		} `json:"ports"`
+		ExternalNode string `json:"externalNode"`
+	} `json:"spec"`
+}
+
+type externalNodeManifest struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+
+	Spec struct {
+		Interfaces []struct {
+			Name string   `json:"name"`
+			IPs  []string `json:"ips"`
+		} `json:"interfaces"`
+	} `json:"spec"`
+}
+
 // podSetManifest is an appliedTo of Egresses and TrafficControls.
 type podSetManifest struct {
 	PodSelector       *metav1.LabelSelector `json:"podSelector"`

@@ -179,6 +179,7 @@ type nodeConfigManifest struct {
 		PacketInRate            uint32               `json:"packetInRate"`
 		Pipeline                string               `json:"pipeline"`
 		Ports                   []switchPortManifest `json:"ports"`
+		PolicyBypassRules       []bypassManifest     `json:"policyBypassRules"`
 	} `json:"spec"`
 }
 
@@ -189,21 +190,18 @@ type switchPortManifest struct {
 	MAC    string `json:"mac"`
 	Role   string `json:"role"`
 	VLAN   uint16 `json:"vlan"`
+	Uplink string `json:"uplink"`         // name of a port
+	Entity string `json:"externalEntity"` // namespace/name
 }
 
 // maxOFPort is the last number of a port: OpenFlow 1.5, 7.2.1, OFPP_MAX.
 const maxOFPort = 0xffffff00
 
 func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
-	spec, gw := &in.Spec, specAt.Child("gateway")
+	spec := &in.Spec
 	n := &cluster.NodeConfig{
-		Meta: c.meta,
-		Gateway: cluster.GatewayPort{
-			Name:   spec.Gateway.Name,
-			OFPort: c.ofPort(gw, spec.Gateway.OFPort),
-			MAC:    c.mac(gw.Child("mac"), spec.Gateway.MAC),
-			IPs:    c.onePerFamily(gw.Child("ips"), spec.Gateway.IPs),
-		},
+		Meta:              c.meta,
+		Gateway:           decodeGateway(c, in),
 		Tunnel:            decodeTunnel(c, in),
 		TransportIPs:      c.onePerFamily(specAt.Child("transportIPs"), spec.TransportIPs),
 		TransportCIDRs:    c.prefixes(specAt.Child("transportCIDRs"), spec.TransportCIDRs),
@@ -230,7 +228,23 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	n.Release = release
 	n.Ports = decodeSwitchPorts(c, n, spec.Ports)
 	checkUnderlay(c, n)
+	n.Bypasses = decodeBypasses(c, spec.PolicyBypassRules)
+	checkExternal(c, n)
 	return n
+}
+
+// decodeGateway reads the gateway, which an external Node does not have.
+func decodeGateway(c *check, in *nodeConfigManifest) cluster.GatewayPort {
+	g, at := &in.Spec.Gateway, specAt.Child("gateway")
+	if in.Spec.Features["ExternalNode"] {
+		if g.Name != "" || g.OFPort != 0 || g.MAC != "" || len(g.IPs) > 0 {
+			c.forbidden(at, "an external Node has no gateway")
+		}
+		return cluster.GatewayPort{}
+	}
+	return cluster.GatewayPort{
+		Name: g.Name, OFPort: c.ofPort(at, g.OFPort), MAC: c.mac(at.Child("mac"), g.MAC), IPs: c.onePerFamily(at.Child("ips"), g.IPs),
+	}
 }
 
 // checkMulticast refuses the gate Multicast where nothing would come of it.
@@ -297,12 +311,16 @@ func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest)
 	var out []cluster.SwitchPort
 	for i, p := range in {
 		at := specAt.Child("ports").Index(i)
-		port := cluster.SwitchPort{Name: p.Name, OFPort: c.ofPort(at, p.OFPort), Role: cluster.PortRole(p.Role), VLAN: p.VLAN}
+		port := cluster.SwitchPort{Name: p.Name, OFPort: c.ofPort(at, p.OFPort), Role: cluster.PortRole(p.Role), VLAN: p.VLAN, Uplink: p.Uplink}
 		once(at.Child("ofPort"), p.OFPort)
 		once(at.Child("name"), p.Name)
 		if p.Pod != "" {
 			port.Pod = c.podName(at.Child("pod"), p.Pod)
 			once(at.Child("pod"), port.Pod)
+		}
+		if p.Entity != "" {
+			port.Entity = c.podName(at.Child("externalEntity"), p.Entity)
+			once(at.Child("externalEntity"), entityName(port.Entity))
 		}
 		if p.Pod != "" || p.MAC != "" {
 			port.MAC = c.mac(at.Child("mac"), p.MAC)
@@ -311,6 +329,9 @@ func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest)
 	}
 	return out
 }
+
+// entityName is told from the name of a Pod among those that are seen.
+type entityName cluster.Name
 
 func (c *check) ofPort(p *field.Path, n uint32) uint32 {
 	if n == 0 || n > maxOFPort {

@@ -9,6 +9,8 @@ var readers = map[typeName]reader{
 	{"v1", "Node"}:                            read(cluster.KindNode, clusterWide, decodeNode),
 	{"v1", "Namespace"}:                       read(cluster.KindNamespace, clusterWide, decodeNamespace),
 	{"v1", "Pod"}:                             read(cluster.KindPod, namespaced, decodePod),
+	{antreaV1alpha2, "ExternalEntity"}:        read(cluster.KindExternalEntity, namespaced, decodeExternalEntity),
+	{antreaV1alpha1, "ExternalNode"}:          read(cluster.KindExternalEntity, namespaced, decodeExternalNode),
 	{"v1", "Service"}:                         read(cluster.KindService, namespaced, decodeService),
 	{"discovery.k8s.io/v1", "EndpointSlice"}:  read(cluster.KindEndpointSlice, namespaced, decodeEndpointSlice),
 	{"networking.k8s.io/v1", "NetworkPolicy"}: read(cluster.KindNetworkPolicy, namespaced, decodeNetworkPolicy),

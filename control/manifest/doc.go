@@ -16,5 +16,6 @@
 //	unbuilt.go                                parts of Antrea's policies that antrail refuses
 //	features.go                               feature gates: those that antrail has, and those it refuses
 //	flexibleipam.go                           what the gate AntreaIPAM needs
+//	externalnode.go                           external Nodes: their interfaces, and what the gate needs
 //	decode_published.go                       objects from an API server
 package manifest

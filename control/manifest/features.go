@@ -30,6 +30,7 @@ var featureGates = map[string]gateKind{
 	"AntreaProxy":          gateSwitches,
 	"Egress":               gateSwitches,
 	"EgressTrafficShaping": gateSwitches,
+	"ExternalNode":         gateSwitches,
 	"L7NetworkPolicy":      gateSwitches,
 	"LoadBalancerModeDSR":  gateSwitches,
 	"Multicast":            gateSwitches,
@@ -51,7 +52,6 @@ var featureGates = map[string]gateKind{
 	"CleanupStaleUDPSvcConntrack": gateNotBuilt,
 	"ClusterNetworkPolicy":        gateNotBuilt, // that of policy.networking.k8s.io
 	"EgressSeparateSubnet":        gateNotBuilt,
-	"ExternalNode":                gateNotBuilt,
 	"FlowExporter":                gateNotBuilt,
 	"IPsecCertAuth":               gateNotBuilt,
 	"L7FlowExporter":              gateNotBuilt,

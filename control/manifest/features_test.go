@@ -19,8 +19,8 @@ spec:
 func TestFeatureGatesRefused(t *testing.T) {
 	const at = "f.yaml:7: NodeConfig/n1: spec.features"
 	for gate, want := range map[string]string{
-		"Nonsense: true":  at + "[Nonsense]: Invalid value: true: there is no such feature gate; antrail has AntreaIPAM, AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
-		"Nonsense: false": at + "[Nonsense]: Invalid value: false: there is no such feature gate; antrail has AntreaIPAM, AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
+		"Nonsense: true":  at + "[Nonsense]: Invalid value: true: there is no such feature gate; antrail has AntreaIPAM, AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, ExternalNode, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
+		"Nonsense: false": at + "[Nonsense]: Invalid value: false: there is no such feature gate; antrail has AntreaIPAM, AntreaPolicy, AntreaProxy, Egress, EgressTrafficShaping, ExternalNode, L7NetworkPolicy, LoadBalancerModeDSR, Multicast, TrafficControl",
 		"AntreaPolcy: true": at + "[AntreaPolcy]: Invalid value: true: there is no such feature gate" +
 			" (did you mean AntreaPolicy?)",
 		"antreaproxy: true":    at + "[antreaproxy]: Invalid value: true: there is no such feature gate (did you mean AntreaProxy?)",

@@ -18,6 +18,9 @@ const lastVLAN = 4094
 
 // checkUnderlay checks what the gate needs, and refuses what needs the gate.
 func checkUnderlay(c *check, n *cluster.NodeConfig) {
+	if n.External() {
+		return
+	}
 	on, at := n.Feature("AntreaIPAM", false), specAt.Child("ports")
 	seen := map[cluster.PortRole]bool{}
 	for i := range n.Ports {

@@ -14,7 +14,7 @@ import (
 var (
 	errFQDN          = errors.New("peers by fqdn are not supported")
 	errClusterSet    = errors.New("peers of other clusters are not supported")
-	ErrExternal      = errors.New("ExternalEntities are not supported: antrail does not read them")
+	errEntitySpaces  = errors.New("externalEntitySelector with namespaces is not supported; namespaceSelector is")
 	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
 	errEgressService = errors.New("only ingress rules apply to Services")
 	errIGMPType      = errors.New("igmpType is not supported: OpenFlow does not match the type of an IGMP message, so the rule would decide on all types")
@@ -44,8 +44,6 @@ func unbuiltRule(r *cluster.PolicyRule, of *cluster.AntreaPolicy, egress bool) e
 		switch {
 		case a.Nodes != nil:
 			return errNodes
-		case a.ExternalEntities != nil:
-			return ErrExternal
 		case a.Service != nil && egress:
 			return errEgressService
 		}
@@ -69,8 +67,8 @@ func unbuiltPeer(p *cluster.PolicyPeer) error {
 		return errClusterSet
 	case p.FQDN != "":
 		return errFQDN
-	case p.ExternalEntities != nil:
-		return ErrExternal
+	case p.ExternalEntities != nil && p.PeerNamespaces != nil:
+		return errEntitySpaces
 	}
 	return nil
 }

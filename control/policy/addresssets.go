@@ -24,8 +24,10 @@ import (
 // this Node that have a port, for what rules apply to.
 
 // podChoice chooses Pods: those of one namespace or of chosen ones, with
-// chosen labels or with a service account. A nil Selector does not restrict.
+// chosen labels or with a service account. A nil Selector does not restrict. With entities,
+// it chooses ExternalEntities in the same way, and no Pods.
 type podChoice struct {
+	entities       bool
 	namespace      string // empty: see namespaces
 	namespaces     *cluster.Selector
 	pods           *cluster.Selector
@@ -34,7 +36,11 @@ type podChoice struct {
 
 // key is the same for choices that mean the same.
 func (c podChoice) key() string {
-	return c.namespace + "|" + selectorKey(c.namespaces) + "|" + selectorKey(c.pods) + "|" + c.serviceAccount
+	key := c.namespace + "|" + selectorKey(c.namespaces) + "|" + selectorKey(c.pods) + "|" + c.serviceAccount
+	if c.entities {
+		return key + "|entities"
+	}
+	return key
 }
 
 // selectorKey tells no selector and the empty one apart, though both match
@@ -47,8 +53,8 @@ func selectorKey(s *cluster.Selector) string {
 }
 
 // matches reports whether the choice takes a Pod.
-func (c podChoice) matches(cluster *cluster.Cluster, p *cluster.Pod) bool {
-	if c.namespace != "" && p.Key.Namespace != c.namespace {
+func (c podChoice) matches(in *cluster.Cluster, p *cluster.Pod) bool {
+	if c.entities != (p.Key.Kind == cluster.KindExternalEntity) || c.namespace != "" && p.Key.Namespace != c.namespace {
 		return false
 	}
 	if c.serviceAccount != "" && serviceAccountOf(p) != c.serviceAccount {
@@ -57,7 +63,7 @@ func (c podChoice) matches(cluster *cluster.Cluster, p *cluster.Pod) bool {
 	if c.pods != nil && !c.pods.Matches(p.Labels) {
 		return false
 	}
-	return c.namespaces == nil || c.namespaces.Matches(cluster.NamespaceLabels(p.Key.Namespace))
+	return c.namespaces == nil || c.namespaces.Matches(in.NamespaceLabels(p.Key.Namespace))
 }
 
 // serviceAccountOf is the account that a Pod runs under; the API server fills
@@ -79,7 +85,7 @@ type member struct {
 type podSet struct {
 	key       string // of choice
 	choice    podChoice
-	members   map[cluster.Name]member
+	members   map[cluster.Key]member
 	users     map[*policySpec]int
 	watchers  map[*policySpec]bool // users for whom a Pod is more than its addresses
 	parents   map[*AddressSet]bool // that the addresses are part of
@@ -92,8 +98,8 @@ type podSet struct {
 type podSets struct {
 	cluster  *cluster.Cluster
 	families []tables.Family
-	pods     map[string]map[cluster.Name]member    // the population, by namespace
-	labelled map[[2]string]map[cluster.Name]member // the population, by label and value
+	pods     map[string]map[cluster.Key]member    // the population, by namespace
+	labelled map[[2]string]map[cluster.Key]member // the population, by label and value
 	sets     map[string]*podSet
 	asking   map[[2]string]map[string]*podSet // sets by the label that choice.label says
 	bulk     bool                             // so many Pods change that addresses are made anew
@@ -102,7 +108,7 @@ type podSets struct {
 func newPodSets(families []tables.Family) *podSets {
 	return &podSets{
 		cluster: cluster.EmptyCluster(), families: families,
-		pods: map[string]map[cluster.Name]member{}, labelled: map[[2]string]map[cluster.Name]member{},
+		pods: map[string]map[cluster.Key]member{}, labelled: map[[2]string]map[cluster.Key]member{},
 		sets: map[string]*podSet{}, asking: map[[2]string]map[string]*podSet{},
 	}
 }
@@ -120,7 +126,7 @@ func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 	set := s.sets[key]
 	if set == nil {
 		set = &podSet{
-			key: key, choice: c, members: map[cluster.Name]member{}, stale: true,
+			key: key, choice: c, members: map[cluster.Key]member{}, stale: true,
 			users: map[*policySpec]int{}, watchers: map[*policySpec]bool{}, parents: map[*AddressSet]bool{},
 		}
 		s.sets[key] = set
@@ -178,7 +184,7 @@ func (c podChoice) label() (pair [2]string, ok bool) {
 	return pair, false
 }
 
-func (s *podSets) fillFrom(set *podSet, pods map[cluster.Name]member) {
+func (s *podSets) fillFrom(set *podSet, pods map[cluster.Key]member) {
 	for name, m := range pods {
 		if set.choice.matches(s.cluster, m.pod) {
 			set.members[name] = m
@@ -188,7 +194,7 @@ func (s *podSets) fillFrom(set *podSet, pods map[cluster.Name]member) {
 
 // put makes a Pod part of the population, in place of an older state of it,
 // and returns the sets that are not as before.
-func (s *podSets) put(name cluster.Name, m member) []*podSet {
+func (s *podSets) put(name cluster.Key, m member) []*podSet {
 	old := s.pods[name.Namespace][name]
 	if old == m {
 		return nil
@@ -202,7 +208,7 @@ func (s *podSets) put(name cluster.Name, m member) []*podSet {
 }
 
 // names are the Pods of the population.
-func (s *podSets) names() (all []cluster.Name) {
+func (s *podSets) names() (all []cluster.Key) {
 	for _, ns := range s.pods {
 		all = slices.AppendSeq(all, maps.Keys(ns))
 	}
@@ -210,7 +216,7 @@ func (s *podSets) names() (all []cluster.Name) {
 }
 
 // remove takes a Pod out of the population.
-func (s *podSets) remove(name cluster.Name) []*podSet {
+func (s *podSets) remove(name cluster.Key) []*podSet {
 	old, there := s.pods[name.Namespace][name]
 	if !there {
 		return nil
@@ -221,7 +227,7 @@ func (s *podSets) remove(name cluster.Name) []*podSet {
 }
 
 // unlabel takes a Pod that was in the population out of its labels' index.
-func (s *podSets) unlabel(name cluster.Name, old member) {
+func (s *podSets) unlabel(name cluster.Key, old member) {
 	if old.pod == nil {
 		return
 	}
@@ -254,7 +260,7 @@ func (s *podSets) renamespace(namespace string) (touched []*podSet) {
 
 // rematch settles which sets a Pod is in and returns those that changed. before
 // is an older state of the Pod, and now.pod is nil when it has gone.
-func (s *podSets) rematch(name cluster.Name, before *cluster.Pod, now member) (touched []*podSet) {
+func (s *podSets) rematch(name cluster.Key, before *cluster.Pod, now member) (touched []*podSet) {
 	visit := func(label [2]string) {
 		for _, set := range s.asking[label] {
 			if s.settle(set, name, now) {
@@ -276,7 +282,7 @@ func (s *podSets) rematch(name cluster.Name, before *cluster.Pod, now member) (t
 
 // settle puts a Pod into a set or out of it, and reports whether that changed
 // the set.
-func (s *podSets) settle(set *podSet, name cluster.Name, now member) bool {
+func (s *podSets) settle(set *podSet, name cluster.Key, now member) bool {
 	old, was := set.members[name]
 	is := now.pod != nil && set.choice.matches(s.cluster, now.pod)
 	if !was && !is || was && is && old == now {

@@ -18,6 +18,7 @@ var (
 	errMulticastRule   = errors.New("a rule of multicast groups is an egress rule outside tier Baseline, and has no other peers")
 	errMulticastAction = errors.New("a rule of multicast groups allows or drops, and neither logs nor redirects")
 	errNoL7            = errors.New("the feature L7NetworkPolicy is off")
+	errNoServices      = errors.New("toServices: an external Node has no Services")
 	errBaseline        = errors.New("rules of the baseline tier cannot Pass: there is nothing behind it")
 )
 
@@ -79,6 +80,9 @@ func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) 
 	}
 	if spec.kind == tables.BaselinePolicy && spec.action == tables.Pass {
 		return nil, errBaseline
+	}
+	if p.features.ExternalNode && len(r.ToServices) > 0 {
+		return nil, errNoServices
 	}
 	if err := p.applied(spec, r); err != nil {
 		return nil, err
@@ -143,6 +147,8 @@ func (p *planner) applied(spec *policySpec, r *cluster.PolicyRule) error {
 				return err
 			}
 			spec.applied = append(spec.applied, members.choices...)
+		case a.ExternalEntities != nil:
+			spec.applied = append(spec.applied, chooseEntities(p.policy.Key.Namespace, a.ExternalEntities, a.Namespaces))
 		case a.ServiceAccount != nil:
 			spec.applied = append(spec.applied, accountPods(*a.ServiceAccount))
 		case a.Pods != nil || a.Namespaces != nil:
@@ -181,6 +187,8 @@ func (p *planner) peer(to *peerSpec, peer *cluster.PolicyPeer) error {
 		to.choices = append(to.choices, accountPods(*peer.ServiceAccount))
 	case peer.Nodes != nil:
 		to.nodes = append(to.nodes, *peer.Nodes)
+	case peer.ExternalEntities != nil:
+		to.choices = append(to.choices, chooseEntities(p.policy.Key.Namespace, peer.ExternalEntities, peer.Namespaces))
 	case peer.PeerNamespaces != nil:
 		to.relative = append(to.relative, relativePeer{*peer.PeerNamespaces, peer.Pods})
 	case peer.Pods != nil || peer.Namespaces != nil:
@@ -215,11 +223,10 @@ func (w *groupWalk) addGroup(k cluster.Key) error {
 	if g == nil {
 		return nil
 	}
-	if g.ExternalEntities != nil {
-		return fmt.Errorf("%s: %w", k, manifest.ErrExternal)
-	}
 	w.to.blocks = append(w.to.blocks, g.IPBlocks...)
-	if g.Pods != nil || g.Namespaces != nil {
+	if g.ExternalEntities != nil {
+		w.to.choices = append(w.to.choices, chooseEntities(k.Namespace, g.ExternalEntities, g.Namespaces))
+	} else if g.Pods != nil || g.Namespaces != nil {
 		w.to.choices = append(w.to.choices, choosePods(k.Namespace, g.Pods, g.Namespaces))
 	}
 	if g.Service != nil {

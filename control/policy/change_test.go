@@ -47,11 +47,11 @@ func (w *world) mutate(rng *rand.Rand) {
 		p.HostNetwork = rng.IntN(8) == 0
 		w.put(p)
 		if rng.IntN(2) == 0 {
-			w.ports[name] = uint32(1 + rng.IntN(40))
+			w.ports[p.Key] = uint32(1 + rng.IntN(40))
 		}
 	case 2:
 		w.remove(cluster.Key{Kind: cluster.KindPod, Namespace: name.Namespace, Name: name.Name})
-		delete(w.ports, name)
+		delete(w.ports, cluster.Key{Kind: cluster.KindPod, Namespace: name.Namespace, Name: name.Name})
 	case 3:
 		w.put(namespace(name.Namespace, "team", pick(rng, []string{"a", "b"})))
 	case 4:

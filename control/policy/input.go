@@ -7,23 +7,24 @@ import "github.com/antrail/antrail/control/cluster"
 // users; the rest is asked of every spec.
 
 // movePods tells the sets of Pods what came, went and changed, and marks the
-// specs that look at the Pods of sets which are not as before.
-func (p *Policies) movePods(old *cluster.Cluster, keys []cluster.Key, ports map[cluster.Name]uint32) {
+// specs that look at the Pods of sets which are not as before. ExternalEntities are Pods here.
+func (p *Policies) movePods(old *cluster.Cluster, keys []cluster.Key, ports map[cluster.Key]uint32) {
 	if keys == nil {
 		keys = cluster.AppendChanged(nil, old.Pods, p.cluster.Pods)
+		keys = cluster.AppendChanged(keys, old.ExternalEntities, p.cluster.ExternalEntities)
 	}
 	p.peers.bulk = len(keys) > bulkChange
 	for _, k := range keys {
-		if k.Kind == cluster.KindPod {
-			p.move(p.peers, cluster.Name{Namespace: k.Namespace, Name: k.Name}, 0)
+		if k.Kind == cluster.KindPod || k.Kind == cluster.KindExternalEntity {
+			p.move(p.peers, k, 0)
 		}
 	}
-	for name, port := range ports {
-		p.moveHere(p.move(p.local, name, port))
+	for k, port := range ports {
+		p.moveHere(p.move(p.local, k, port))
 	}
-	for _, name := range p.local.names() {
-		if _, there := ports[name]; !there {
-			p.moveHere(p.touch(p.local.remove(name)))
+	for _, k := range p.local.names() {
+		if _, there := ports[k]; !there {
+			p.moveHere(p.touch(p.local.remove(k)))
 		}
 	}
 }
@@ -37,12 +38,15 @@ const bulkChange = 32
 // move brings one Pod of a population up to date, and reports whether a set is
 // not as before. Pods that have ended, and those that share their Node's
 // addresses, are in none.
-func (p *Policies) move(sets *podSets, name cluster.Name, port uint32) bool {
-	pod := p.cluster.Pod(name)
-	if pod == nil || pod.Terminated() || pod.HostNetwork {
-		return p.touch(sets.remove(name))
+func (p *Policies) move(sets *podSets, k cluster.Key, port uint32) bool {
+	pod := p.cluster.Pods[k]
+	if e := p.cluster.ExternalEntities[k]; e != nil {
+		pod = &e.Pod
 	}
-	return p.touch(sets.put(name, member{pod, port}))
+	if pod == nil || pod.Terminated() || pod.HostNetwork {
+		return p.touch(sets.remove(k))
+	}
+	return p.touch(sets.put(k, member{pod, port}))
 }
 
 // touch marks what depends on sets of Pods: the specs that look at their Pods,

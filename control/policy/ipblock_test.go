@@ -91,7 +91,7 @@ func TestUnions(t *testing.T) {
 		deltas := addressDeltas{}
 		before := u.Addresses()
 		for range 1 + rng.IntN(2) {
-			name := cluster.Name{Namespace: pick(rng, []string{"a", "b"}), Name: fmt.Sprint(rng.IntN(4))}
+			name := cluster.Key{Kind: cluster.KindPod, Namespace: pick(rng, []string{"a", "b"}), Name: fmt.Sprint(rng.IntN(4))}
 			if rng.IntN(3) == 0 {
 				pods.remove(name)
 				continue

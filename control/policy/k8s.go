@@ -70,3 +70,10 @@ func choosePods(namespace string, pods, namespaces *cluster.Selector) podChoice 
 	}
 	return podChoice{pods: pods, namespaces: namespaces}
 }
+
+// chooseEntities is choosePods for ExternalEntities.
+func chooseEntities(namespace string, entities, namespaces *cluster.Selector) podChoice {
+	choice := choosePods(namespace, entities, namespaces)
+	choice.entities = true
+	return choice
+}

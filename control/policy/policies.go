@@ -22,11 +22,12 @@ type Config struct {
 // Input is what the rules of a Node follow from.
 type Input struct {
 	Cluster *cluster.Cluster
-	// Changed has at least the Pods that differ from those of the last Update;
-	// nil: any may.
+	// Changed has at least the Pods and ExternalEntities that differ from those of the last
+	// Update; nil: any may.
 	Changed []cluster.Key
-	// Ports has the switch port of each Pod of this Node that is connected.
-	Ports map[cluster.Name]uint32
+	// Ports has the switch port of each Pod of this Node that is connected, and of each
+	// ExternalEntity of this Node.
+	Ports map[cluster.Key]uint32
 	// ServiceGroups gives the ids of the groups that choose endpoints of a
 	// Service, in a fixed order; nil when no Service has any.
 	ServiceGroups func(cluster.Name) []uint32

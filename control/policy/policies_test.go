@@ -361,11 +361,7 @@ func TestRefusedPolicies(t *testing.T) {
 		{"fqdn", []cluster.Object{bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{FQDN: "example.com"}}))}, "spec.ingress[0]: peer 0: peers by fqdn"},
 		{"other clusters", []cluster.Object{bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{Pods: selector(), ClusterSet: true}}))}, "other clusters"},
 		{"Nodes", []cluster.Object{bad(cluster.PolicyRule{Action: cluster.ActionDrop, AppliedTo: []cluster.AppliedTo{{Nodes: selector()}}})}, "apply to Nodes"},
-		{"peers outside of the cluster", []cluster.Object{bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{ExternalEntities: selector(), Namespaces: selector()}}))}, "ExternalEntities are not supported"},
-		{"applied outside of the cluster", []cluster.Object{bad(cluster.PolicyRule{Action: cluster.ActionDrop, AppliedTo: []cluster.AppliedTo{{ExternalEntities: selector()}}})}, "ExternalEntities are not supported"},
-		{"a group outside of the cluster", []cluster.Object{
-			group("a", cluster.Group{ExternalEntities: selector(), Namespaces: selector()}), bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{Group: "a"}})),
-		}, "ClusterGroup/a: ExternalEntities are not supported"},
+		{"entities of related namespaces", []cluster.Object{bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{ExternalEntities: selector(), PeerNamespaces: &cluster.PeerNamespaces{Self: true}}}))}, "externalEntitySelector with namespaces"},
 		{"a ring of groups", []cluster.Object{
 			group("a", cluster.Group{ChildGroups: []string{"b"}}), group("b", cluster.Group{ChildGroups: []string{"a"}}),
 			bad(antreaRule(cluster.ActionDrop, []cluster.PolicyPeer{{Group: "a"}})),

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -135,7 +136,8 @@ func (p *Policies) isolate(change *Change) {
 	}
 	now := map[isolationKey]Isolation{}
 	for set := range p.isolating {
-		for name, m := range set.pods.members {
+		for k, m := range set.pods.members {
+			name := cluster.Name{Namespace: k.Namespace, Name: k.Name}
 			now[isolationKey{name, set.direction}] = Isolation{
 				Pod: name, Port: m.port, IPs: familyIPs(m.pod, p.config.Families),
 				Direction: set.direction, Log: p.cluster.LogsPolicies(name.Namespace),

@@ -16,7 +16,7 @@ func (p *Policies) AppliesToPod(policy cluster.Key, pod cluster.Name) bool {
 	}
 	for _, s := range plan.specs {
 		for _, set := range s.local {
-			if _, is := set.members[pod]; is {
+			if _, is := set.members[cluster.Key{Kind: cluster.KindPod, Namespace: pod.Namespace, Name: pod.Name}]; is {
 				return true
 			}
 		}

@@ -144,7 +144,7 @@ func (p *Policies) subject(s *policySpec, pod *cluster.Pod) (key string, sub *su
 
 // localMembers are the Pods of some sets, each once, by name.
 func localMembers(sets []*podSet) []member {
-	seen := map[cluster.Name]member{}
+	seen := map[cluster.Key]member{}
 	for _, set := range sets {
 		for name, m := range set.members {
 			seen[name] = m

@@ -66,12 +66,12 @@ func (s *Spans) Update(c *cluster.Cluster, keys []cluster.Key) {
 // move brings one Pod up to date: one counts that is on a Node and that policies speak
 // of.
 func (s *Spans) move(k cluster.Key) {
-	name, pod := cluster.Name{Namespace: k.Namespace, Name: k.Name}, s.cluster.Pods[k]
+	pod := s.cluster.Pods[k]
 	if pod == nil || pod.NodeName == "" || pod.Terminated() || pod.HostNetwork {
-		s.forget(s.pods.remove(name))
+		s.forget(s.pods.remove(k))
 		return
 	}
-	s.forget(s.pods.put(name, member{pod: pod}))
+	s.forget(s.pods.put(k, member{pod: pod}))
 }
 
 func (s *Spans) forget(sets []*podSet) {

@@ -15,7 +15,7 @@ import (
 // world is a cluster of which the policies of one Node, "here", are compiled.
 type world struct {
 	*cluster.Cluster
-	ports    map[cluster.Name]uint32
+	ports    map[cluster.Key]uint32
 	groups   map[cluster.Name][]uint32
 	now      time.Time
 	policies *Policies
@@ -26,7 +26,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{
-		Cluster: cluster.EmptyCluster(), ports: map[cluster.Name]uint32{}, groups: map[cluster.Name][]uint32{},
+		Cluster: cluster.EmptyCluster(), ports: map[cluster.Key]uint32{}, groups: map[cluster.Name][]uint32{},
 		rules: map[RuleKey]*RealisedRule{}, sets: map[*AddressSet][]string{}, isolated: map[isolationKey]Isolation{},
 	}
 	w.policies = w.compiler()
@@ -51,7 +51,7 @@ func (w *world) input() Input {
 // snapshot is the cluster as it is, so that the next change makes another one.
 func (w *world) snapshot() *cluster.Cluster {
 	c := *w.Cluster
-	for _, k := range []cluster.Kind{cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService, cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindTier, cluster.KindGroup} {
+	for _, k := range []cluster.Kind{cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindExternalEntity, cluster.KindService, cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindTier, cluster.KindGroup} {
 		c.Set(k).Own()
 	}
 	return &c
@@ -235,7 +235,7 @@ func pod(ns, name, ip string, l cluster.Labels, ports ...cluster.ContainerPort) 
 // here puts a Pod on this Node, at a port of the switch.
 func (w *world) here(port uint32, p *cluster.Pod) {
 	w.put(p)
-	w.ports[cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}] = port
+	w.ports[p.Key] = port
 }
 
 func tcp(port uint16) cluster.PolicyPort {
@@ -316,8 +316,8 @@ func (w *world) has(addresses []tables.Address, ip string) bool {
 }
 
 func (w *world) portOf(ip netip.Addr) uint32 {
-	for name, port := range w.ports {
-		if p := w.Pod(name); p != nil && slices.Contains(p.IPs, ip) {
+	for k, port := range w.ports {
+		if p := w.Pods[k]; p != nil && slices.Contains(p.IPs, ip) {
 			return port
 		}
 	}
