@@ -24,6 +24,20 @@ var pipelineDocuments = []struct {
 }{
 	{"Antrea on Windows, design of 2020", "windows2020", "pipeline/programs/windows2020.md", windowsRows},
 	{"Contiv-VPP, two pods on one Node", "vppl3", "pipeline/programs/vppl3.md", routedRows},
+	{"Antrea v1.15, external Nodes", "antrea", "pipeline/NonIP.md", externalRows},
+}
+
+// externalRows are the statements on machines without pods.
+var externalRows = []row{
+	{"E-01", "The tables and entries of an external Node", "tables.TestExternalNode", "compared with what Antrea's code makes"},
+	{"E-02", "A card and the machine's own interface are a pair of ports; IP passes from one to the other by the tables of policies", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", "the operator moves the address"},
+	{"E-03", "What is not IP passes at once", "agent.TestAgentOnExternalNode", "ARP"},
+	{"E-04", "An ExternalNode is an ExternalEntity with its labels and addresses", "control/manifest.TestExternalNode", "one interface, without a name"},
+	{"E-05", "Policies and groups choose ExternalEntities, as peers and in appliedTo", "control/policy.TestExternalEntities control.TestExternalNodeByPackets", ""},
+	{"E-06", "Actions are Allow, Drop and Reject", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", ""},
+	{"E-07", "policyBypassRules pass by the policies", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", ""},
+	{"E-08", "Features of Pods are refused", "control/manifest.TestExternalNodeRefused", ""},
+	{"E-09", "Peers by FQDN", "", "refused on every Node"},
 }
 
 const w, v = "tables/windows2020.", "tables/vppl3."
@@ -164,7 +178,7 @@ func TestPipelines(t *testing.T) {
 		t.Errorf("docs/pipelines.md is not what would be written now (%v); write it with -update", err)
 	}
 	for i, d := range pipelineDocuments {
-		checkRows(t, []string{"W", "V"}[i], []int{27, 24}[i], []int{12, 9}[i], d.rows)
+		checkRows(t, []string{"W", "V", "E"}[i], []int{27, 24, 9}[i], []int{12, 9, 0}[i], d.rows)
 		for _, r := range d.rows {
 			for _, name := range strings.Fields(r.tests) {
 				if !testExists(t, name) {

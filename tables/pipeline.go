@@ -57,12 +57,12 @@ var stageNames = [...]string{
 	stageIngressSecurity: "IngressSecurity",
 	stageConntrack:       "Conntrack",
 	stageOutput:          "Output",
-	// Antrea has the names of stages above for those of its multicast pipeline.
+	// Antrea has the names of stages above for those of its multicast pipeline, and of NonIP.
 	stageMulticastEgress:  "Multicast",
 	stageMulticastRouting: "Multicast",
 	stageMulticastIngress: "Multicast",
 	stageMulticastOutput:  "Multicast",
-	stageNonIP:            "Classifier",
+	stageNonIP:            "NonIP",
 }
 
 // TableNames are all tables in the order in which packets pass them, those too

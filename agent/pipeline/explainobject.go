@@ -21,7 +21,7 @@ import (
 
 // objectKinds are the kinds that an object may be asked for by.
 var objectKinds = []cluster.Kind{
-	cluster.KindNodeConfig, cluster.KindNode, cluster.KindPod, cluster.KindService, cluster.KindNetworkPolicy,
+	cluster.KindNodeConfig, cluster.KindNode, cluster.KindPod, cluster.KindExternalEntity, cluster.KindService, cluster.KindNetworkPolicy,
 	cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy, cluster.KindEgress, cluster.KindTrafficControl,
 }
 

@@ -63,6 +63,7 @@ var antreaKinds = []struct {
 	{cluster.KindAntreaNetworkPolicy, "NetworkPolicy", "networkpolicies", []string{"v1beta1", "v1alpha1"}},
 	{cluster.KindClusterGroup, "ClusterGroup", "clustergroups", []string{"v1beta1", "v1alpha3"}},
 	{cluster.KindGroup, "Group", "groups", []string{"v1beta1", "v1alpha3"}},
+	{cluster.KindExternalEntity, "ExternalEntity", "externalentities", []string{"v1alpha2"}},
 	{cluster.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},

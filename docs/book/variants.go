@@ -13,29 +13,32 @@ import (
 // shown as bookNode would have them with other features.
 
 // variant is a change of the sample's objects, as texts in them and what stands in
-// their place; told is how the page says it.
+// their place; told is how the page says it. With alone, the objects are others.
 type variant struct {
 	table, told string
 	changes     map[string]string
+	alone       string
 }
 
 var variants = []variant{
-	{"DSRServiceMark", "`features: {LoadBalancerModeDSR: true}` and `defaultLoadBalancerMode: dsr`",
-		map[string]string{"AntreaProxy: true,": "AntreaProxy: true, LoadBalancerModeDSR: true,", "\n  packetInRate:": "\n  defaultLoadBalancerMode: dsr\n  packetInRate:"}},
-	{"DNAT", "`features: {AntreaProxy: false}`", map[string]string{"AntreaProxy: true,": "AntreaProxy: false,"}},
-	{"EgressQoS", "`features: {EgressTrafficShaping: true}` and `bandwidth: {rate: 800M, burst: 2G}` in Egress egress-web",
-		map[string]string{"Egress: true,": "Egress: true, EgressTrafficShaping: true,",
+	{table: "DSRServiceMark", told: "`features: {LoadBalancerModeDSR: true}` and `defaultLoadBalancerMode: dsr`",
+		changes: map[string]string{"AntreaProxy: true,": "AntreaProxy: true, LoadBalancerModeDSR: true,", "\n  packetInRate:": "\n  defaultLoadBalancerMode: dsr\n  packetInRate:"}},
+	{table: "DNAT", told: "`features: {AntreaProxy: false}`", changes: map[string]string{"AntreaProxy: true,": "AntreaProxy: false,"}},
+	{table: "EgressQoS", told: "`features: {EgressTrafficShaping: true}` and `bandwidth: {rate: 800M, burst: 2G}` in Egress egress-web",
+		changes: map[string]string{"Egress: true,": "Egress: true, EgressTrafficShaping: true,",
 			"egressIP: 192.168.77.112}": "egressIP: 192.168.77.112, bandwidth: {rate: 800M, burst: 2G}}"}},
-	{"VLAN", "`features: {AntreaIPAM: true}` and db-a in VLAN 2 of the underlay", underlay},
-	{"PipelineIPClassifier", multicastTold, multicast},
-	{"MulticastEgressRule", multicastTold, multicast},
-	{"MulticastEgressMetric", multicastTold, multicast},
-	{"MulticastEgressPodMetric", multicastTold, multicast},
-	{"MulticastRouting", multicastTold, multicast},
-	{"MulticastIngressRule", multicastTold, multicast},
-	{"MulticastIngressMetric", multicastTold, multicast},
-	{"MulticastIngressPodMetric", multicastTold, multicast},
-	{"MulticastOutput", multicastTold, multicast},
+	{table: "VLAN", told: "`features: {AntreaIPAM: true}` and db-a in VLAN 2 of the underlay", changes: underlay},
+	{table: "PipelineIPClassifier", told: multicastTold, changes: multicast},
+	{table: "MulticastEgressRule", told: multicastTold, changes: multicast},
+	{table: "MulticastEgressMetric", told: multicastTold, changes: multicast},
+	{table: "MulticastEgressPodMetric", told: multicastTold, changes: multicast},
+	{table: "MulticastRouting", told: multicastTold, changes: multicast},
+	{table: "MulticastIngressRule", told: multicastTold, changes: multicast},
+	{table: "MulticastIngressMetric", told: multicastTold, changes: multicast},
+	{table: "MulticastIngressPodMetric", told: multicastTold, changes: multicast},
+	{table: "MulticastOutput", told: multicastTold, changes: multicast},
+	{table: "EgressSecurityClassifier", told: externalTold, alone: external},
+	{table: "NonIP", told: externalTold, alone: external},
 }
 
 // underlay has db-a on the underlay, and ports for the card and the Node's own network.
@@ -54,6 +57,27 @@ var multicast = map[string]string{"AntreaProxy: true,": "AntreaProxy: true, Mult
 
 const multicastTold = "`features: {Multicast: true}`"
 
+// external is a machine without pods.
+const external = `apiVersion: antrail.io/v1alpha1
+kind: NodeConfig
+metadata: {name: node-a}
+spec:
+  features: {ExternalNode: true}
+  policyBypassRules:
+    - {direction: ingress, protocol: tcp, cidr: 192.0.2.7/32, port: 22}
+    - {direction: egress, protocol: udp, cidr: 192.0.2.53/32, port: 53}
+  ports:
+    - {name: eth0, ofPort: 40, role: uplink}
+    - {name: br-eth0, ofPort: 41, role: host, uplink: eth0, externalEntity: vms/node-a}
+---
+apiVersion: crd.antrea.io/v1alpha1
+kind: ExternalNode
+metadata: {name: node-a, namespace: vms, labels: {role: db}}
+spec: {interfaces: [{ips: [192.0.2.10]}]}
+`
+
+const externalTold = "`features: {ExternalNode: true}`, a card `eth0`, the machine behind `br-eth0`, and two `policyBypassRules`"
+
 // rehearse makes bookNode with the change.
 func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {
 	dir, err := os.MkdirTemp("", "antrail-book-")
@@ -61,6 +85,12 @@ func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
+	if v.alone != "" {
+		if err := os.WriteFile(filepath.Join(dir, "node.yaml"), []byte(v.alone), 0o600); err != nil {
+			return nil, err
+		}
+		return answer.Rehearse(dir, bookNode)
+	}
 	files, err := filepath.Glob(filepath.Join(top, objects, "*.yaml"))
 	if err != nil {
 		return nil, err

@@ -24,12 +24,12 @@ type change struct {
 
 // antreaKinds are the resources of crd.antrea.io, with their version.
 var antreaKinds = []string{
-	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "egresses", "externalippools", "trafficcontrols", "traceflows",
+	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "externalentities", "egresses", "externalippools", "trafficcontrols", "traceflows",
 	"antreaagentinfos",
 }
 
 func antreaVersion(plural string) string {
-	if plural == "trafficcontrols" {
+	if plural == "trafficcontrols" || plural == "externalentities" {
 		return "v1alpha2"
 	}
 	return "v1beta1"
@@ -37,7 +37,7 @@ func antreaVersion(plural string) string {
 
 // plurals are the kinds that are not made plural by an s.
 var plurals = map[string]string{
-	"NetworkPolicy": "networkpolicies", "ClusterNetworkPolicy": "clusternetworkpolicies", "Egress": "egresses",
+	"NetworkPolicy": "networkpolicies", "ClusterNetworkPolicy": "clusternetworkpolicies", "Egress": "egresses", "ExternalEntity": "externalentities",
 	"AdminNetworkPolicy": "adminnetworkpolicies",
 }
 
