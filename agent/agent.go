@@ -168,7 +168,7 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.openTunnel(); err != nil {
 		return err
 	}
-	r := podSwitch{&a.opened, c.Gateway.MTU, c.PodVLANTags}
+	r := podSwitch{&a.opened, c.Gateway.MTU, c.PodVLANTags, c.Encap() == tables.PolicyOnly}
 	a.Pods = podports.New(pods, r, r.open, a.log)
 	a.Pods.Tags = c.PodVLANTags
 	if a.live != nil {
@@ -395,7 +395,7 @@ func hostOf(c *config.Config) host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,
 		Tunnel: outerOf(c), Masquerade: *c.Masquerade,
-		MarkMAC: tap.MarkMAC, Virtual: virtualOf(&c.Gateway), EgressReplies: c.Encap() == tables.Hybrid, Underlay: c.Tunnel.LocalAddress,
+		MarkMAC: tap.MarkMAC, Virtual: virtualOf(&c.Gateway), EgressReplies: c.Encap() == tables.Hybrid, PodRoutes: c.Encap() == tables.PolicyOnly, Underlay: c.Tunnel.LocalAddress,
 		Record: c.RecordFile(), Files: c.OwnFiles(),
 	}
 	for _, p := range c.Peers {

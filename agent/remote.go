@@ -14,6 +14,7 @@ import (
 	"github.com/antrail/antrail/agent/podports"
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/door"
+	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
@@ -138,11 +139,18 @@ type podSwitch struct {
 	*switchPorts
 	mtu  int
 	tags bool // pods may send VLAN tags
+	// beside: another CNI has made the links (mode networkPolicyOnly).
+	beside bool
 }
 
 // open opens a port with its security.
 func (s podSwitch) open(p config.Port) (ports.Port, error) {
 	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: podports.Security(&p, s.tags)}
+	if s.beside {
+		if err := host.NotBridged(p.Link); err != nil {
+			return nil, err
+		}
+	}
 	if p.Driver == config.DriverTap {
 		spec.Tap = &door.TapSpec{MTU: s.mtu, Marks: !p.NoReturn, Aside: true, Owner: s.owner}
 	}

@@ -112,7 +112,7 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 		w.want(part, nil)
 		w.hold(k, "%s", at.lacks)
 		return
-	case at.node != v.node && v.config.Encap == tables.NoEncap:
+	case at.node != v.node && !v.config.Encap.HasTunnel():
 		w.want(part, nil)
 		w.hold(k, "the address is on another Node, and there is no tunnel to it")
 		return

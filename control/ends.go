@@ -49,7 +49,7 @@ func (r *Reconciler) Self() (Self, error) {
 	}
 	c := &r.view.config
 	s := Self{Node: r.node, External: c.Features.ExternalNode, Gateway: c.Gateway, GatewayAddresses: c.GatewayIPs, Addresses: c.NodeIPs, PodCIDRs: c.PodCIDRs}
-	if c.Encap != tables.NoEncap {
+	if c.Encap.HasTunnel() {
 		s.Tunnel = c.Tunnel
 	}
 	if c.Features.FlexibleIPAM {
@@ -85,8 +85,8 @@ func (v *view) podPlace(pod *cluster.Pod) Place {
 // tunnelTo says whether what Pods of another Node send to this one comes through
 // the tunnel.
 func (v *view) tunnelTo(node string, pods []netip.Addr) bool {
-	if v.config.Encap == tables.Encap {
-		return true
+	if v.config.Encap == tables.Encap || !v.config.Encap.HasTunnel() {
+		return v.config.Encap == tables.Encap
 	}
 	n := v.Cluster.Node(node)
 	return n != nil && !slices.ContainsFunc(pods, func(a netip.Addr) bool {

@@ -24,11 +24,11 @@ func (b nodeBuilder) build(c *change, w *wants) {
 		w.fine(b.config(c.now).Object)
 		w.want(b.config(c.now), b.static(c.now))
 	}
-	if c.now.config.Features.ExternalNode {
+	if why := c.now.routesElsewhere(); why != "" {
 		for _, k := range affected(c, cluster.KindNode, c.now.Nodes) {
 			w.want(ledger.Part{Object: k}, nil)
 			if c.now.Nodes[k] != nil {
-				w.ignore(k, "this Node is external: the machine's own routes lead to others")
+				w.ignore(k, why)
 			}
 		}
 		return
@@ -36,6 +36,17 @@ func (b nodeBuilder) build(c *change, w *wants) {
 	for _, k := range b.ranges.giveUp(c.now, affected(c, cluster.KindNode, c.now.Nodes)) {
 		b.peer(c.now, k, w)
 	}
+}
+
+// routesElsewhere is why the switch does not lead to other Nodes; "" if it does.
+func (v *view) routesElsewhere() string {
+	switch {
+	case v.config.Features.ExternalNode:
+		return "this Node is external: the machine's own routes lead to others"
+	case v.config.Encap == tables.PolicyOnly:
+		return "trafficEncapMode is networkPolicyOnly: another CNI's routes lead to its Pods"
+	}
+	return ""
 }
 
 func (nodeBuilder) config(v *view) ledger.Part {
@@ -131,6 +142,9 @@ func (podBuilder) pod(v *view, k cluster.Key, w *wants) {
 		return
 	}
 	d := &ledger.Desired{Owns: pod.IPs}
+	if v.config.Encap == tables.PolicyOnly {
+		d.Node.Pods = pod.IPs
+	}
 	d.AddEntries(ledger.Origin{Object: k}, v.pipeline.Pod(value)...)
 	w.fine(k)
 	w.want(part, d)

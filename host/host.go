@@ -13,7 +13,8 @@
 //	           table ARPSpoofGuard refuses any other; reverse path check loose;
 //	           no router advertisement believed on the gateway (sysctl.go)
 //	policy     with hybrid encapsulation, answers to pods that came for an Egress
-//	routing    go back into the switch (replies.go)
+//	routing    go back into the switch (replies.go); beside another CNI, packets to pods
+//	           go into the switch (podroutes.go)
 //	nftables   one table, "antrail": masquerade of pod traffic that leaves the
 //	           cluster, forwarding of the gateway's traffic, no conntrack of the
 //	           tunnel's outer packets (nft.go); no packets from the gateway to a
@@ -69,6 +70,9 @@ type Config struct {
 	// EgressReplies leads answers to other Nodes' pods that came through the switch
 	// for an Egress back into it, whatever routes there are (replies.go).
 	EgressReplies bool
+	// PodRoutes leads packets to this Node's pods into the switch although another CNI has
+	// routes to them (podroutes.go).
+	PodRoutes bool
 	// Underlay is this Node's address there: Egresses' addresses are put beside
 	// it.
 	Underlay netip.Addr
@@ -140,7 +144,7 @@ func Up(c Config) (*Host, error) {
 		h.filled = *c.Side
 	}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addTables,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addPodRule, (*Host).addTables,
 		(*Host).tidyUnasked,
 	} {
 		err := part(h, &c)

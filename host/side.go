@@ -35,6 +35,8 @@ type Side struct {
 	Egresses []Egress
 	// Peers are other Nodes that Config.Peers does not have.
 	Peers []Peer
+	// Pods are this Node's that another CNI has routes to (Config.PodRoutes).
+	Pods []netip.Addr
 }
 
 // NodePort is a port that a Service has on the Node's addresses of one family,
@@ -147,6 +149,9 @@ func (h *Host) things(s *Side) (all []thing, err error) {
 	}
 	for _, p := range s.Peers {
 		all = append(all, peerThings(link, p)...)
+	}
+	for _, a := range s.Pods {
+		all = append(all, podRoute(link, a))
 	}
 	return all, nil
 }

@@ -18,6 +18,9 @@ import (
 // With FlexibleIPAM, the Pods of one VLAN and the Node are on one link. What leads elsewhere
 // keeps the MAC address of the router that the Pod chose.
 //
+// In mode networkPolicyOnly, another CNI has given the Pods their routes, and the MAC address of
+// a packet says nothing: the destination address does. Everything else goes to the Node.
+//
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
 // FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, VLANIDField, AntreaFlexibleIPAMRegMark, and EgressReplyMark or in v2 FromTunnelCTMark.
 // Writes: MAC addresses, tun_dst, PktDestinationField; TargetOFPortField and OutputToOFPortRegMark for
@@ -46,6 +49,9 @@ func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 // routeOnLink: between Pods of this Node nothing is routed, unless a Service's
 // address has been translated.
 func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
+	if isPolicyOnly(p) {
+		return nil
+	}
 	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
 			match(NotRewriteMACRegMark.Is(), p.inVLAN(0), dstIn(cidr)), p.goStage(stageSwitching)))
@@ -63,6 +69,10 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
 			match(RewriteMACRegMark.Is(), p.inVLAN(0), dst(a)),
 			layout.SetMAC(flow.EthSrc, p.c.Gateway.MAC), layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+		if isPolicyOnly(p) {
+			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(dst(a)),
+				layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
+		}
 	}
 	return all
 }
@@ -76,6 +86,15 @@ func (p *Pipeline) routeToRouted(pod Pod) (all []*flow.Entry) {
 			TargetOFPortField.Set(uint64(pod.Port.No)), OutputToOFPortRegMark.Set(), p.goTo(tableL3DecTTL)))
 	}
 	return all
+}
+
+// routeToNode sends to the Node what is for no Pod of it, in mode networkPolicyOnly.
+func (p *Pipeline) routeToNode(f Family) []*flow.Entry {
+	if !isPolicyOnly(p) {
+		return nil
+	}
+	return one(p.entry(forPods, tableL3Forwarding, priorityLow, match(f.ip()),
+		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL)))
 }
 
 // routeToHost sends packets of the underlay's Pods to the Node itself: those for its addresses,

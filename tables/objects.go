@@ -29,6 +29,7 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 	return concat(
 		p.rootARP(),
 		p.arpSender(p.c.Gateway, p.c.GatewayIPs),
+		p.arpReplyForAll(),
 		p.arpNormal(),
 		p.classifyGateway(),
 		p.classifyTunnel(),
@@ -79,6 +80,7 @@ func (p *Pipeline) staticOf(f Family) []*flow.Entry {
 		p.egressEstablished(f),
 		p.routeToGateway(f),
 		p.routeOut(f),
+		p.routeToNode(f),
 		p.egressUnknown(f),
 		p.decTTL(f),
 		p.markGatewaySNAT(f),

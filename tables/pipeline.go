@@ -223,7 +223,8 @@ func hasAntreaPolicy(p *Pipeline) bool { return p.c.Features.AntreaPolicy }
 func hasEgress(p *Pipeline) bool       { return p.c.Features.Egress }
 func hasEgressQoS(p *Pipeline) bool    { return p.c.Features.EgressQoS }
 func hasMulticast(p *Pipeline) bool    { return p.c.Features.Multicast && hasIPv4(p) }
-func hasTunnel(p *Pipeline) bool       { return p.c.Encap != NoEncap }
+func hasTunnel(p *Pipeline) bool       { return p.c.Encap.HasTunnel() }
+func isPolicyOnly(p *Pipeline) bool    { return p.c.Encap == PolicyOnly }
 func hasFlexibleIPAM(p *Pipeline) bool { return p.c.Features.FlexibleIPAM }
 func hasMulticastPolicy(p *Pipeline) bool {
 	return hasMulticast(p) && hasAntreaPolicy(p)

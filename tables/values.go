@@ -304,12 +304,13 @@ type EncapMode uint8
 
 // The modes.
 const (
-	Encap   EncapMode = iota // all through the tunnel
-	NoEncap                  // all by the gateway and the underlay's routes; there is no tunnel port
-	Hybrid                   // to Nodes in TransportCIDRs by the gateway, to others through the tunnel
+	Encap      EncapMode = iota // all through the tunnel
+	NoEncap                     // all by the gateway and the underlay's routes; there is no tunnel port
+	Hybrid                      // to Nodes in TransportCIDRs by the gateway, to others through the tunnel
+	PolicyOnly                  // by the gateway, wherever another CNI's routes lead (networkPolicyOnly)
 )
 
-var encapModes = [...]string{Encap: "encap", NoEncap: "noEncap", Hybrid: "hybrid"}
+var encapModes = [...]string{Encap: "encap", NoEncap: "noEncap", Hybrid: "hybrid", PolicyOnly: "networkPolicyOnly"}
 
 // EncapModeNamed is the mode with a name as in a configuration; the empty name is
 // encap's.
@@ -320,11 +321,14 @@ func EncapModeNamed(name string) (EncapMode, error) {
 	if i := slices.Index(encapModes[:], name); i >= 0 {
 		return EncapMode(i), nil
 	}
-	return 0, fmt.Errorf("%q is none of encap, noEncap and hybrid", name)
+	return 0, fmt.Errorf("%q is none of encap, noEncap, hybrid and networkPolicyOnly", name)
 }
 
 // String is the name as in a configuration.
 func (m EncapMode) String() string { return encapModes[m] }
+
+// HasTunnel says whether a Node has a port to the tunnel.
+func (m EncapMode) HasTunnel() bool { return m == Encap || m == Hybrid }
 
 // NextHop is the address to which packets for Pods of a Node go without a tunnel,
 // those of the given address's family; not valid where they go through the tunnel,
@@ -332,7 +336,7 @@ func (m EncapMode) String() string { return encapModes[m] }
 // goes by.
 func (m EncapMode) NextHop(nodeIPs []netip.Addr, subnets []netip.Prefix, pods netip.Addr) netip.Addr {
 	for _, a := range nodeIPs {
-		if m == Encap || familyOf(a) != familyOf(pods) {
+		if m == Encap || m == PolicyOnly || familyOf(a) != familyOf(pods) {
 			continue
 		}
 		if m == NoEncap || slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return s.Contains(a) }) {

@@ -47,7 +47,7 @@ type Config struct {
 	Gateway Gateway `json:"gateway"`
 	// Tunnel is the port to the other Nodes. With noEncap, only localAddress has a meaning.
 	Tunnel Tunnel `json:"tunnel"`
-	// TrafficEncapMode is one of encap, noEncap and hybrid, as of Antrea. It must be equal on
+	// TrafficEncapMode is one of encap, noEncap, hybrid and networkPolicyOnly, as of Antrea. It must be equal on
 	// all Nodes.
 	TrafficEncapMode string `json:"trafficEncapMode,omitempty"`
 	// TransportCIDRs are the ranges of Nodes that hybrid reaches without a tunnel.
@@ -303,7 +303,7 @@ func (c *Config) setDefaults() {
 	c.Metrics.setDefaults()
 	c.Log.setDefaults()
 	c.Drops.setDefaults()
-	orDefault(&c.Masquerade, new(!c.External()))
+	orDefault(&c.Masquerade, new(!c.External() && c.Encap() != tables.PolicyOnly))
 	if !c.External() {
 		orDefault(&c.Gateway.Name, DefaultGateway)
 		orDefault(&c.Gateway.OFPort, tables.V115.GatewayNo())

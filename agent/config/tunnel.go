@@ -92,7 +92,7 @@ func (c *Config) Encap() tables.EncapMode {
 }
 
 // HasTunnel says whether there is a tunnel port.
-func (c *Config) HasTunnel() bool { return c.Encap() != tables.NoEncap }
+func (c *Config) HasTunnel() bool { return c.Encap().HasTunnel() }
 
 // Overhead is what the way to other Nodes takes of the underlay's MTU.
 func (c *Config) Overhead() int {
@@ -112,6 +112,12 @@ func (c *Config) NextHop(p *Peer, pods netip.Prefix) netip.Addr {
 func (c *Config) checkEncap(f *faults) {
 	mode, err := tables.EncapModeNamed(c.TrafficEncapMode)
 	f.check(err == nil, "trafficEncapMode: %v", err)
+	if mode == tables.PolicyOnly {
+		f.check(c.Manifests != "", "trafficEncapMode: networkPolicyOnly needs manifests, whose NodeConfig names the links of another CNI")
+		f.check(!*c.Masquerade, "masquerade: must be false with trafficEncapMode networkPolicyOnly: another CNI does that")
+		f.check(len(c.Peers) == 0, "peers: not with trafficEncapMode networkPolicyOnly")
+		f.check(c.CNI == CNIFiles{}, "cni: not with trafficEncapMode networkPolicyOnly")
+	}
 	f.check(mode != tables.Hybrid || len(c.TransportCIDRs) > 0, "transportCIDRs: missing, and trafficEncapMode is hybrid")
 	for i, p := range c.TransportCIDRs {
 		f.check(p.IsValid() && !p.Addr().Is4In6(), "transportCIDRs[%d]: %v is no range of addresses", i, p)

@@ -27,6 +27,8 @@ type NodeSide struct {
 	FarEgresses []netip.Addr
 	// Peers are the other Nodes' pods, as far as the switch leads to them.
 	Peers []PeerPods
+	// Pods are this Node's that another CNI has routes to, which must lead to the switch.
+	Pods []netip.Addr
 }
 
 // PeerPods is a range of another Node's pods.
@@ -60,6 +62,7 @@ func (n *NodeSide) add(o *NodeSide) {
 	n.Egresses = append(n.Egresses, o.Egresses...)
 	n.FarEgresses = append(n.FarEgresses, o.FarEgresses...)
 	n.Peers = append(n.Peers, o.Peers...)
+	n.Pods = append(n.Pods, o.Pods...)
 }
 
 // tidy sorts the lists and takes out doubles.
@@ -76,6 +79,7 @@ func (n *NodeSide) tidy() {
 		return cmp.Or(cmp.Compare(a.Mark, b.Mark), a.Addr.Compare(b.Addr))
 	})
 	n.FarEgresses = sortedSet(n.FarEgresses, netip.Addr.Compare)
+	n.Pods = sortedSet(n.Pods, netip.Addr.Compare)
 	n.Peers = sortedSet(n.Peers, func(a, b PeerPods) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Gateway.Compare(b.Gateway), a.Address.Compare(b.Address))
 	})
@@ -91,7 +95,7 @@ func (n *NodeSide) Same(o *NodeSide) bool {
 	return slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs) && slices.Equal(n.NodePortAddresses, o.NodePortAddresses) &&
 		slices.Equal(n.NodePorts, o.NodePorts) && slices.Equal(n.External, o.External) &&
 		slices.Equal(n.Egresses, o.Egresses) && slices.Equal(n.FarEgresses, o.FarEgresses) &&
-		slices.Equal(n.Peers, o.Peers)
+		slices.Equal(n.Peers, o.Peers) && slices.Equal(n.Pods, o.Pods)
 }
 
 // none reports whether nothing is asked for.

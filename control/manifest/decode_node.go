@@ -230,6 +230,7 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	checkUnderlay(c, n)
 	n.Bypasses = decodeBypasses(c, spec.PolicyBypassRules)
 	checkExternal(c, n)
+	checkPolicyOnly(c, n)
 	return n
 }
 
@@ -276,12 +277,12 @@ func decodeEncapMode(c *check, in *nodeConfigManifest) tables.EncapMode {
 	mode, err := tables.EncapModeNamed(spec.TrafficEncapMode)
 	switch {
 	case err != nil:
-		c.invalid(at, Clip(spec.TrafficEncapMode), "must be encap, noEncap or hybrid")
+		c.invalid(at, Clip(spec.TrafficEncapMode), "must be encap, noEncap, hybrid or networkPolicyOnly")
 	case mode == tables.Hybrid && len(spec.TransportCIDRs) == 0:
 		c.invalid(at, spec.TrafficEncapMode, "needs transportCIDRs, where Nodes are reached without a tunnel")
 	case mode == tables.Hybrid && spec.Tunnel.OFPort == 0:
 		c.invalid(at, spec.TrafficEncapMode, "needs a tunnel")
-	case mode == tables.NoEncap && spec.Tunnel.OFPort != 0:
+	case !mode.HasTunnel() && spec.Tunnel.OFPort != 0:
 		c.invalid(at, spec.TrafficEncapMode, "has no tunnel, but spec.tunnel is given")
 	}
 	return mode

@@ -17,5 +17,6 @@
 //	features.go                               feature gates: those that antrail has, and those it refuses
 //	flexibleipam.go                           what the gate AntreaIPAM needs
 //	externalnode.go                           external Nodes: their interfaces, and what the gate needs
+//	policyonly.go                             what mode networkPolicyOnly needs
 //	decode_published.go                       objects from an API server
 package manifest

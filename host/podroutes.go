@@ -1,0 +1,81 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// Beside another CNI, which has routes to the pods of this Node in the main table:
+//
+//	rule       every packet asks table 142 first
+//	table 142  a pod with a port of the switch: by the gateway
+//
+// The other CNI's routes stay as they are. They hold again once the rule is gone. The rule bears
+// the protocol number of directroutes.go, as those of replies.go do.
+
+const (
+	podTable    = 142
+	podPriority = 142 // of the rule: before the main table's
+)
+
+// addPodRule makes the rule, if there is to be one.
+func (h *Host) addPodRule(c *Config) error {
+	if !c.PodRoutes {
+		return nil
+	}
+	return h.addBase(podRule())
+}
+
+func podRule() thing {
+	r := netlink.NewRule()
+	r.Family, r.Table, r.Priority, r.Protocol = netlink.FAMILY_V4, podTable, podPriority, routeProtocol
+	return thing{
+		fmt.Sprintf("routing rule for table %d", podTable),
+		func() error {
+			if err := netlink.RuleAdd(r); !errors.Is(err, unix.EEXIST) {
+				return err
+			}
+			return nil // an agent before made it
+		},
+		func() error { return netlink.RuleDel(r) },
+		func(k *kernel) bool {
+			return slices.ContainsFunc(k.rules, func(have netlink.Rule) bool {
+				return have.Family == r.Family && have.Table == podTable
+			})
+		},
+	}
+}
+
+// podRoute leads to a pod by the gateway.
+func podRoute(link netlink.Link, pod netip.Addr) thing {
+	r := &netlink.Route{
+		LinkIndex: link.Attrs().Index, Dst: ipNet(single(pod)), Scope: netlink.SCOPE_LINK, Table: podTable, Protocol: routeProtocol,
+	}
+	return thing{
+		fmt.Sprintf("route of table %d to %s", podTable, pod),
+		func() error { return netlink.RouteReplace(r) },
+		func() error { return netlink.RouteDel(r) },
+		func(k *kernel) bool {
+			return slices.ContainsFunc(k.routes, func(have netlink.Route) bool {
+				return have.Table == podTable && have.LinkIndex == r.LinkIndex && have.Dst != nil && have.Dst.String() == r.Dst.String()
+			})
+		},
+	}
+}
+
+// NotBridged refuses a link of a bridge, which would deliver to the pod past the switch.
+func NotBridged(name string) error {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	if link.Attrs().MasterIndex != 0 {
+		return fmt.Errorf("link %s is a port of a bridge, which delivers past the switch: networkPolicyOnly needs a CNI that routes to pods", name)
+	}
+	return nil
+}
