@@ -167,8 +167,10 @@ func (o *Options) check() error {
 	if !config.KnownTunnelDriver(o.TunnelDriver) {
 		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
 	}
-	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+	if mode, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return fmt.Errorf("a lab's mode: %w", err)
+	} else if mode == tables.PolicyOnly {
+		return fmt.Errorf("a lab's mode: %v is for Nodes with another CNI, and a lab has none", mode)
 	}
 	if !o.Uplink.Known() {
 		return fmt.Errorf("a lab's uplink is %s, not %q", UplinkKinds, o.Uplink)

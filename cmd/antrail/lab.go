@@ -179,8 +179,10 @@ func checkDriver(o *lab.Options) error {
 	if !o.Uplink.Known() {
 		return usageError{fmt.Errorf("--uplink is %s, not %q", lab.UplinkKinds, o.Uplink)}
 	}
-	if _, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+	if mode, err := tables.EncapModeNamed(o.EncapMode); err != nil {
 		return usageError{fmt.Errorf("--encap-mode: %w", err)}
+	} else if mode == tables.PolicyOnly {
+		return usageError{fmt.Errorf("--encap-mode: %v is for Nodes with another CNI, and a lab has none", mode)}
 	}
 	if !config.KnownDriver(o.Driver) {
 		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
