@@ -26,7 +26,7 @@ func Clean(path string, tell func(what string)) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{cleanTables(tell), cleanDirect(tell), cleanReplies(tell)}
+	errs := []error{cleanTables(tell), cleanDirect(tell), cleanReplies(0, tell)}
 	for _, p := range slices.Backward(r.Addresses) {
 		errs = append(errs, cleaned(fmt.Sprintf("address %v on %s", p.Address, p.Link), p.remove(), tell))
 	}

@@ -23,12 +23,35 @@ const (
 	podPriority = 142 // of the rule: before the main table's
 )
 
-// addPodRule makes the rule, if there is to be one.
+// addPodRule makes the rule, if there is to be one. It takes over the routes of an agent before:
+// those that are not wanted any more go with the first Set.
 func (h *Host) addPodRule(c *Config) error {
 	if !c.PodRoutes {
 		return nil
 	}
+	link, err := c.gateway()
+	if err != nil {
+		return err
+	}
+	left, err := podRoutes()
+	if err != nil {
+		return err
+	}
+	for _, r := range left {
+		if pod, ok := netip.AddrFromSlice(r.Dst.IP); ok {
+			h.side = append(h.side, podRoute(link, pod.Unmap()))
+		}
+	}
 	return h.addBase(podRule())
+}
+
+// podRoutes are those of table 142.
+func podRoutes() ([]netlink.Route, error) {
+	all, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: podTable}, netlink.RT_FILTER_TABLE)
+	if err != nil {
+		return nil, fmt.Errorf("routes: %w", err)
+	}
+	return slices.DeleteFunc(all, func(r netlink.Route) bool { return r.Dst == nil }), nil
 }
 
 func podRule() thing {

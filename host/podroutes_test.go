@@ -55,6 +55,12 @@ func TestPodRoutes(t *testing.T) {
 			t.Errorf("put back %v: %v", did, err)
 		}
 		way("gw")
+		again, err := Up(h.config) // after an agent that was killed
+		if err != nil {
+			t.Fatal(err)
+		}
+		h = again
+		way("gw")
 		if err := h.Set(&Side{}); err != nil {
 			t.Fatal(err)
 		}

@@ -177,7 +177,11 @@ func look(gateway netlink.Link) (k *kernel, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("routes: %w", err)
 	}
-	k.routes = slices.Concat(k.routes, direct, replies)
+	pods, err := podRoutes()
+	if err != nil {
+		return nil, err
+	}
+	k.routes = slices.Concat(k.routes, direct, replies, pods)
 	if k.rules, err = replyRules(); err != nil {
 		return nil, err
 	}

@@ -59,7 +59,11 @@ func addReplyRules(t nft.Table, c *Config) {
 // left that is not wanted.
 func (h *Host) addReplies(c *Config) error {
 	if !c.EgressReplies {
-		return cleanReplies(func(string) {})
+		kept := 0 // no table
+		if c.PodRoutes {
+			kept = podTable
+		}
+		return cleanReplies(kept, func(string) {})
 	}
 	link, err := c.gateway()
 	if err != nil {
@@ -138,14 +142,18 @@ func replyRules() (ours []netlink.Rule, err error) {
 	return ours, nil
 }
 
-// cleanReplies removes those rules. Their routes go with the gateway's link.
-func cleanReplies(tell func(what string)) error {
+// cleanReplies removes those rules, but for those of a table that is kept. Their routes go with
+// the gateway's link.
+func cleanReplies(kept int, tell func(what string)) error {
 	left, err := replyRules()
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, r := range left {
+		if r.Table == kept {
+			continue
+		}
 		errs = append(errs, cleaned(fmt.Sprintf("routing rule for table %d", r.Table), netlink.RuleDel(&r), tell))
 	}
 	return errors.Join(errs...)
