@@ -6,7 +6,8 @@
 // Builders: from a snapshot to values of package tables, and to entries. Package numbers
 // assigns the numbers that entries carry.
 //
-//	pods.go, serviceentries.go, services_endpoints.go
+//	pods.go, externallinks.go
+//	serviceentries.go, services_endpoints.go
 //	egress.go, trafficcontrol.go, multicast.go, traceflow.go
 //	reconcile_policies.go, reconcile_peers.go  entries of the rules that package policy makes
 //

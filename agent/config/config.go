@@ -40,7 +40,7 @@ type Config struct {
 	NodeName string `json:"nodeName" default:"$NODE_NAME with kubernetes"`
 	// NodeType is k8sNode, or externalNode for a machine without pods, as of Antrea. An external
 	// Node has manifests, and neither gateway, tunnel, podCIDRs nor peers.
-	NodeType string `json:"nodeType,omitempty"`
+	NodeType string `json:"nodeType,omitempty" default:"k8sNode"`
 	// Socket is the unix socket of the API. Its mode is 0600.
 	Socket string `json:"socket,omitempty"`
 	// Gateway is the port to the Node itself: a tap that is the pods' router.
@@ -279,12 +279,12 @@ func (c *Config) setDefaults() {
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
 		c.Kubernetes.setDefaults(c)
 	}
-	orDefault(&c.NodeType, NodeTypeK8s)
-	if c.External() {
-		orDefault(&c.TrafficEncapMode, tables.NoEncap.String())
-	}
 	orDefault(&c.Socket, DefaultSocket)
-	orDefault(&c.TrafficEncapMode, tables.Encap.String())
+	mode := tables.Encap
+	if c.External() {
+		mode = tables.NoEncap
+	}
+	orDefault(&c.TrafficEncapMode, mode.String())
 	orDefault(&c.ConnectionCache, new(true))
 	orDefault(&c.Conntrack.Profile, "default")
 	orDefault(&c.Offload, OffloadAuto)
@@ -360,13 +360,11 @@ func (c *Config) check() error {
 	f.check(KnownKeepAwake(c.KeepAwake), "keepAwake: %q is none of auto, on and off", c.KeepAwake)
 	c.AFXDP.Check(f.check)
 	c.Conntrack.Check(f.check)
-	if c.External() {
-		c.checkExternal(&f)
-	} else if !c.waits() {
+	c.checkType(&f)
+	if !c.External() && !c.waits() {
 		f.checkFamilies("podCIDRs", c.PodCIDRs)
 		c.checkNodePorts(&f)
 	}
-	f.check(c.NodeType == NodeTypeK8s || c.External(), "nodeType: %q is neither k8sNode nor externalNode", c.NodeType)
 	c.CNI.check(c, &f)
 	c.AuditLog.check(&f)
 	c.Metrics.check(&f)
@@ -378,6 +376,9 @@ func (c *Config) check() error {
 	c.checkPorts(&f)
 	return errors.Join(f...)
 }
+
+// External says whether the Node is a machine without pods.
+func (c *Config) External() bool { return c.NodeType == "externalNode" }
 
 // waits says that the API has yet to tell what is not given.
 func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned }

@@ -8,6 +8,7 @@
 //	program.go    the Node that a configuration describes to a program
 //	facts.go      what only the API tells of a Node, kept in a file
 //	fits.go       whether objects describe the same Node
+//	nodetype.go   machines without pods: what they do not have
 //	tunnel.go     the port to the other Nodes, the MTU that it leaves, the encapsulation mode
 //	drivers.go    drivers of pods' ports
 //	settings.go   sections that are settings of the switch: cards, connections

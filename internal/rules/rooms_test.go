@@ -9,7 +9,7 @@ const mostFiles = 30
 // largeRooms are packages that have more. A number here may only fall; tables has one more
 // file for each new table.
 var largeRooms = map[string]int{
-	"tables": 58,
+	"tables": 60,
 }
 
 // TestPackagesAreSmall counts the files of each package.

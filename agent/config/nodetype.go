@@ -7,17 +7,12 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The types of Nodes, with their names in Antrea.
-const (
-	NodeTypeK8s      = "k8sNode"
-	NodeTypeExternal = "externalNode"
-)
-
-// External says whether the Node is a machine without pods.
-func (c *Config) External() bool { return c.NodeType == NodeTypeExternal }
-
-// checkExternal refuses what an external Node does not have.
-func (c *Config) checkExternal(f *faults) {
+// checkType checks the type of the Node, and refuses what an external Node does not have.
+func (c *Config) checkType(f *faults) {
+	f.check(c.NodeType == "" || c.NodeType == "k8sNode" || c.External(), "nodeType: %q is neither k8sNode nor externalNode", c.NodeType)
+	if !c.External() {
+		return
+	}
 	const not = "not with nodeType externalNode"
 	g, t := c.Gateway, c.Tunnel
 	g.MTU = 0 // the default
@@ -35,9 +30,9 @@ func (c *Config) checkExternal(f *faults) {
 func (c *Config) typeFits(n *cluster.NodeConfig) error {
 	switch {
 	case n.External() && !c.External():
-		return fmt.Errorf("NodeConfig/%s has features: {ExternalNode: true}; in the configuration nodeType is %s", c.NodeName, c.NodeType)
+		return fmt.Errorf("NodeConfig/%s has features: {ExternalNode: true}; in the configuration nodeType is not externalNode", c.NodeName)
 	case !n.External() && c.External():
-		return fmt.Errorf("NodeConfig/%s has no features: {ExternalNode: true}; in the configuration nodeType is %s", c.NodeName, c.NodeType)
+		return fmt.Errorf("NodeConfig/%s has no features: {ExternalNode: true}; in the configuration nodeType is externalNode", c.NodeName)
 	}
 	return nil
 }
