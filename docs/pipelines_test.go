@@ -25,6 +25,19 @@ var pipelineDocuments = []struct {
 	{"Antrea on Windows, design of 2020", "windows2020", "pipeline/programs/windows2020.md", windowsRows},
 	{"Contiv-VPP, two pods on one Node", "vppl3", "pipeline/programs/vppl3.md", routedRows},
 	{"Antrea v1.15, external Nodes", "antrea", "pipeline/NonIP.md", externalRows},
+	{"Antrea v1.15, networkPolicyOnly", "antrea", "nodes.md", policyOnlyRows},
+}
+
+// policyOnlyRows are the statements on policies beside another CNI.
+var policyOnlyRows = []row{
+	{"P-01", "The entries of a Node and a Pod", "tables.TestPolicyOnly", "compared with what Antrea's code makes"},
+	{"P-02", "Every ARP request is answered with the Global Virtual MAC", "agent.TestAgentBesideAnotherCNI tables.TestPolicyOnly", ""},
+	{"P-03", "The destination address says to which Pod a packet goes; everything else goes to the Node", "control.TestPolicyOnlyByPackets agent.TestAgentBesideAnotherCNI", ""},
+	{"P-04", "No tunnel, no routes to other Nodes", "control.TestPolicyOnlyByPackets", ""},
+	{"P-05", "Packets to Pods take the gateway in place of the other CNI's routes", "host.TestPodRoutes agent.TestAgentBesideAnotherCNI", "by a routing rule"},
+	{"P-06", "The CNI plugin is chained behind another one", "", "a NodeConfig names the links"},
+	{"P-07", "Policies hold between Pods, from the Node and from the outside", "agent.TestAgentBesideAnotherCNI control.TestPolicyOnlyByPackets", ""},
+	{"P-08", "What is not enforced is refused", "control/manifest.TestPolicyOnly agent/config.TestPolicyOnly host.TestNotBridged", ""},
 }
 
 // externalRows are the statements on machines without pods.
@@ -178,7 +191,7 @@ func TestPipelines(t *testing.T) {
 		t.Errorf("docs/pipelines.md is not what would be written now (%v); write it with -update", err)
 	}
 	for i, d := range pipelineDocuments {
-		checkRows(t, []string{"W", "V", "E"}[i], []int{27, 24, 9}[i], []int{12, 9, 0}[i], d.rows)
+		checkRows(t, []string{"W", "V", "E", "P"}[i], []int{27, 24, 9, 8}[i], []int{12, 9, 0, 0}[i], d.rows)
 		for _, r := range d.rows {
 			for _, name := range strings.Fields(r.tests) {
 				if !testExists(t, name) {
