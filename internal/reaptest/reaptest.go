@@ -51,6 +51,19 @@ func LabDir(t testing.TB) string {
 	return dir
 }
 
+// SharedLabDir is LabDir for labs that several tests use. It goes with the tests' process.
+func SharedLabDir() (dir string, err error) {
+	top, err := os.MkdirTemp("", "antrail-labs-")
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(top, "labs")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	return dir, writeToReaper("labs", dir)
+}
+
 // Namespaces tells of network namespaces, by the beginning of their names, and of
 // all processes in them.
 func Namespaces(prefix string) error { return writeToReaper("namespaces", prefix) }

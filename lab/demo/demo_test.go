@@ -40,7 +40,11 @@ func TestMain(m *testing.M) {
 	if testing.Short() {
 		bulkBytes /= 10
 	}
-	os.Exit(antrailtest.Main(m, &antrail))
+	code := antrailtest.Main(m, &antrail)
+	if downShared() {
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // up makes a lab of two Nodes with real agents; it goes when the test ends. The
@@ -62,10 +66,8 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		for _, n := range l.Topology.Nodes {
-			if log, err := os.ReadFile(l.Log(n.Name)); err == nil && t.Failed() {
-				t.Logf("log of %s:\n%s", n.Name, log)
-			}
+		if t.Failed() {
+			showLogs(t, l)
 		}
 		if err := l.Down(); err != nil {
 			t.Error(err)
@@ -73,6 +75,16 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 	})
 	t.Cleanup(func() { wantAccounted(t, l) })
 	return l
+}
+
+// showLogs shows the agents' logs.
+func showLogs(t *testing.T, l *lab.Lab) {
+	t.Helper()
+	for _, n := range l.Topology.Nodes {
+		if log, err := os.ReadFile(l.Log(n.Name)); err == nil {
+			t.Logf("log of %s:\n%s", n.Name, log)
+		}
+	}
 }
 
 // wantAccounted has every lab end with sums that agree, but those of agents that the
@@ -287,8 +299,8 @@ func TestDemoWithFlowFiles(t *testing.T) {
 // TestPodDeletedUnderTheAgent deletes a pod's namespace and makes it anew. The
 // rest of the Node must not notice, and the new pod must be reached.
 func TestPodDeletedUnderTheAgent(t *testing.T) {
-	l := up(t)
-	w := &world{lab: l, addresses: addresses(l, false)}
+	l := plainLab(t)
+	w := l.bare()
 	mustPing := func(from, to string) {
 		t.Helper()
 		if _, err := w.ping(from, to, waitAtMost); err != nil {
@@ -331,9 +343,15 @@ func waitPorts(t *testing.T, w *world, node string, want int) {
 }
 
 // TestAgentLeavesNothing stops an agent by SIGTERM (lab.StopAgent fails when
-// that takes it more than two seconds) and looks for what it made.
+// that takes it more than two seconds) and looks for what it made. Then there is an agent
+// again.
 func TestAgentLeavesNothing(t *testing.T) {
-	l := up(t)
+	l := plainLab(t)
+	defer func() {
+		if err := l.RestartAgent(context.WithoutCancel(t.Context()), "node-a", antrail); err != nil {
+			t.Error(err)
+		}
+	}()
 	if err := l.StopAgent("node-a"); err != nil {
 		t.Error(err)
 	}
@@ -395,12 +413,12 @@ func routesAndRules(t *testing.T) error {
 // TestAgentRestarts: a second agent in the same Node takes over where a killed
 // one left off.
 func TestAgentRestarts(t *testing.T) {
-	l := up(t)
-	killBoth(t, l, "node-a")
+	l := plainLab(t)
+	killBoth(t, l.Lab, "node-a")
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{lab: l, addresses: addresses(l, false)}
+	w := l.bare()
 	for _, to := range []string{"web-a", "client-b", "outside"} {
 		if _, err := w.ping("client-a", to, waitAtMost); err != nil {
 			t.Error(err)

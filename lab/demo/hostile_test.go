@@ -8,7 +8,6 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/dataplane/telemetry"
-	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 )
@@ -26,11 +25,7 @@ type hostile struct {
 // TestHostilePod sends each frame from client-a. None arrives at web-a, and the agent
 // names each with its Pod and its reason.
 func TestHostilePod(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+	w := plainLab(t).world(t)
 	genuine := arpFrame(w.wire().client, w.wire().web.ip)
 	for _, h := range (frames{w}).hostile(t) {
 		t.Run(h.name, func(t *testing.T) {

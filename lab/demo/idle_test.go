@@ -13,12 +13,12 @@ import (
 // TestIdleAgentSleeps counts how often a switch's workers wake up when nothing
 // comes: once a second, and for the odd ARP. Its goroutines are stopped without signals.
 func TestIdleAgentSleeps(t *testing.T) {
-	l := up(t)
-	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", switchPID(t, l, l.State.Agents[0].Node)))
+	l := plainLab(t)
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", switchPID(t, l.Lab, l.State.Agents[0].Node)))
 	if err != nil || !bytes.Contains(environ, []byte("asyncpreemptoff=1")) {
 		t.Errorf("the switch's environment: %v\n%q", err, environ)
 	}
-	w := &world{lab: l, addresses: addresses(l, false)}
+	w := l.bare()
 	if _, err := w.ping("client-a", "client-b", waitAtMost); err != nil {
 		t.Fatal(err)
 	}

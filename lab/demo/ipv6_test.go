@@ -43,8 +43,7 @@ func TestIPv6Underlay(t *testing.T) {
 // detection as the kernel does it: the solicitation reaches the other pods, nobody
 // has the address, and it works.
 func TestPodDetectsDuplicates(t *testing.T) {
-	w := &world{lab: up(t)}
-	w = w.ipv6()
+	w := plainLab(t).bare().ipv6()
 	s, err := w.raw("web-a", "eth0")
 	if err != nil {
 		t.Fatal(err)

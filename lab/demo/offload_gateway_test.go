@@ -1,10 +1,7 @@
 package demo
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/antrail/antrail/lab"
@@ -38,10 +35,9 @@ const sinkAside = 5003
 // gatewayLab is an offloadLab with gatewayObjects and sinks on both sides of the gateway.
 func gatewayLab(t *testing.T) *world {
 	t.Helper()
-	w, dir := offloadLabWith(t, lab.Options{})
-	if err := os.WriteFile(filepath.Join(dir, "gateway.yaml"), []byte(gatewayObjects), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	l := offloadLab(t)
+	w := l.world(t)
+	l.put(t, "gateway.yaml", gatewayObjects)
 	for _, name := range []string{"outside", "node-a"} {
 		if err := w.listen(name, sinkAside, digest); err != nil {
 			t.Fatal(err)
@@ -131,13 +127,9 @@ func (w *world) pastGateway(t *testing.T) uint64 {
 // with it and nothing passes. The next switch goes on with the connection.
 func TestOffloadThroughGatewayGoes(t *testing.T) {
 	w := gatewayLab(t)
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, err := w.transfer(ctx, sender, w.aside("outside"), 1<<50)
-		ended <- err
-	}()
-	waitUntil(t, "the transfer to be offloaded", func() bool { return w.pastGateway(t) > 50*megabyte })
+	before := w.pastGateway(t)
+	end := w.stream(t, sender, w.aside("outside"))
+	waitUntil(t, "the transfer to be offloaded", func() bool { return w.pastGateway(t) > before+50*megabyte })
 	if n := w.gatewayPrograms(t); n != 1 {
 		t.Errorf("%d programs at the gateway, want 1", n)
 	}
@@ -147,8 +139,9 @@ func TestOffloadThroughGatewayGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitUntil(t, "the transfer to be offloaded by the next switch", func() bool { return w.pastGateway(t) > 20*megabyte })
-	cancel()
-	<-ended
+	if err := end(); err != nil {
+		t.Error(err)
+	}
 }
 
 // gatewayPrograms counts programs at tc egress of node-a's gateway; none if it is gone.

@@ -36,7 +36,7 @@ const bulkPort = 9000
 // what is wrong. What a pod sends to itself passes two zones of connections, and is
 // the switch's.
 func TestOffloadRewrites(t *testing.T) {
-	w, dir := offloadLabOf(t)
+	w, dir := offloadLabWith(t, lab.Options{})
 	if err := os.WriteFile(filepath.Join(dir, "bulk.yaml"), []byte(bulkService), 0o600); err != nil {
 		t.Fatal(err)
 	}

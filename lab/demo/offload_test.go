@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,42 +27,43 @@ import (
 
 // offloadLab is a lab whose agents offload, with the objects of examples/web-app
 // but for those that lead pods' packets past taps.
-func offloadLab(t *testing.T) *world {
+func offloadLab(t *testing.T) *sharedLab {
 	t.Helper()
-	w, _ := offloadLabOf(t)
-	return w
+	return sharedUp(t, "offload", func(objects string) lab.Options { return offloading(t, lab.Options{}, objects) })
 }
 
-// offloadLabOf is offloadLab, and the directory of its objects.
-func offloadLabOf(t *testing.T) (w *world, dir string) {
+// offloadWorld is a world of it, until the test ends.
+func offloadWorld(t *testing.T) *world {
 	t.Helper()
-	return offloadLabWith(t, lab.Options{})
+	return offloadLab(t).world(t)
 }
 
-// offloadLabWith is offloadLabOf with other options of the underlay.
+// offloadLabWith is a lab as offloadLab, with other options of the underlay, of this test
+// alone; and the directory of its objects.
 func offloadLabWith(t *testing.T, o lab.Options) (w *world, dir string) {
 	t.Helper()
 	dir = t.TempDir()
+	return worldOf(t, offloading(t, o, dir)), dir
+}
+
+// offloading are options with which agents offload, and with objects, which it writes.
+func offloading(t *testing.T, o lab.Options, objects string) lab.Options {
+	t.Helper()
 	files, err := fs.Sub(examples.FS, "web-app")
 	if err == nil {
-		err = os.CopyFS(dir, files)
+		err = os.CopyFS(objects, files)
 	}
 	if err == nil {
-		err = os.Remove(filepath.Join(dir, "egress-trafficcontrol.yaml"))
+		err = os.Remove(filepath.Join(objects, "egress-trafficcontrol.yaml"))
 	}
 	if err == nil && o.IPv6Underlay {
-		err = reachOverIPv6(dir)
+		err = reachOverIPv6(objects)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.Manifests, o.Driver, o.Offload = dir, config.DriverAFPacket, config.OffloadAuto
-	w, err = newWorld(upWith(t, o))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.close)
-	return w, dir
+	o.Manifests, o.Driver, o.Offload = objects, config.DriverAFPacket, config.OffloadAuto
+	return o
 }
 
 // sender and receiver of these tests, both on node-a.
@@ -71,7 +75,7 @@ const sender, receiver = "db-a", "client-a"
 func TestOffload(t *testing.T) {
 	for name, family := range map[string]func(*world) *world{"IPv4": func(w *world) *world { return w }, "IPv6": (*world).ipv6} {
 		t.Run(name, func(t *testing.T) {
-			testOffload(t, family(offloadLab(t)))
+			testOffload(t, family(offloadWorld(t)))
 		})
 	}
 }
@@ -79,25 +83,35 @@ func TestOffload(t *testing.T) {
 func testOffload(t *testing.T, w *world) {
 	t.Helper()
 	before, links := w.exact(t)
+	known, put := w.sunk(t), w.since(t, "offload_put")
 	r, err := w.transfer(t.Context(), sender, w.sink(receiver), 200*megabyte)
 	if err != nil {
 		t.Fatal(err)
 	}
 	after, linksAfter := w.exact(t)
-	t.Logf("%.2f Gbit/s; %+v", r.gbits(), after[sender].Offload)
-	passed := after[sender].Offload.Rx.Bytes
+	from, to := inKernel(before, after, sender), inKernel(before, after, receiver)
+	t.Logf("%.2f Gbit/s; %+v", r.gbits(), from)
+	passed := from.Rx.Bytes
 	if all := after[sender].Rx.Bytes - before[sender].Rx.Bytes; all < 200*megabyte || passed < all*9/10 || passed > all {
 		t.Errorf("%d bytes came from %s, and %d of them passed in the kernel", all, sender, passed)
 	}
-	if after[sender].Offload.Rx != after[receiver].Offload.Tx || after[sender].Offload.Tx != after[receiver].Offload.Rx {
-		t.Errorf("what came from one pod did not go to the other: %+v and %+v", after[sender].Offload, after[receiver].Offload)
+	if from.Rx != to.Tx || from.Tx != to.Rx {
+		t.Errorf("what came from one pod did not go to the other: %+v and %+v", from, to)
 	}
 	for _, pod := range []string{sender, receiver} {
 		if got, want := after[pod].Rx.Packets-before[pod].Rx.Packets, linksAfter[pod]-links[pod]; got != want {
 			t.Errorf("%s: the switch counted %d packets, the interface %d", pod, got, want)
 		}
 	}
-	w.wantEnded(t)
+	w.wantEnded(t, known, put)
+}
+
+// inKernel is what passed a pod's port in the kernel between two looks.
+func inKernel(before, after map[string]api.PortRecord, pod string) (o api.PortOffload) {
+	was, is := before[pod].Offload, after[pod].Offload
+	o.Rx = api.Counts{Packets: is.Rx.Packets - was.Rx.Packets, Bytes: is.Rx.Bytes - was.Rx.Bytes}
+	o.Tx = api.Counts{Packets: is.Tx.Packets - was.Tx.Packets, Bytes: is.Tx.Bytes - was.Tx.Bytes}
+	return o
 }
 
 // exact is the counters of ports and, of packets received, of interfaces of node-a at one moment: it looks
@@ -131,24 +145,79 @@ func (w *world) exact(t *testing.T) (map[string]api.PortRecord, map[string]uint6
 	}
 }
 
-// wantEnded checks that a connection was offloaded, and that all have ended by
-// their FINs.
-func (w *world) wantEnded(t *testing.T) {
+// wantEnded checks that a connection was offloaded, and that all that are not known from
+// before have ended by their FINs.
+func (w *world) wantEnded(t *testing.T, known map[uint16]api.Connection, put func() uint64) {
 	t.Helper()
-	put := w.counter(t, "offload_put")
-	if put == 0 {
+	if put() == 0 {
 		t.Error("nothing was offloaded")
 	}
 	waitUntil(t, "offloaded connections to end", func() bool { return w.counter(t, "offload_connections") == 0 })
+	ended := 0
+	for port, c := range w.sunk(t) {
+		if _, old := known[port]; old {
+			continue
+		}
+		if ended++; c.State != "TIME_WAIT" {
+			t.Errorf("after both FINs: %s", c.Text)
+		}
+	}
+	if ended == 0 {
+		t.Error("there is no connection that has ended")
+	}
+}
+
+// sunk are node-a's connections to sinks, by the port that they come from: a world uses each
+// once.
+func (w *world) sunk(t *testing.T) map[uint16]api.Connection {
+	t.Helper()
 	var all []api.Connection
 	if err := w.agent("node-a").JSON(t.Context(), "/conntrack", nil, &all); err != nil {
 		t.Fatal(err)
 	}
+	found := map[uint16]api.Connection{}
 	for _, c := range all {
-		if c.Orig.DstPort == sinkPort && c.State != "TIME_WAIT" {
-			t.Errorf("after both FINs: %s", c.Text)
+		if c.Orig.DstPort == sinkPort {
+			found[c.Orig.SrcPort] = c
 		}
 	}
+	return found
+}
+
+// stream sends bytes until end is called, which says whether all arrived.
+func (w *world) stream(t *testing.T, from, to string) (end func() error) {
+	t.Helper()
+	s := &endless{Reader: rand.NewChaCha8([32]byte{})}
+	done := make(chan error, 1)
+	go func() {
+		_, err := w.transferAll(t.Context(), from, to, s)
+		done <- err
+	}()
+	t.Cleanup(func() { s.ended.Store(true) })
+	return func() error {
+		s.ended.Store(true)
+		return <-done
+	}
+}
+
+// endless is a reader until it is ended.
+type endless struct {
+	io.Reader
+	ended atomic.Bool
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if e.ended.Load() {
+		return 0, io.EOF
+	}
+	return e.Reader.Read(b)
+}
+
+// since counts from now on what counter counts.
+func (w *world) since(t *testing.T, name string) func() uint64 {
+	t.Helper()
+	before := w.counter(t, name)
+	return func() uint64 { return w.counter(t, name) - before }
 }
 
 // counter is a line of node-a's dump-cache.
@@ -168,14 +237,11 @@ func (w *world) counter(t *testing.T, name string) uint64 {
 // TestOffloadGoesWithAChange: a policy that comes in the middle of a transfer takes
 // the connection back, and the kernel gets it anew.
 func TestOffloadGoesWithAChange(t *testing.T) {
-	w, dir := offloadLabOf(t)
-	ended := make(chan error, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	go func() {
-		_, err := w.transfer(ctx, sender, w.sink(receiver), 1<<50)
-		ended <- err
-	}()
-	waitUntil(t, "the transfer to be offloaded", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	l := offloadLab(t)
+	w := l.world(t)
+	packets, withdrawn := w.since(t, "offload_packets"), w.since(t, "offload_withdrawn")
+	end := w.stream(t, sender, w.sink(receiver))
+	waitUntil(t, "the transfer to be offloaded", func() bool { return packets() > 1000 })
 	const policy = `
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
@@ -184,27 +250,28 @@ spec:
   podSelector: {matchLabels: {app: web}}
   ingress: [{from: [{podSelector: {matchLabels: {app: db}}}]}]
 `
-	if err := os.WriteFile(filepath.Join(dir, "another.yaml"), []byte(policy), 0o600); err != nil {
-		t.Fatal(err)
+	l.put(t, "another.yaml", policy)
+	waitUntil(t, "the offload entries to be withdrawn", func() bool { return withdrawn() > 0 })
+	before := packets()
+	waitUntil(t, "the transfer to be offloaded again", func() bool { return packets() > before+1000 })
+	if err := end(); err != nil {
+		t.Error(err)
 	}
-	waitUntil(t, "the offload entries to be withdrawn", func() bool { return w.counter(t, "offload_withdrawn") > 0 })
-	before := w.counter(t, "offload_packets")
-	waitUntil(t, "the transfer to be offloaded again", func() bool { return w.counter(t, "offload_packets") > before+1000 })
-	cancel()
-	<-ended
 }
 
 // TestOffloadGoesWithTheLink: a link that vanishes in the middle of a transfer
 // takes its offload entries with it.
 func TestOffloadGoesWithTheLink(t *testing.T) {
-	w := offloadLab(t)
+	l := offloadLab(t)
+	w := l.world(t)
+	packets := w.since(t, "offload_packets")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		_, err := w.transfer(ctx, sender, w.sink(receiver), 1<<50)
 		ended <- err
 	}()
-	waitUntil(t, "the transfer to be offloaded", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	waitUntil(t, "the transfer to be offloaded", func() bool { return packets() > 1000 })
 	all, err := w.ports(t.Context(), "node-a")
 	if err != nil {
 		t.Fatal(err)
@@ -224,19 +291,20 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	if err := <-ended; err == nil {
 		t.Error("the transfer went on without the link")
 	}
+	if err := errors.Join(l.DeletePod(receiver), l.AddPod(receiver)); err != nil {
+		t.Fatal(err)
+	}
+	waitUntil(t, "the pod to be reached again", func() bool { _, err := w.ping(sender, receiver, time.Second); return err == nil })
 }
 
 // TestOffloadGoesWithTheSwitch kills an agent in the middle of a transfer: when the
 // kernel has closed its sockets nothing passes, for the programs stay and drop. The
 // agent that follows puts its own in their place, and goes on with the connection.
 func TestOffloadGoesWithTheSwitch(t *testing.T) {
-	w := offloadLab(t)
-	ended := make(chan error, 1)
-	go func() {
-		_, err := w.transfer(t.Context(), sender, w.sink(receiver), 2000*megabyte)
-		ended <- err
-	}()
-	waitUntil(t, "the transfer to be offloaded", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	w := offloadWorld(t)
+	packets, known := w.since(t, "offload_packets"), w.sunk(t)
+	end := w.stream(t, sender, w.sink(receiver))
+	waitUntil(t, "the transfer to be offloaded", func() bool { return packets() > 1000 })
 	programs := w.ingressPrograms(t)
 	killBoth(t, w.lab, "node-a")
 	waitUntil(t, "the sockets to go", func() bool { return w.packetSockets(t) == 0 })
@@ -252,10 +320,11 @@ func TestOffloadGoesWithTheSwitch(t *testing.T) {
 	if n := w.ingressPrograms(t); n != programs {
 		t.Errorf("%d programs after the restart, were %d", n, programs)
 	}
-	if err := <-ended; err != nil {
+	waitUntil(t, "the transfer to be offloaded by the next switch", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	if err := end(); err != nil {
 		t.Error(err)
 	}
-	w.wantEnded(t)
+	w.wantEnded(t, known, func() uint64 { return w.counter(t, "offload_put") })
 }
 
 // packetSockets counts those of node-a.

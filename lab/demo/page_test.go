@@ -11,9 +11,7 @@ import (
 
 	"github.com/antrail/antrail/agent/answer"
 	"github.com/antrail/antrail/agent/api"
-	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/browsertest"
-	"github.com/antrail/antrail/lab"
 )
 
 // The page of whole agents, in a browser: rates of packets between pods, and one of
@@ -50,15 +48,11 @@ func (w *world) reach(t *testing.T, node, address string) string {
 	return ln.Addr().String()
 }
 
-// pageLab is a lab whose agents serve their pages, with datagrams from client-a to
+// pageLab is the plain lab, whose agents serve their pages, with datagrams from client-a to
 // client-b, on the other Node, and back, until the test ends.
 func pageLab(t *testing.T) *world {
 	t.Helper()
-	w, err := newWorld(upWith(t, lab.Options{Page: config.Page{Address: pageAddress}}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(w.close)
+	w := plainLab(t).world(t)
 	back := w.numbers(t, "client-a", "client-b", time.Millisecond)
 	waitUntil(t, "datagrams from the other Node", func() bool { return back.Load() > 100 })
 	return w

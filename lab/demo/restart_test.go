@@ -23,8 +23,8 @@ import (
 // their way, go on after the agent was killed and started again, each with the
 // endpoint that it had.
 func TestConnectionsSurviveTheAgent(t *testing.T) {
-	l := up(t)
-	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
+	l := plainLab(t)
+	w := l.bare()
 	defer w.close()
 	all, answered := dialService(t, w, 8)
 	if answered["web-a"] == 0 || answered["web-b"] == 0 {
@@ -37,7 +37,7 @@ func TestConnectionsSurviveTheAgent(t *testing.T) {
 		running.Go(func() { k.runExchanges(t, &stop) })
 	}
 	waitExchanges(t, all, 20)
-	killBoth(t, l, "node-a")
+	killBoth(t, l.Lab, "node-a")
 	if err := l.RestartAgent(t.Context(), "node-a", antrail); err != nil {
 		t.Error(err)
 	}
@@ -128,17 +128,18 @@ func killBoth(t *testing.T, l *lab.Lab, node string) {
 // one before.
 var restoredLine = regexp.MustCompile(`msg="(\d+) connections restored, (\d+) torn, in `)
 
-// restoredConnections is how many connections the log says were restored.
+// restoredConnections is how many connections the log says were restored last.
 func restoredConnections(t *testing.T, log string) int {
 	t.Helper()
 	b, err := os.ReadFile(log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := restoredLine.FindSubmatch(b)
-	if m == nil {
+	all := restoredLine.FindAllSubmatch(b, -1)
+	if all == nil {
 		t.Fatalf("no line %s", restoredLine)
 	}
+	m := all[len(all)-1]
 	n, err := strconv.Atoi(string(m[1]))
 	if err != nil {
 		t.Fatal(err)

@@ -118,7 +118,7 @@ func killSwitch(t *testing.T, l *lab.Lab, node string) {
 // TestOffloadAfterKilledSwitch: the kernel forwards again by programs that the next
 // switch was given.
 func TestOffloadAfterKilledSwitch(t *testing.T) {
-	w := offloadLab(t)
+	w := offloadWorld(t)
 	killSwitch(t, w.lab, "node-a")
 	testOffload(t, w)
 }

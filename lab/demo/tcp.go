@@ -93,6 +93,11 @@ func (w *world) sink(pod string) string { return fmt.Sprintf("%s:%d", pod, sinkP
 // transfer sends n random bytes from one client pod to another and compares
 // the digests of both ends.
 func (w *world) transfer(ctx context.Context, from, to string, n int64) (result, error) {
+	return w.transferAll(ctx, from, to, io.LimitReader(rand.NewChaCha8([32]byte{byte(n >> 20), 1}), n))
+}
+
+// transferAll does so with all bytes of a reader.
+func (w *world) transferAll(ctx context.Context, from, to string, all io.Reader) (result, error) {
 	c, err := w.dial(ctx, from, to, waitAtMost)
 	if err != nil {
 		return result{}, fmt.Errorf("%s to %s: %w", from, to, err)
@@ -104,19 +109,18 @@ func (w *world) transfer(ctx context.Context, from, to string, n int64) (result,
 		return result{}, err
 	}
 	c.SetDeadline(time.Now().Add(time.Minute))
-	r, err := send(c.(*net.TCPConn), n)
+	r, err := send(c.(*net.TCPConn), all)
 	if err != nil {
 		return r, fmt.Errorf("%s to %s: %w", from, to, err)
 	}
 	return r, nil
 }
 
-// send writes n bytes of a fresh random stream and reads the answer.
-func send(c *net.TCPConn, n int64) (result, error) {
-	stream := rand.NewChaCha8([32]byte{byte(n >> 20), 1})
+// send writes all bytes and reads the answer.
+func send(c *net.TCPConn, all io.Reader) (result, error) {
 	h := sha256.New()
 	began := time.Now()
-	sent, err := io.Copy(c, io.TeeReader(io.LimitReader(stream, n), h))
+	sent, err := io.Copy(c, io.TeeReader(all, h))
 	if err != nil {
 		return result{}, fmt.Errorf("after %d bytes: %w", sent, err)
 	}

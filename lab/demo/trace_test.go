@@ -16,7 +16,6 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/dataplane/telemetry"
-	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -75,11 +74,7 @@ func (l *liveWatch) end(t *testing.T) (ways []trace.Joined) {
 // while packets between both are watched: those of the connection there and back
 // are one walk each, and nobody notices.
 func TestLiveTraceAcrossNodes(t *testing.T) {
-	w, err := newWorld(upWith(t, lab.Options{}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+	w := plainLab(t).world(t)
 	l := w.watchLive(t, api.LiveTraceRequest{Filter: "tcp and (host 10.10.1.6 or host 10.96.1.6)"}, "node-a", "node-b")
 	if g, err := w.greet(t.Context(), "client-a", "10.96.1.6:80"); err != nil {
 		t.Fatalf("%+v: %v", g, err)
@@ -160,11 +155,12 @@ func (w *world) numbers(t *testing.T, from, to string, pause time.Duration) (bac
 func TestLiveTraceWithoutAGap(t *testing.T) {
 	for to, nodes := range map[string][]string{receiver: {"node-a"}, "client-b": {"node-a", "node-b"}, "outside": {"node-a"}} {
 		t.Run(to, func(t *testing.T) {
-			w := offloadLab(t)
+			w := offloadWorld(t)
+			inKernel := w.since(t, "offload_packets")
 			back := w.numbers(t, sender, to, 0)
 			waitUntil(t, "thousands of datagrams", func() bool { return back.Load() > 5000 })
 			if len(nodes) == 1 {
-				waitUntil(t, "them to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 5000 })
+				waitUntil(t, "them to pass in the kernel", func() bool { return inKernel() > 5000 })
 			}
 			before, start := back.Load(), time.Now()
 			l := w.watchLive(t, api.LiveTraceRequest{Source: "default/" + sender, Filter: "udp", Count: 100}, nodes...)
@@ -206,13 +202,10 @@ func podNamed(name string) string {
 // kernel: they come back to be seen, the stream is whole, and passes in the kernel
 // again.
 func TestLiveTraceOfALoadedLink(t *testing.T) {
-	w := offloadLab(t)
-	done := make(chan error, 1)
-	go func() {
-		_, err := w.transfer(t.Context(), sender, w.sink(receiver), 2000*megabyte)
-		done <- err
-	}()
-	waitUntil(t, "the stream to pass in the kernel", func() bool { return w.counter(t, "offload_packets") > 1000 })
+	w := offloadWorld(t)
+	inKernel, traced := w.since(t, "offload_packets"), w.since(t, "offload_traced")
+	end := w.stream(t, sender, w.sink(receiver))
+	waitUntil(t, "the stream to pass in the kernel", func() bool { return inKernel() > 1000 })
 	l := w.watchLive(t, api.LiveTraceRequest{Source: "default/" + sender, Filter: "tcp", Count: 100}, "node-a")
 	seen := 0
 	for way := range l.ways {
@@ -223,12 +216,12 @@ func TestLiveTraceOfALoadedLink(t *testing.T) {
 	if err := <-l.ended; err != nil || seen != 100 || l.counts.Missed != 0 {
 		t.Errorf("%d walks, %+v, %v", seen, l.counts, err)
 	}
-	passed := w.counter(t, "offload_packets")
-	waitUntil(t, "the stream to pass in the kernel again", func() bool { return w.counter(t, "offload_packets") > passed+1000 })
-	if err := <-done; err != nil {
+	passed := inKernel()
+	waitUntil(t, "the stream to pass in the kernel again", func() bool { return inKernel() > passed+1000 })
+	if err := end(); err != nil {
 		t.Error(err)
 	}
-	if w.counter(t, "offload_traced") == 0 {
+	if traced() == 0 {
 		t.Error("nothing was taken back")
 	}
 }
