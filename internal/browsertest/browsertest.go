@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -47,8 +48,39 @@ type Browser struct {
 	faults []string
 }
 
-// Open opens a page by the URL that lets a browser in, in a browser of its own, 1280
-// by 800 and light. The test is skipped where there is no Chromium.
+// chromium is the process that all browsers of a test's process are of.
+var chromium struct {
+	sync.Once
+	ctx    context.Context
+	cancel func()
+	err    error
+}
+
+// startChromium starts it once. It ends with the tests' process.
+func startChromium(path string) (context.Context, error) {
+	c := &chromium
+	c.Do(func() {
+		var dir string
+		if dir, c.err = os.MkdirTemp("", "antrail-chromium-"); c.err != nil {
+			return
+		}
+		if c.err = reaptest.Directory(dir); c.err != nil {
+			return
+		}
+		o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.UserDataDir(dir), chromedp.Flag("disable-dev-shm-usage", true))
+		if os.Geteuid() == 0 {
+			o = append(o, chromedp.NoSandbox)
+		}
+		var allocated context.Context
+		allocated, c.cancel = chromedp.NewExecAllocator(context.Background(), o...)
+		c.ctx, _ = chromedp.NewContext(allocated)
+		_, c.err = chromedp.Run(c.ctx, chromedp.Evaluate[bool]("true"))
+	})
+	return c.ctx, c.err
+}
+
+// Open opens a page by the URL that lets a browser in, 1280 by 800 and light. The browser
+// shares no cookies and no storage with others. The test is skipped where there is no Chromium.
 func Open(t testing.TB, page string) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -60,13 +92,11 @@ func Open(t testing.TB, page string) *Browser {
 		t.Fatal(err)
 	}
 	b := &Browser{TB: t, Base: u.Scheme + "://" + u.Host}
-	o := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("disable-dev-shm-usage", true))
-	if os.Geteuid() == 0 {
-		o = append(o, chromedp.NoSandbox)
+	process, err := startChromium(path)
+	if err != nil {
+		t.Fatal(err)
 	}
-	allocated, cancel := chromedp.NewExecAllocator(context.Background(), o...)
-	t.Cleanup(cancel)
-	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithListener(b.heard))
+	ctx, cancel := chromedp.NewContext(process, chromedp.WithNewBrowserContext(), chromedp.WithListener(b.heard))
 	t.Cleanup(func() { chromedp.Cancel(ctx); cancel() })
 	b.ctx = ctx
 	b.Size(1280, 800)
@@ -138,7 +168,7 @@ func step[T any](b *Browser, s chromedp.Action[T]) T {
 // try takes a step that may fail.
 func try[T any](b *Browser, s chromedp.Action[T]) (T, error) {
 	ctx := b.ctx
-	if b.begun { // the first one's context is the browser's
+	if b.begun { // the first one's context is the page's
 		limited, cancel := context.WithTimeout(ctx, waitAtMost)
 		defer cancel()
 		ctx = limited
