@@ -20,7 +20,8 @@ var shellBlock = regexp.MustCompile("(?ms)^```sh\n(.*?)^```")
 // TestExamples runs every shell block of the documentation from the top of the
 // repository, as a reader would, with a binary built for the test. All share one
 // directory for /tmp, since a reader comes from one page to the next. A block fails
-// when one of its commands does.
+// when one of its commands does. Blocks that begin with a plain lab and end with its end
+// use one lab in turn: see plain.
 func TestExamples(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("the examples make network namespaces, which needs root")
@@ -46,6 +47,7 @@ func TestExamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	blocks, here := 0, strings.NewReplacer("bin/antrail", antrail, "/tmp/", t.TempDir()+"/")
+	shared := example{dir: top, env: labEnv(t), here: here}
 	for _, page := range append(slices.Concat(pages, tables, examples), "../README.md") {
 		text, err := os.ReadFile(page)
 		if err != nil {
@@ -57,29 +59,73 @@ func TestExamples(t *testing.T) {
 		for _, m := range shellBlock.FindAllStringSubmatch(string(text), -1) {
 			blocks++
 			// The name is part of the paths of the lab's sockets, which Linux bounds.
-			t.Run(fmt.Sprint(filepath.Base(page), "-", blocks), func(t *testing.T) { run(t, top, page, here, m[1]) })
+			t.Run(fmt.Sprint(filepath.Base(page), "-", blocks), func(t *testing.T) {
+				if script, ok := plain(m[1]); ok {
+					shared.inLab(t, page, script)
+					return
+				}
+				e := example{dir: top, env: labEnv(t), here: here}
+				e.run(t, page, m[1])
+				e.run(t, page, labDown)
+			})
 		}
 	}
+	shared.endLab(t, "the last page")
 	if blocks == 0 {
 		t.Error("no page has an example that runs")
 	}
 }
 
-// run runs one block with a state of labs of its own, so that the example's lab
-// is the only one, and takes down what the block leaves up. here puts in the binary
-// and the directory for /tmp.
-func run(t *testing.T, dir, page string, here *strings.Replacer, script string) {
+// Commands that begin and end a lab as the built-in one is.
+const labUp, labDown = "bin/antrail lab up\n", "bin/antrail lab down\n"
+
+// plain is what a block does between making a plain lab and taking it down. ok says that
+// it does both, and has no other lab: so it may find a lab that is up, and leave it up.
+func plain(block string) (script string, ok bool) {
+	script, up := strings.CutPrefix(block, labUp)
+	script, down := strings.CutSuffix(script, labDown)
+	return script, up && down && !strings.Contains(script, "bin/antrail lab up") && !strings.Contains(script, "bin/antrail lab down")
+}
+
+// labEnv is the environment of blocks whose labs are the only ones.
+func labEnv(t *testing.T) []string {
+	return append(os.Environ(), "ANTRAIL_LAB_DIR="+reaptest.LabDir(t))
+}
+
+// example is where blocks run. here puts in the binary and the directory for /tmp.
+type example struct {
+	dir  string
+	env  []string
+	here *strings.Replacer
+	up   bool // a plain lab is
+}
+
+func (e *example) run(t *testing.T, page, script string) {
 	t.Helper()
-	env := append(os.Environ(), "ANTRAIL_LAB_DIR="+reaptest.LabDir(t))
-	shell := func(script string) ([]byte, error) {
-		cmd := exec.Command("bash", "-euo", "pipefail", "-c", here.Replace(script))
-		cmd.Dir, cmd.Env = dir, env
-		return cmd.CombinedOutput()
-	}
-	if out, err := shell(script); err != nil {
+	cmd := exec.Command("bash", "-euo", "pipefail", "-c", e.here.Replace(script))
+	cmd.Dir, cmd.Env = e.dir, e.env
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%s: %v\n%s\n%s", page, err, script, out)
 	}
-	if out, err := shell("bin/antrail lab down"); err != nil {
-		t.Errorf("%s: %v\n%s", page, err, out)
+}
+
+// inLab runs a block in the plain lab. After a block that failed, the next one has another.
+func (e *example) inLab(t *testing.T, page, script string) {
+	t.Helper()
+	if !e.up {
+		e.run(t, page, labUp)
+		e.up = true
+	}
+	e.run(t, page, script)
+	if t.Failed() {
+		e.endLab(t, page)
+	}
+}
+
+func (e *example) endLab(t *testing.T, page string) {
+	t.Helper()
+	if e.up {
+		e.run(t, page, labDown)
+		e.up = false
 	}
 }
