@@ -20,10 +20,11 @@ import (
 // ovsNode is Open vSwitch with one set of files.
 type ovsNode struct {
 	*ovstest.Switch
-	name  string
-	ports []string
-	read  map[string]int    // bytes of each port's capture seen so far
-	taken map[string]uint64 // packets by entry at the last call of hits
+	name   string
+	ports  []string
+	tables []string          // by their numbers
+	read   map[string]int    // bytes of each port's capture seen so far
+	taken  map[string]uint64 // packets by entry at the last call of hits
 }
 
 // newOVSNode starts a switch and loads a set, such as "two-nodes/node-a", into it.
@@ -44,7 +45,8 @@ func startNode(t *testing.T, set string) *ovsNode {
 		n.AddPorts(ovstest.Port{Name: m[2], Number: number})
 		n.ports = append(n.ports, m[2])
 	}
-	n.nameTables(t, tablesInOrder(readFile(t, set+".flows")))
+	n.tables = tablesInOrder(readFile(t, set+".flows"))
+	n.nameTables(t, n.tables)
 	for _, m := range meterMods(readFile(t, set+".meters")) {
 		n.ofctl(t, "add-meter", m)
 	}
@@ -129,8 +131,10 @@ func (n *ovsNode) send(t *testing.T, port string, frame []byte, _ packet.Tunnel)
 // received is how many packets have entered the pipeline.
 func (n *ovsNode) received(t *testing.T) (sum uint64) {
 	t.Helper()
-	for _, packets := range n.counters(t, "table=PipelineRootClassifier") {
-		sum += packets
+	for entry, packets := range n.counters(t) {
+		if strings.HasPrefix(entry, "PipelineRootClassifier ") {
+			sum += packets
+		}
 	}
 	return sum
 }
@@ -153,18 +157,24 @@ func (n *ovsNode) newFrames(t *testing.T, port string) (frames [][]byte) {
 }
 
 var (
-	entryLine    = regexp.MustCompile(`table=(\w+), n_packets=(\d+),.* (priority=.*) actions=`)
+	entryLine    = regexp.MustCompile(`(?m)^(?:table_id=(\d+), )?duration=\w+, n_packets=(\d+), n_bytes=\d+, (priority=.*),actions=`)
 	priorityOnly = regexp.MustCompile(`^(\w+) priority=(\d+)`)
 )
 
-// counters is the packets of each entry that a filter of dump-flows leaves, by
-// "TABLE priority=N,match".
-func (n *ovsNode) counters(t *testing.T, filter ...string) map[string]uint64 {
+// counters is the packets of each entry, by "TABLE priority=N,match". The daemon itself
+// prints them, without a process of ovs-ofctl for each frame: table 0 without its number, and
+// then its own entries in tables without a name.
+func (n *ovsNode) counters(t *testing.T) map[string]uint64 {
 	t.Helper()
 	must(t)(n.Appctl("revalidator/purge")) // moves the datapath's counts into the entries
 	c := map[string]uint64{}
-	for _, m := range entryLine.FindAllStringSubmatch(n.ofctl(t, append([]string{"dump-flows"}, filter...)...), -1) {
-		c[m[1]+" "+m[3]], _ = strconv.ParseUint(m[2], 10, 64)
+	for _, m := range entryLine.FindAllStringSubmatch(must(t)(n.Appctl("bridge/dump-flows", ovstest.Bridge)), -1) {
+		if table, _ := strconv.Atoi(m[1]); table < len(n.tables) {
+			c[n.tables[table]+" "+m[3]], _ = strconv.ParseUint(m[2], 10, 64)
+		}
+	}
+	if len(c) == 0 {
+		t.Fatalf("%s prints no entries", n.name)
 	}
 	return c
 }
