@@ -1,13 +1,12 @@
 package demo
 
 import (
+	"bytes"
 	"net"
 	"os"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/antrail/antrail/lab"
 )
 
 // echoService is a UDP Service before the echo servers of the client pods.
@@ -24,12 +23,15 @@ spec: {selector: {app: client}, ipFamilyPolicy: PreferDualStack, clusterIP: 10.9
 // connection comes in fragments: all of them must find the Service and choose
 // the same endpoint.
 func TestLongDatagramsToAService(t *testing.T) {
-	dir := exampleAnd(t, nil, echoService)
-	w, err := newWorld(upWith(t, lab.Options{Manifests: dir}))
-	if err != nil {
-		t.Fatal(err)
+	l := plainLab(t)
+	w := l.world(t)
+	l.put(t, "echo.yaml", echoService)
+	for _, node := range []string{"node-a", "node-b"} {
+		waitUntil(t, "entries of the Service on "+node, func() bool {
+			flows, err := w.agent(node).Get(t.Context(), "/flows", nil)
+			return err == nil && bytes.Contains(flows, []byte("nw_dst=10.96.7.7,")) && bytes.Contains(flows, []byte("ipv6_dst=fd00:10:96::77,"))
+		})
 	}
-	defer w.close()
 	for _, from := range []string{"db-a", "client-a", "client-b"} {
 		for range 8 { // a new port each time, and so another endpoint
 			if err := w.echo(t.Context(), from, "10.96.7.7:7", longDatagram, longDatagram); err != nil {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/internal/testsize"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/raw"
 	"github.com/antrail/antrail/packet"
@@ -26,7 +27,7 @@ import (
 // stands between the flood and the other pods.
 const (
 	floodTable  = 4096 // connections that fit
-	floodRounds = 90   // in each of which a burst is sent while other pods connect
+	floodRounds = 100  // in each of which a burst is sent while other pods connect
 	floodBurst  = 2000 // SYNs of a round
 
 	keptConnections = 10 // of each pair of pods, held through the flood
@@ -65,9 +66,9 @@ func TestFlood(t *testing.T) {
 	}
 	exchange("before")
 	attempts, failed := 0, 0
-	for round := range floodRounds {
+	for round := range testsize.Rounds(floodRounds) {
 		var busy sync.WaitGroup
-		if round%30 == 0 {
+		if round%10 == 0 {
 			busy.Go(func() { exchange("during") })
 		}
 		a, b := f.round(t)

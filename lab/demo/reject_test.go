@@ -103,24 +103,33 @@ func TestPolicyRefusesAndLogs(t *testing.T) {
 
 // TestRejectsWithoutAgent: switches refuse what a policy rejects while no agent runs.
 func TestRejectsWithoutAgent(t *testing.T) {
-	dir := exampleAnd(t, nil, strings.Replace(refusing, "      enableLogging: true\n", "", 1))
-	l := upWith(t, lab.Options{Manifests: dir})
-	w, err := newWorld(l)
-	if err != nil {
-		t.Fatal(err)
+	l := plainLab(t)
+	w := l.world(t)
+	l.put(t, "refusing.yaml", strings.Replace(refusing, "      enableLogging: true\n", "", 1))
+	targets := []string{"web-a:8080", "10.96.0.81:80", "web-b:8080", "10.96.1.81:80"}
+	for _, to := range targets {
+		waitUntil(t, "refusal by "+to, func() bool {
+			c, err := w.dial(t.Context(), "client-a", to, waitAtMost)
+			if err == nil {
+				c.Close()
+			}
+			return errors.Is(err, unix.ECONNREFUSED)
+		})
 	}
-	defer w.close()
+	before := map[string]door.Answers{}
 	for _, n := range l.Topology.Nodes {
 		if err := l.KillAgent(n.Name); err != nil {
 			t.Fatal(err)
 		}
+		before[n.Name] = door.Dial(l.SwitchSocket(n.Name)).Answers().Policy
 	}
-	for _, to := range []string{"web-a:8080", "10.96.0.81:80", "web-b:8080", "10.96.1.81:80"} {
+	for _, to := range targets {
 		w.wantRefused(t, "client-a", to)
 		w.wantProhibited(t, "client-a", strings.Split(to, ":")[0]+":53")
 	}
 	for _, n := range l.Topology.Nodes {
-		if a := door.Dial(l.SwitchSocket(n.Name)).Answers().Policy; a.Answered < 4 || a != (door.Answers{Answered: a.Answered}) {
+		a := door.Dial(l.SwitchSocket(n.Name)).Answers().Policy
+		if a.Answered < before[n.Name].Answered+4 || a != (door.Answers{Answered: a.Answered}) {
 			t.Errorf("%s: %+v", n.Name, a)
 		}
 		if err := l.RestartAgent(t.Context(), n.Name, antrail); err != nil {

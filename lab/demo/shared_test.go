@@ -3,6 +3,7 @@ package demo
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
@@ -63,7 +64,7 @@ func (s *sharedLab) bare() *world {
 // put writes a file of objects, which goes when the test ends.
 func (s *sharedLab) put(t *testing.T, name, objects string) {
 	t.Helper()
-	file := s.objects + "/" + name
+	file := filepath.Join(s.objects, name)
 	if err := os.WriteFile(file, []byte(objects), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +110,9 @@ func makeShared(t *testing.T, options func(objects string) lab.Options) *sharedL
 	o.Binary, o.StateDir = antrail, dir
 	if s.Lab, err = lab.Up(t.Context(), o); err != nil {
 		t.Fatal(err)
+	}
+	if o.Manifests == "" {
+		s.objects = filepath.Join(s.Dir, "manifests")
 	}
 	return s
 }
