@@ -135,8 +135,8 @@ func runReaper(told io.Reader) (err error) {
 // called antrail-ID-….
 func removeLabs(dir string) error {
 	labs, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	if errors.Is(err, os.ErrNotExist) { // the last lab took it along
+		err = nil
 	}
 	for _, l := range labs {
 		if labID.MatchString(l.Name()) {
