@@ -98,26 +98,22 @@ func (k *walk) runNested(actions []flow.Action) {
 	}
 }
 
-// resubmit looks another table up, with another in_port if the action gives
-// one, and comes back.
+// resubmit looks another table up and comes back. If the action gives a port, the lookup
+// has that as in_port. The actions of the entry that it finds have the packet's own in_port,
+// as in Open vSwitch.
 func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
-	saved := k.key.InPort()
 	if len(after) > 0 {
-		k.rests = append(k.rests, rest{after, saved, k.table, k.entry})
-	}
-	if a.InPort != flow.PortInPort {
-		k.key.SetInPort(a.InPort)
+		k.rests = append(k.rests, rest{after, k.table, k.entry})
 	}
 	table := a.Table
 	if table == flow.CurrentTable {
 		table = k.table
 	}
-	k.walkTable(table)
+	k.walkTableAs(table, a.InPort)
 	if len(after) > 0 {
 		k.rests = k.rests[:len(k.rests)-1]
 		k.noteReturn()
 	}
-	k.key.SetInPort(saved)
 }
 
 // runGroup runs a group, unless groups that run each other have gone too deep.

@@ -17,6 +17,7 @@ const calls = `
 	table=0,priority=7,tcp,tp_dst=53 actions=resubmit(3,1),resubmit(,2),resubmit(,3)
 	table=0,priority=6,icmp,nw_dst=10.1.0.5 actions=resubmit(,11),output:4
 	table=0,priority=1,ip actions=resubmit(,1),resubmit(,2),resubmit(,3)
+	table=1,priority=6,tcp,in_port=3,tp_dst=53 actions=set_field:0x1->reg1,resubmit(,13),resubmit(2,13)
 	table=1,priority=5,tcp actions=set_field:0x1->reg1,resubmit(,4)
 	table=1,priority=4,udp,tp_dst=3306 actions=drop
 	table=1,priority=3,icmp actions=resubmit(,4),set_field:0x3->reg1,resubmit(,5)
@@ -48,7 +49,10 @@ const calls = `
 	table=10,priority=3,ip,nw_dst=10.1.0.0/24 actions=output:4
 	table=11,priority=2,icmp,nw_tos=0 actions=resubmit(,11),output:2
 	table=11,priority=1,icmp actions=set_field:0->nw_tos,resubmit(,11)
-	table=12,priority=1,udp actions=drop`
+	table=12,priority=1,udp actions=drop
+	table=13,priority=1,ip,in_port=1 actions=IN_PORT,resubmit(2,5)
+	table=13,priority=1,ip,in_port=2 actions=ct(zone=10,table=7)
+	table=13,priority=1,ip,in_port=3 actions=output:4,set_field:0x6->reg6`
 
 // callsSource is calls with its ports, and who sends.
 func callsSource() twinSource {
@@ -78,8 +82,11 @@ func TestMegaflowsPassCalls(t *testing.T) {
 		{"a drop that is", "table=0,ip actions=resubmit(,1),resubmit(,2)\ntable=1,ip actions=drop\ntable=2,ip actions=set_field:0x1->reg1", 1, ""},
 		{"ct() in the midst", "table=0,ip actions=resubmit(,1),resubmit(,2)\ntable=1,ip actions=set_field:0x1->reg1,ct(commit,zone=1)\ntable=2,reg1=1 actions=output:2", 3, "2"},
 		{"ct() at the end", "table=0,ip actions=resubmit(,1),resubmit(,2)\ntable=1,ip actions=set_field:0x1->reg1\ntable=2,ip,reg1=1 actions=ct(zone=1,table=3)\ntable=3 actions=output:2", 2, "2"},
-		{"in_port", "table=0,ip actions=resubmit(,1),output:2\ntable=1,ip actions=set_field:2->in_port,resubmit(,2)\ntable=2,in_port=2 actions=set_field:0x1->reg1", 3, "2"},
-		{"in_port at the end", "table=0,ip actions=resubmit(,1),resubmit(,3)\ntable=1,ip actions=resubmit(,2)\ntable=2,in_port=1 actions=set_field:2->in_port\ntable=3,in_port=1 actions=output:2", 3, "2"},
+		{"in_port", "table=0,ip actions=resubmit(,1),output:1\ntable=1,ip actions=set_field:2->in_port,resubmit(,2)\ntable=2,in_port=2 actions=set_field:0x1->reg1", 1, "1"},
+		{"in_port at the end", "table=0,ip actions=resubmit(,1),resubmit(,3)\ntable=1,ip actions=resubmit(,2)\ntable=2,in_port=1 actions=set_field:2->in_port\ntable=3,in_port=2 actions=output:1", 1, "1"},
+		{"another in_port for a lookup", "table=0,ip actions=resubmit(2,1)\ntable=1,in_port=2 actions=resubmit(,2)\ntable=2,in_port=1 actions=IN_PORT", 2, "1"},
+		{"another in_port in the midst", "table=0,ip actions=resubmit(2,1),resubmit(,3)\ntable=1,in_port=2 actions=set_field:0x1->reg1,goto_table:2\n" +
+			"table=2,in_port=1 actions=set_field:0x2->reg2\ntable=3,in_port=1,reg1=1,reg2=2 actions=output:2", 3, "2"},
 		{"in circles", "table=0,ip actions=resubmit(,0)", 0, ""},
 		{"as deep as can be", deepCalls(63), 1, "2"},
 		{"too deep", deepCalls(64), 0, ""},

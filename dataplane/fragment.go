@@ -88,7 +88,7 @@ func (k *walk) pause(p *paused, ct *program.Track, after []flow.Action) {
 	}
 	p.rests = append(p.rests, k.rests...)
 	if len(after) > 0 {
-		p.rests = append(p.rests, rest{after, k.key.InPort(), k.table, k.entry})
+		p.rests = append(p.rests, rest{after, k.table, k.entry})
 	}
 }
 
@@ -168,7 +168,6 @@ func (k *walk) proceed(ct *program.Track, v conntrack.Verdict) {
 	for n := len(k.rests) - 1; n >= 0 && !k.stopped; n-- {
 		r := k.rests[n]
 		k.rests = k.rests[:n]
-		k.key.SetInPort(r.inPort)
 		k.table, k.entry = r.table, r.entry
 		k.runNested(r.actions)
 	}

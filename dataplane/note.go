@@ -83,7 +83,7 @@ func effectOfResubmit(a flow.Resubmit) effect {
 	if a.InPort == flow.PortInPort {
 		return effectTable
 	}
-	return effectReads // the tables that it runs see another in_port
+	return effectReads // its lookup has another in_port
 }
 
 func effectOfTrack(a *program.Track) effect {
@@ -130,7 +130,8 @@ func (k *walk) noteInMegaflow(e effect, actions []flow.Action) bool {
 	m := k.w.megaflows
 	switch a := actions[0].(type) {
 	case *program.Write:
-		return m.Write(flowcache.KeyWrite{Index: a.Index, Value: a.Value, Mask: a.Mask})
+		m.Write(flowcache.KeyWrite{Index: a.Index, Value: a.Value, Mask: a.Mask})
+		return true
 	case *program.WriteMAC:
 		m.SetHeader(a, a.Field, flow.Ones(48), false)
 		return true

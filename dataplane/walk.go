@@ -72,11 +72,9 @@ type walk struct {
 	by            *flow.Entry // … and entry
 }
 
-// rest is what remains of an action list while an action of it runs tables. It has the
-// actions behind it, and what the list's packet has in in_port meanwhile.
+// rest is what remains of an action list while an action of it runs tables.
 type rest struct {
 	actions []flow.Action
-	inPort  uint32
 	table   uint8
 	entry   *flow.Entry
 }
@@ -200,14 +198,22 @@ func (k *walk) dropCopy() {
 }
 
 // walkTable runs tables from one on, following goto_table.
-func (k *walk) walkTable(id uint8) {
+func (k *walk) walkTable(id uint8) { k.walkTableAs(id, flow.PortInPort) }
+
+// walkTableAs does that, and the first lookup has a port as in_port; flow.PortInPort for the
+// packet's own.
+func (k *walk) walkTableAs(id uint8, port uint32) {
 	if k.depth == maxDepth {
 		k.drop(telemetry.DropTooDeep)
 		return
 	}
 	from, by, depth := k.table, k.entry, k.depth
 	k.depth++
-	for next := int(id); next >= 0; {
+	next := int(id)
+	if port != flow.PortInPort {
+		next = k.visitAs(id, port)
+	}
+	for next >= 0 {
 		next = k.step(uint8(next))
 	}
 	k.table, k.entry, k.depth = from, by, depth
@@ -215,7 +221,10 @@ func (k *walk) walkTable(id uint8) {
 
 // visit looks one table up and runs the entry's actions. It returns the table
 // that goto_table names, or -1.
-func (k *walk) visit(id uint8) int {
+func (k *walk) visit(id uint8) int { return k.visitAs(id, flow.PortInPort) }
+
+// visitAs does that with another in_port for the lookup; flow.PortInPort for the packet's own.
+func (k *walk) visitAs(id uint8, port uint32) int {
 	k.table, k.last, k.entry, k.met = id, id, nil, nil
 	if k.lookups++; k.lookups > maxLookups {
 		k.drop(telemetry.DropTooDeep)
@@ -226,7 +235,7 @@ func (k *walk) visit(id uint8) int {
 		k.miss()
 		return -1
 	}
-	e := k.find(id, t)
+	e := k.findAs(id, t, port)
 	if e == nil {
 		k.miss()
 		return -1
@@ -243,6 +252,19 @@ func (k *walk) visit(id uint8) int {
 		k.noteListDone()
 	}
 	return next
+}
+
+// findAs looks a table up with another in_port. No megaflow is being recorded then, because
+// what it would examine is not the packet's.
+func (k *walk) findAs(id uint8, t *lookup.Table, port uint32) *lookup.Entry {
+	if port == flow.PortInPort {
+		return k.find(id, t)
+	}
+	own := k.key.InPort()
+	k.key.SetInPort(port)
+	e := k.find(id, t)
+	k.key.SetInPort(own)
+	return e
 }
 
 // find looks a table up; traffic counts.

@@ -39,11 +39,10 @@ type call struct {
 // maxVisits ends a megaflow that runs in circles.
 const maxVisits = 64
 
-// The words of the key with the TTL, conj_id and in_port.
+// The words of the key with the TTL and conj_id.
 var (
 	ttlWord, ttlMask   = wordOf(flow.IPTTL)
 	conjWord, conjMask = wordOf(flow.ConjID)
-	portWord, portMask = wordOf(flow.InPort)
 )
 
 // wordOf returns the word in which a field lies, and its bits there.
@@ -94,17 +93,11 @@ func (s *Megaflows) Lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	m.MayLearn = m.MayLearn || t.Live.MayLearn.Load()
 }
 
-// Write notes that constant bits were written to a word of the key's metadata. It
-// returns false if the megaflow has to end before that: a resubmit() undoes what is
-// written to in_port.
-func (s *Megaflows) Write(w KeyWrite) bool {
-	if w.Index == portWord && w.Mask&portMask != 0 {
-		return false
-	}
+// Write notes that constant bits were written to a word of the key's metadata.
+func (s *Megaflows) Write(w KeyWrite) {
 	d := &s.rec
 	d.megaflow.Writes = append(d.megaflow.Writes, w)
 	d.examined.Known[w.Index] |= w.Mask
-	return true
 }
 
 // SetHeader notes an action that sets bits of a header field. tuple says that conntrack
