@@ -32,6 +32,7 @@ var wrongLines = []struct {
 	{"reg0=5/0x100000000 actions=drop", 8, "too large for reg0", false},
 	{"reg0=5x actions=drop", 6, "expected a number", false},
 	{"reg0= actions=drop", 6, "expected a number", true},
+	{"udp,tp_dst= actions=drop", 12, "expected a number", true},
 	{"reg0=0x actions=drop", 6, "expected a number", true},
 	{"reg0=010 actions=drop", 6, "cannot begin with 0", true}, // octal there
 	{"xxreg0=0x1ffffffffffffffffffffffffffffffff actions=drop", 8, "128 bits", false},

@@ -141,12 +141,8 @@ func datapathNumber(port uint32) uint32 { return port & 0xffff }
 var packetInReasons = map[string]int{"no_match": 0, "action": 1, "": 1, "invalid_ttl": 2, "action_set": 3, "group": 4, "packet_out": 5}
 
 // packetIn adds a packet-in.
-func (p *pass) packetIn(st *telemetry.Step, cookie uint64) {
+func (p *pass) packetIn(a flow.Controller, cookie uint64) {
 	p.commit(&p.key)
-	a, ok := st.Action.(flow.Controller)
-	if !ok {
-		return
-	}
 	pause := 0
 	if a.Pause {
 		pause = 1

@@ -83,11 +83,7 @@ func (s *Switch) trace(_ context.Context, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tr, err := s.Switch.Trace(req)
-	if err != nil {
-		return "", err
-	}
-	return s.traceText(tr, &a), nil
+	return s.traceText(req, &a)
 }
 
 // traceRequest makes the packet of a trace.
@@ -108,9 +104,33 @@ func (s *Switch) traceRequest(a *traceArguments) (*telemetry.TraceRequest, error
 	return req, nil
 }
 
-// traceText is what the command prints of a trace.
-func (s *Switch) traceText(tr *telemetry.Trace, a *traceArguments) string {
-	t := tracer{groups: map[uint32]*flow.Group{}, learned: map[macOfVLAN]uint32{}, given: len(a.ctNext)}
+// maxTraces is how deep the passes of a trace may be: the walk's own bound of nested tables.
+const maxTraces = 64
+
+// traceText is what the command prints of a packet. The states of --ct-next are for the passes
+// in the order in which they are printed, but a walk goes into each pass at once. So the packet
+// is traced again until each pass has its state. Each trace settles one more level of passes.
+func (s *Switch) traceText(req *telemetry.TraceRequest, a *traceArguments) (string, error) {
+	t := s.tracer(a)
+	for range maxTraces {
+		tr, err := s.Switch.Trace(req)
+		if err != nil {
+			return "", err
+		}
+		t.frames, t.all, t.answers, t.resume, t.last = nil, nil, 0, nil, nil
+		first := t.passes(tr)
+		states := t.states(first, a.ctNext)
+		if slices.Equal(states, req.CTNext) {
+			return writePasses(first, s.Bridge(), t.names), nil
+		}
+		req.CTNext = states
+	}
+	return "", fmt.Errorf("the packet passes more than %d ct() behind each other", maxTraces)
+}
+
+// tracer is what a trace is read with.
+func (s *Switch) tracer(a *traceArguments) *tracer {
+	t := &tracer{groups: map[uint32]*flow.Group{}, learned: map[macOfVLAN]uint32{}}
 	if a.names {
 		t.names = s.portNames()
 	}
@@ -122,5 +142,5 @@ func (s *Switch) traceText(tr *telemetry.Trace, a *traceArguments) string {
 		copy(k[flow.FieldByID(flow.EthDst).Off:], l.MAC[:])
 		t.learned[macOfVLAN{get(&k, flow.EthDst), l.VLAN}] = l.Port
 	}
-	return writePasses(t.passes(tr), s.Bridge(), t.names)
+	return t
 }

@@ -15,7 +15,6 @@ type tracer struct {
 	names   *flow.Names // of ports
 	groups  map[uint32]*flow.Group
 	learned map[macOfVLAN]uint32 // ports of the addresses that NORMAL knows
-	given   int                  // how many states --ct-next has
 
 	frames  []frame
 	all     []*pass
@@ -184,6 +183,7 @@ func natAction(a *flow.CT) string {
 // track tells the datapath's ct(), and begins a pass if the ct() has a table.
 func (t *tracer) track(st *telemetry.Step) {
 	p := t.top().pass
+	answer := t.answers
 	t.answers++
 	p.commit(&t.at)
 	p.actions = append(p.actions, datapathCT(t.ct, st.CT))
@@ -191,9 +191,8 @@ func (t *tracer) track(st *telemetry.Step) {
 		p.base = st.After // the datapath's nat() has written what the packet has now
 		return
 	}
-	given := t.answers <= t.given
 	t.resume = t.newPass(&st.After)
-	t.resume.given, t.resume.state = given, uint64(st.Meta.State)
+	t.resume.answer, t.resume.state = answer, uint64(st.Meta.State)
 	p.later = append(p.later, t.resume)
 	p.actions = append(p.actions, fmt.Sprintf("recirc(%#x)", t.resume.number))
 	p.key = t.at
@@ -227,6 +226,7 @@ func (t *tracer) drop(st *telemetry.Step) {
 		}
 		f.left = 0
 		f.node.add(nodeWarning, "%s decrement TTL exception", family)
+		f.pass.packetIn(flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}, t.cookie())
 	default:
 		f.node.add(nodeWarning, "%s", st.Reason.Sentence())
 	}

@@ -1,6 +1,9 @@
 package appctl
 
 import (
+	"slices"
+
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 )
@@ -21,6 +24,18 @@ func (t *tracer) passes(tr *telemetry.Trace) *pass {
 		t.end()
 	}
 	return first
+}
+
+// states are what the ct() actions of the walk are to answer, so that the passes begin with the
+// wanted states, in their order. Any other pass begins with a new connection.
+func (t *tracer) states(first *pass, wanted []conntrack.State) []conntrack.State {
+	all := slices.Repeat([]conntrack.State{conntrack.Tracked | conntrack.New}, t.answers)
+	for i, p := range inOrder(first)[1:] {
+		if p.given = i < len(wanted); p.given {
+			all[p.answer] = wanted[i]
+		}
+	}
+	return all
 }
 
 // leave ends the frames that a step does not belong to. The last step of a pass shows the packet
@@ -71,7 +86,9 @@ func (t *tracer) step(st *telemetry.Step) {
 	case telemetry.StepOutput:
 		f.pass.output(st, t.names)
 	case telemetry.StepPacketIn:
-		f.pass.packetIn(st, t.cookie())
+		if a, ok := st.Action.(flow.Controller); ok {
+			f.pass.packetIn(a, t.cookie())
+		}
 	case telemetry.StepWait:
 		f.node.add(nodeWarning, "waits for the rest of its datagram: only that can be tracked")
 	case telemetry.StepDrop:

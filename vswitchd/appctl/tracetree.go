@@ -54,9 +54,11 @@ func (n *node) write(b *strings.Builder, level int) {
 // pass is the walk from its begin or from a ct() on, up to the next.
 type pass struct {
 	number int // 0 for the first
-	// state is the ct_state that the pass begins with; given says that --ct-next names it.
-	state uint64
-	given bool
+	// state is the ct_state that the pass begins with; given says that --ct-next names it. answer
+	// is the number of its ct(), from 0.
+	state  uint64
+	given  bool
+	answer int
 
 	node       node
 	start, key flow.Key // when it begins; now, or at the end
@@ -94,11 +96,19 @@ func (p *pass) write(b *strings.Builder, bridge string, n *flow.Names) {
 // them: all of one pass, then those of the next.
 func writePasses(first *pass, bridge string, n *flow.Names) string {
 	var b strings.Builder
-	for queue := []*pass{first}; len(queue) > 0; queue = queue[1:] {
-		queue[0].write(&b, bridge, n)
-		queue = append(queue, queue[0].later...)
+	for _, p := range inOrder(first) {
+		p.write(&b, bridge, n)
 	}
 	return b.String()
+}
+
+// inOrder are a pass and those that it begins, in that order.
+func inOrder(first *pass) (all []*pass) {
+	all = []*pass{first}
+	for i := 0; i < len(all); i++ {
+		all = append(all, all[i].later...)
+	}
+	return all
 }
 
 // stateText is ct_state in words.
