@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/lookup"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
@@ -208,6 +209,12 @@ func (s *Switch) DropSample(no uint32, reason string) (x ports.DropSample) {
 
 // LearnedMACs returns what NORMAL has learned.
 func (s *Switch) LearnedMACs() []telemetry.LearnedMAC { return s.fdb.List(s.clock()) }
+
+// FlushMACs forgets what NORMAL has learned. The error is for a switch that cannot be reached.
+func (s *Switch) FlushMACs() error {
+	s.fdb.Remove(func(*l2.Station) bool { return true })
+	return nil
+}
 
 // Sleeps counts how often the workers went to sleep in poll(2).
 func (s *Switch) Sleeps() uint64 {

@@ -20,6 +20,7 @@ import (
 //	GET    /v1/flows                  ?table=N&format=json
 //	GET    /v1/groups, /v1/meters     ?format=json
 //	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
+//	DELETE /v1/fdb                    forgets the addresses that NORMAL has learned
 //	GET    /v1/counters               ?running=1
 //	GET    /v1/answers                AnswerCounters
 //	GET    /v1/drops                  ?since=N; DropsAnswer

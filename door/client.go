@@ -359,6 +359,11 @@ func (c *Client) TunnelPathMTU(node netip.Addr) (int, error) {
 	return p.MTU, err
 }
 
+// FlushMACs forgets the addresses that NORMAL has learned.
+func (c *Client) FlushMACs() error {
+	return c.sendValue(http.MethodDelete, "/v1/fdb", struct{}{}, nil)
+}
+
 // LearnedMACs are the addresses that NORMAL has learned.
 func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
 	return get[[]telemetry.LearnedMAC](c, "/v1/fdb", nil)

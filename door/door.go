@@ -93,6 +93,8 @@ type Ports interface {
 	RemovePort(no uint32) error
 	// LearnedMACs are the addresses that NORMAL has learned.
 	LearnedMACs() []telemetry.LearnedMAC
+	// FlushMACs forgets them.
+	FlushMACs() error
 }
 
 // Packets is what becomes of packets.

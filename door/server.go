@@ -251,6 +251,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 func (s *Server) addPorts(mux *http.ServeMux) {
 	answer(mux, "GET /v1/ports", func(*http.Request) (any, error) { return s.sw.Ports(), nil })
 	answer(mux, "GET /v1/fdb", func(*http.Request) (any, error) { return s.sw.LearnedMACs(), nil })
+	s.change(mux, "DELETE /v1/fdb", func(*http.Request) (any, error) { return nil, s.sw.FlushMACs() })
 	answer(mux, "GET /v1/ports/{no}/sample", func(r *http.Request) (any, error) {
 		no, err := portNo(r)
 		return s.sw.DropSample(no, r.URL.Query().Get("reason")), err

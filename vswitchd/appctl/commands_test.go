@@ -29,6 +29,23 @@ var compared = []string{
 	"dpctl/flush-conntrack",
 	"dpctl/flush-conntrack zone=5",
 	"dpctl/flush-conntrack zone=x",
+	"dpctl/flush-conntrack",
+	"dpctl/dump-conntrack",
+	"dpctl/dump-conntrack zone=5",
+	"dpctl/dump-conntrack zone=x",
+	"dpctl/dump-conntrack nodp zone=5",
+	"dpctl/ct-stats-show",
+	"dpctl/ct-stats-show zone=x",
+	"dpctl/ct-get-maxconns nodp",
+	"dpctl/dump-dps",
+	"dpctl/dump-dps more",
+	"dpctl/show",
+	"fdb/flush",
+	"fdb/flush br0",
+	"fdb/flush nobr",
+	"bond/list", "bond/show", "bond/show p1", "lacp/show", "lacp/show p1", "lacp/show-stats", "lacp/show-stats p1",
+	"cfm/show", "cfm/show p1", "bfd/show", "bfd/show p1", "stp/show", "stp/show br0", "rstp/show", "rstp/show br0",
+	"mdb/show", "mdb/show br0", "mdb/show nobr", "mdb/flush", "mdb/flush br0", "mdb/flush nobr",
 	"nocommand",
 }
 
@@ -45,24 +62,58 @@ var commandDiffers = []struct {
 	{regexp.MustCompile(`hit:\d+ missed:\d+`), "hit:… missed:…"},
 	{regexp.MustCompile(`65534/\d+: `), "65534/…: "},
 	{regexp.MustCompile(`: \([a-z-]+\)`), ": (…)"},
+	{regexp.MustCompile(`(?m)^  port 0: .*\n`), ""}, // Open vSwitch's datapath has a port of its own
+	{regexp.MustCompile(`flows: \d+`), "flows: …"},
+	{regexp.MustCompile(`port (100|65534): (\S+) \([a-z-]+\)`), "port LOCAL: $2 (…)"},
+	{regexp.MustCompile(`(port \d+: \S+) \([a-z-]+\)`), "$1 (…)"},
+	{regexp.MustCompile(`timeout=\d+`), "timeout=…"},
 }
 
-// TestCommandsAsOpenVSwitch: commands print what they print on Open vSwitch. Entries of one
-// priority have no order.
+// wantSame gives a command to both switches. Entries of one priority have no order.
+func (r *rig) wantSame(words string) {
+	r.t.Helper()
+	ours, theirs := r.both(strings.Fields(words)...)
+	for _, d := range commandDiffers {
+		ours, theirs = d.is.ReplaceAllString(ours, d.by), d.is.ReplaceAllString(theirs, d.by)
+	}
+	got, want := strings.Split(ours, "\n"), strings.Split(theirs, "\n")
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		r.t.Errorf("ovs-appctl %s: antrail\n%s\nOpen vSwitch\n%s", words, ours, theirs)
+	}
+}
+
+// TestCommandsAsOpenVSwitch: commands print what they print on Open vSwitch.
 func TestCommandsAsOpenVSwitch(t *testing.T) {
 	r := newRig(t)
 	r.install("walk.flows", "walk.groups")
 	for _, words := range compared {
-		ours, theirs := r.both(strings.Fields(words)...)
-		for _, d := range commandDiffers {
-			ours, theirs = d.is.ReplaceAllString(ours, d.by), d.is.ReplaceAllString(theirs, d.by)
-		}
-		got, want := strings.Split(ours, "\n"), strings.Split(theirs, "\n")
-		slices.Sort(got)
-		slices.Sort(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("ovs-appctl %s: antrail\n%s\nOpen vSwitch\n%s", words, ours, theirs)
-		}
+		r.wantSame(words)
+	}
+}
+
+// TestAfterPackets: what the commands tell of connections and addresses after the same packets,
+// and after these were forgotten.
+func TestAfterPackets(t *testing.T) {
+	r := newRig(t)
+	r.install("connections.flows", "walk.groups")
+	for _, text := range []string{
+		"udp,dl_src=00:00:00:00:00:02,dl_dst=00:00:00:00:00:01,nw_src=1.1.1.1,nw_dst=2.2.2.2,nw_ttl=64,udp_src=5,udp_dst=80",
+		"tcp,dl_src=00:00:00:00:00:02,dl_dst=00:00:00:00:00:01,nw_src=1.1.1.1,nw_dst=2.2.2.2,nw_ttl=64,tcp_src=5,tcp_dst=80,tcp_flags=syn",
+		"icmp,dl_src=00:00:00:00:00:02,dl_dst=00:00:00:00:00:01,nw_src=1.1.1.1,nw_dst=2.2.2.2,nw_ttl=64,icmp_type=8,icmp_code=0",
+		"dl_type=0x88cc,dl_src=00:00:00:00:00:05,dl_dst=00:00:00:00:00:01",
+	} {
+		r.send(2, text)
+	}
+	for _, words := range []string{
+		"fdb/show br0", "dpctl/dump-conntrack", "dpctl/dump-conntrack -s", "dpctl/dump-conntrack -s zone=6", "dpctl/dump-conntrack zone=7",
+		"dpctl/ct-stats-show", "dpctl/ct-stats-show zone=6", "fdb/flush br0", "fdb/show br0", "dpctl/flush-conntrack zone=6", "dpctl/dump-conntrack",
+	} {
+		r.wantSame(words)
+	}
+	if ours, _ := r.both("dpctl/dump-conntrack"); !strings.Contains(ours, "mark=3") {
+		t.Errorf("no connection is left: %q", ours)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/packet"
 )
 
 // ofDatapath takes the name of a datapath from the arguments, if the first one is that.
@@ -27,20 +29,101 @@ func (s *Switch) flushConnections(_ context.Context, args []string) (string, err
 	if err != nil {
 		return "", err
 	}
-	f := conntrack.Filter{}
-	if len(args) > 0 {
-		text, is := strings.CutPrefix(args[0], "zone=")
-		if !is || len(args) > 1 {
-			return "", errors.New("flush-conntrack takes a zone here; a tuple is not supported")
-		}
-		zone, err := strconv.ParseUint(text, 10, 16)
-		if err != nil {
-			return "", errors.New("ovs-vswitchd: failed to parse zone (Invalid argument)")
-		}
-		f.Zone = new(uint16(zone))
+	if len(args) > 1 || len(args) == 1 && !strings.HasPrefix(args[0], "zone=") {
+		return "", errors.New("flush-conntrack takes a zone here; a tuple is not supported")
+	}
+	f, err := ofZone(args)
+	if err != nil {
+		return "", err
 	}
 	s.Switch.Connections().Flush(f)
 	return "", nil
+}
+
+// ofZone is the connections of the zone that the arguments name, or all.
+func ofZone(args []string) (f conntrack.Filter, err error) {
+	for _, a := range args {
+		text, is := strings.CutPrefix(a, "zone=")
+		zone, err := strconv.ParseUint(text, 10, 16)
+		if !is || err != nil {
+			return f, errors.New("ovs-vswitchd: failed to parse zone (Invalid argument)")
+		}
+		f.Zone = new(uint16(zone))
+	}
+	return f, nil
+}
+
+// errNoDatapath is the refusal of a datapath that is not there, and of what is no zone.
+var errNoDatapath = errors.New("ovs-vswitchd: datapath not found (Invalid argument)")
+
+// chosenConnections are those of the datapath and zone that arguments name.
+func chosenConnections(args []string) (conntrack.Filter, error) {
+	if len(args) > 0 && !strings.HasPrefix(args[0], "zone=") {
+		if args[0] != datapath {
+			return conntrack.Filter{}, errNoDatapath
+		}
+		args = args[1:]
+	}
+	f, err := ofZone(args)
+	if err != nil {
+		err = errNoDatapath
+	}
+	return f, err
+}
+
+// dumpConnections is dpctl/dump-conntrack. With -s each line has the time that is left.
+func (s *Switch) dumpConnections(_ context.Context, args []string) (string, error) {
+	line := (*conntrack.Conn).String
+	if len(args) > 0 && args[0] == "-s" {
+		line, args = (*conntrack.Conn).Verbose, args[1:]
+	}
+	if slices.Contains(args, "-m") {
+		return "", errors.New("-m is not supported: a connection has one state here, not one for each direction")
+	}
+	f, err := chosenConnections(args)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	for c := range s.Switch.Connections().Dump(f) {
+		b.WriteString(line(&c) + "\n")
+	}
+	return b.String(), nil
+}
+
+// showConnectionStats is dpctl/ct-stats-show: connections by their protocol.
+func (s *Switch) showConnectionStats(_ context.Context, args []string) (string, error) {
+	f, err := chosenConnections(args)
+	if err != nil {
+		return "", err
+	}
+	total, byProto := 0, map[string]int{}
+	for c := range s.Switch.Connections().Dump(f) {
+		total++
+		byProto[statsNames[c.Orig.Proto]]++
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "Connections Stats:\n    Total: %d\n", total)
+	for _, name := range []string{"TCP", "UDP", "ICMP"} {
+		if n := byProto[name]; n > 0 {
+			fmt.Fprintf(&b, "  %s: %d\n", name, n)
+		}
+	}
+	if n := byProto[""]; n > 0 {
+		fmt.Fprintf(&b, "  Other: %d\n", n)
+	}
+	return b.String(), nil
+}
+
+// statsNames are the protocols that ct-stats-show counts apart.
+var statsNames = map[uint8]string{packet.ProtoTCP: "TCP", packet.ProtoUDP: "UDP", packet.ProtoICMP: "ICMP"}
+
+// mostConnections is dpctl/ct-get-maxconns.
+func (s *Switch) mostConnections(_ context.Context, args []string) (string, error) {
+	if len(args) > 0 && args[0] != datapath {
+		return "", errNoDatapath
+	}
+	return strconv.Itoa(s.Switch.Connections().Stats().Max), nil
 }
 
 // countConnections is dpctl/ct-get-nconns.

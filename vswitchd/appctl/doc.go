@@ -1,7 +1,8 @@
 // Package appctl answers the commands of ovs-appctl(8) that ask what a switch behind a door does.
 //
 //	commands.go        the commands
-//	listings.go        those that list entries, ports and addresses
+//	listings.go        those that list entries, ports and addresses, and forget these
+//	absent.go          those about what the switch does not have
 //	datapath.go        dpif/show-dp-features: what antrail's datapath does
 //	connections.go     dpctl/…: tracked connections
 //	ofprototrace.go    ofproto/trace: its arguments, and the packet

@@ -67,6 +67,17 @@ func (s *Switch) showLearned(_ context.Context, args []string) (string, error) {
 	return b.String(), nil
 }
 
+// flushed is what commands say that forget addresses or groups.
+const flushed = "table successfully flushed"
+
+// flushLearned is fdb/flush, of a bridge or of all.
+func (s *Switch) flushLearned(_ context.Context, args []string) (string, error) {
+	if len(args) > 0 && args[0] != s.Bridge() {
+		return "", errNoBridge
+	}
+	return flushed, s.Switch.FlushMACs()
+}
+
 // datapath is the name of the datapath.
 const datapath = "netdev@ovs-netdev"
 
@@ -80,20 +91,46 @@ func (s *Switch) listDatapaths(context.Context, []string) (string, error) {
 
 // showPorts is dpif/show: each port with its number in OpenFlow and in the datapath, and its driver.
 func (s *Switch) showPorts(context.Context, []string) (string, error) {
-	e := s.Switch.Cache().Events
+	hits, misses := s.cached()
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: hit:%d missed:%d\n", datapath, e[telemetry.CacheHit]+e[telemetry.CacheFirst], e[telemetry.CacheMiss])
+	fmt.Fprintf(&b, "%s: hit:%d missed:%d\n", datapath, hits, misses)
 	name := s.Bridge()
 	if name == "" {
 		return b.String(), nil
 	}
 	fmt.Fprintf(&b, "  %s:\n", name)
-	ports := s.Switch.Ports()
-	slices.SortFunc(ports, func(a, b telemetry.PortStats) int { return strings.Compare(a.Name, b.Name) })
+	ports := s.sortedPorts(func(a, b telemetry.PortStats) int { return strings.Compare(a.Name, b.Name) })
 	for i := range ports {
 		p := &ports[i]
 		no := datapathNumber(p.No)
 		fmt.Fprintf(&b, "    %s %d/%d: (%s)\n", p.Name, no, no, p.Driver)
+	}
+	return b.String(), nil
+}
+
+// cached counts packets that the exact-match cache knew, and others.
+func (s *Switch) cached() (hits, misses uint64) {
+	e := s.Switch.Cache().Events
+	return e[telemetry.CacheHit] + e[telemetry.CacheFirst], e[telemetry.CacheMiss]
+}
+
+func (s *Switch) sortedPorts(order func(a, b telemetry.PortStats) int) []telemetry.PortStats {
+	ports := s.Switch.Ports()
+	slices.SortFunc(ports, order)
+	return ports
+}
+
+// showDatapath is dpctl/show. No packet is lost on its way to the tables, because workers walk
+// them by themselves. flows counts cached walks.
+func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) {
+	if _, err := ofDatapath(args); err != nil {
+		return "", fmt.Errorf("ovs-vswitchd: %w", err)
+	}
+	hits, misses := s.cached()
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s:\n  lookups: hit:%d missed:%d lost:0\n  flows: %d\n", datapath, hits, misses, s.Switch.Cache().Entries)
+	for _, p := range s.sortedPorts(func(a, b telemetry.PortStats) int { return int(datapathNumber(a.No)) - int(datapathNumber(b.No)) }) {
+		fmt.Fprintf(&b, "  port %d: %s (%s)\n", datapathNumber(p.No), p.Name, p.Driver)
 	}
 	return b.String(), nil
 }

@@ -3,6 +3,8 @@ package appctl
 import (
 	"bytes"
 	"context"
+	"encoding/hex"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -135,6 +137,23 @@ func (r *rig) appctl(socket string, args ...string) string {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	_ = cmd.Run() // a refusal is a text, too
 	return strings.ReplaceAll(out.String(), socket, "SOCKET")
+}
+
+// send gives both switches a packet in flow syntax, by a port.
+func (r *rig) send(port uint32, text string) {
+	r.t.Helper()
+	m, err := parse.Match(text, nil)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	frame := flow.Compose(&m.Value)
+	if err := r.ports[port].Send(frame); err != nil {
+		r.t.Fatal(err)
+	}
+	r.sw.Poll()
+	if said := r.appctl(filepath.Join(r.ovs.Dir, "vs.ctl"), "netdev-dummy/receive", fmt.Sprintf("p%d", port), hex.EncodeToString(frame)); said != "" {
+		r.t.Fatal(said)
+	}
 }
 
 // both is what both switches say.

@@ -1,0 +1,56 @@
+package appctl
+
+import (
+	"context"
+	"errors"
+
+	"github.com/antrail/antrail/vswitchd/unixctl"
+)
+
+// The switch has no bonds, no LACP, no spanning tree, no CFM, no BFD and no multicast snooping.
+// So these commands have nothing to show, and say it as Open vSwitch does without them.
+
+// absent are the commands about what the switch lacks.
+func (s *Switch) absent() []unixctl.Command {
+	return []unixctl.Command{
+		{Name: "bond/list", Run: nothing("bond\ttype\trecircID\tmembers\n")},
+		{Name: "bond/show", Usage: "[port]", Max: 1, Run: noneOf("no such bond")},
+		{Name: "lacp/show", Usage: "[port]", Max: 1, Run: noneOf("no such lacp object")},
+		{Name: "lacp/show-stats", Usage: "[port]", Max: 1, Run: noneOf("no such lacp object")},
+		{Name: "cfm/show", Usage: "[interface]", Max: 1, Run: noneOf("no such CFM object")},
+		{Name: "bfd/show", Usage: "[interface]", Max: 1, Run: noneOf("no such bfd object")},
+		{Name: "stp/show", Usage: "[bridge]", Max: 1, Run: noneOf("no such stp object")},
+		{Name: "rstp/show", Usage: "[bridge]", Max: 1, Run: noneOf("No such RSTP object")},
+		{Name: "mdb/show", Usage: "bridge", Min: 1, Max: 1, Run: s.noSnooping},
+		{Name: "mdb/flush", Usage: "[bridge]", Max: 1, Run: s.noSnooping},
+	}
+}
+
+type answer = func(context.Context, []string) (string, error)
+
+// nothing always answers with a text.
+func nothing(text string) answer {
+	return func(context.Context, []string) (string, error) { return text, nil }
+}
+
+// noneOf is an empty list, and an error for one that is named.
+func noneOf(refusal string) answer {
+	return func(_ context.Context, args []string) (string, error) {
+		if len(args) > 0 {
+			return "", errors.New(refusal)
+		}
+		return "", nil
+	}
+}
+
+// noSnooping is the multicast groups of a bridge, which snoops none. Those of all bridges can
+// be flushed.
+func (s *Switch) noSnooping(_ context.Context, args []string) (string, error) {
+	switch {
+	case len(args) == 0:
+		return flushed, nil
+	case args[0] != s.Bridge():
+		return "", errNoBridge
+	}
+	return "", errors.New("multicast snooping is disabled")
+}
