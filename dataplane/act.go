@@ -183,11 +183,13 @@ func (k *walk) meter(m *program.Meter) {
 }
 
 // decTTL takes one from the TTL or hop limit; at 1 the packet's list of actions ends
-// (OpenFlow 1.3, section 5.12). A router must not forward it (RFC 1812, section 5.3.1).
+// (OpenFlow 1.3, section 5.12). A router must not forward it (RFC 1812, section 5.3.1). A
+// controller that has asked for these packets gets it.
 func (k *walk) decTTL() bool {
 	ttl := &k.key[ttlAt]
 	if *ttl <= 1 {
 		k.drop(telemetry.DropTTL)
+		k.tellTTL()
 		return false
 	}
 	if k.layers.EtherType != packet.EtherTypeIPv4 || k.layers.L3 == 0 {

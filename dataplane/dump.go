@@ -94,12 +94,16 @@ func appendFlows(all []telemetry.FlowStats, entries []*lookup.Entry, now int64) 
 		if e.Expired(now) {
 			continue
 		}
-		all = append(all, telemetry.FlowStats{
-			Entry: e.Entry, Packets: e.Packets.Load(), Bytes: e.Bytes.Load(), Learned: e.Learned,
-			Duration: time.Duration(now - e.InstalledAt.Load()), Idle: time.Duration(now - e.Used.Load()),
-		})
+		all = append(all, statsOf(e, now))
 	}
 	return all
+}
+
+func statsOf(e *lookup.Entry, now int64) telemetry.FlowStats {
+	return telemetry.FlowStats{
+		Entry: e.Entry, Packets: e.Packets.Load(), Bytes: e.Bytes.Load(), Learned: e.Learned,
+		Duration: time.Duration(now - e.InstalledAt.Load()), Idle: time.Duration(now - e.Used.Load()),
+	}
 }
 
 // Groups returns all groups by ID.

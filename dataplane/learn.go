@@ -70,3 +70,51 @@ func (s *Switch) forgetLearned(before, after *program.Program) {
 		}
 	}
 }
+
+// expireEntries removes the entries whose timeouts have passed. It returns those of which the
+// controller is to be told.
+func (s *Switch) expireEntries(now int64) (told []*telemetry.FlowRemoved) {
+	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
+	defer s.mu.Unlock()
+	s.foldPacketCounters()
+	p := s.program.Load()
+	if p == nil {
+		return nil
+	}
+	var gone []*lookup.Entry
+	for _, t := range p.Tables {
+		if t == nil {
+			continue
+		}
+		learned := t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Expired(now) })
+		if len(learned) > 0 {
+			s.learnings.Add(1)
+			told = append(told, removedEntries(learned, now)...)
+		}
+		if t.Static.HasTimeouts() {
+			t.Static.All(func(e *lookup.Entry) {
+				if e.Expired(now) {
+					gone = append(gone, e)
+				}
+			})
+		}
+	}
+	if len(gone) > 0 {
+		b := &flow.Bundle{}
+		for _, e := range gone {
+			b.Delete = append(b.Delete, e.Entry)
+		}
+		s.apply(b) // nothing that remains can depend on an entry
+	}
+	return append(told, removedEntries(gone, now)...)
+}
+
+// removedEntries are those of some expired entries of which the controller is to be told.
+func removedEntries(gone []*lookup.Entry, now int64) (told []*telemetry.FlowRemoved) {
+	for _, e := range gone {
+		if e.SendFlowRem {
+			told = append(told, &telemetry.FlowRemoved{Flow: statsOf(e, now), Hard: e.HardExpired(now)})
+		}
+	}
+	return told
+}

@@ -32,9 +32,20 @@ func (k *walk) packetIn(a *flow.Controller) {
 		k.drop(telemetry.DropControllerAway)
 		return
 	}
-	if len(k.w.sw.packetIns) == packetInQueue { // the agent does not keep up: nothing is copied
+	if !k.queuePacketIn(a) {
 		k.drop(telemetry.DropPacketInFull)
 		return
+	}
+	k.sent++
+	k.w.packetCounters.agent++
+	k.notePacketIn(a)
+}
+
+// queuePacketIn gives the subscriber a copy. It returns false, and copies nothing, if the
+// subscriber does not keep up.
+func (k *walk) queuePacketIn(a *flow.Controller) bool {
+	if len(k.w.sw.packetIns) == packetInQueue {
+		return false
 	}
 	pi := &telemetry.PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
@@ -43,13 +54,25 @@ func (k *walk) packetIn(a *flow.Controller) {
 	}
 	select {
 	case k.w.sw.packetIns <- pi:
-		k.sent++
-		k.w.packetCounters.agent++
-		k.notePacketIn(a)
+		return true
 	default:
-		k.drop(telemetry.DropPacketInFull)
+		return false
 	}
 }
+
+// invalidTTL is the packet-in of a packet whose TTL ends at a dec_ttl.
+var invalidTTL = flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}
+
+// tellTTL gives the subscriber a copy of a packet whose TTL ends here, if it wants these. The
+// packet is dropped all the same, and counts as that.
+func (k *walk) tellTTL() {
+	if k.w.sw.tellsTTL.Load() && !k.dry() {
+		k.queuePacketIn(&invalidTTL)
+	}
+}
+
+// TellTTL says whether packets whose TTL ends at a dec_ttl become packet-ins, too.
+func (s *Switch) TellTTL(tell bool) { s.tellsTTL.Store(tell) }
 
 // answeredHere says whether the switch answers the packet by itself, and nobody has to get it.
 func (k *walk) answeredHere(a *flow.Controller) bool {

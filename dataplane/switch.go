@@ -57,6 +57,9 @@ type Config struct {
 	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*telemetry.PacketIn)
+	// FlowRemoved is told of each entry with send_flow_rem whose timeout has passed, one at a
+	// time; nil for nobody.
+	FlowRemoved func(*telemetry.FlowRemoved)
 	// Answers says whether PacketIn answers a packet, so that no controller has to get
 	// it. It gets the userdata of the action and the name of the entry's table. These
 	// packet-ins need no controller. Workers call it. nil: all need one.
@@ -75,6 +78,7 @@ type Switch struct {
 	conntrack *conntrack.Table
 	clock     func() int64
 	onPacket  func(*telemetry.PacketIn)
+	onRemoved func(*telemetry.FlowRemoved)
 	answers   func(userdata []byte, table string) bool
 	hashSeed  uint64
 
@@ -93,6 +97,7 @@ type Switch struct {
 	past           []*account               // … that may hold fragments; both under mu
 	packetIns      chan *telemetry.PacketIn
 	controllerAway atomic.Bool
+	tellsTTL       atomic.Bool
 	learnings      atomic.Uint64           // changes of learned entries, counted from 1
 	learners       atomic.Uint64           // tables that learned entries for the first time
 	awoken         atomic.Uint64           // times that a table without learned entries learned one
@@ -132,9 +137,12 @@ func (s *portSet) port(no uint32) *switchPort {
 // packet until Apply gives it one.
 func New(c Config) (*Switch, error) {
 	s := &Switch{
-		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, answers: c.Answers,
+		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, onRemoved: c.FlowRemoved, answers: c.Answers,
 		hashSeed: c.SelectSeed, packetIns: make(chan *telemetry.PacketIn, packetInQueue),
 		window: c.Clock(),
+	}
+	if s.onRemoved == nil {
+		s.onRemoved = func(*telemetry.FlowRemoved) {}
 	}
 	for s.hashSeed == 0 {
 		s.hashSeed = rand.Uint64()
@@ -382,31 +390,8 @@ func (s *Switch) Expire() {
 	s.reading.Unlock()
 	s.fdb.Expire(now)
 	s.creditNow()
-	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
-	defer s.mu.Unlock()
-	s.foldPacketCounters()
-	p := s.program.Load()
-	if p == nil {
-		return
-	}
-	var gone []*flow.Entry
-	for _, t := range p.Tables {
-		if t == nil {
-			continue
-		}
-		if t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Expired(now) }) > 0 {
-			s.learnings.Add(1)
-		}
-		if t.Static.HasTimeouts() {
-			t.Static.All(func(e *lookup.Entry) {
-				if e.Expired(now) {
-					gone = append(gone, e.Entry)
-				}
-			})
-		}
-	}
-	if len(gone) > 0 {
-		s.apply(&flow.Bundle{Delete: gone}) // nothing that remains can depend on an entry
+	for _, gone := range s.expireEntries(now) {
+		s.onRemoved(gone)
 	}
 }
 

@@ -189,10 +189,10 @@ func (r *recording) listVisits() {
 }
 
 // repeats says whether another packet of the same signature would be dropped for the
-// same reason.
+// same reason. One whose TTL ends walks, because a controller may want it.
 func repeats(r telemetry.DropReason) bool {
 	switch r {
-	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTTL, telemetry.DropTooDeep, telemetry.DropNoBucket:
+	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTooDeep, telemetry.DropNoBucket:
 		return true
 	}
 	return false

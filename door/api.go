@@ -45,7 +45,7 @@ import (
 //	POST   /v1/conntrack/flush        conntrack.Filter; Flushed
 //	POST   /v1/conntrack/purge, /v1/conntrack/shield, /v1/conntrack/revalidate
 //	POST   /v1/end                    ends the switch, after an upgrade (end.go)
-//	POST   /v1/controller             ?name=NAME&take-over=1; an Event for each packet-in
+//	POST   /v1/controller             ?name=NAME&take-over=1&invalid-ttl=1; an Event for each packet-in, and each expired entry with send_flow_rem
 //
 // A request that makes no sense is answered with 400 and a sentence, one that is not the
 // controller's with 409.
@@ -172,6 +172,8 @@ type Event struct {
 	// Antrail-Controller.
 	Token    string              `json:"token,omitempty"`
 	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
+	// FlowRemoved is an entry with send_flow_rem whose timeout has passed.
+	FlowRemoved *telemetry.FlowRemoved `json:"flowRemoved,omitempty"`
 	// Missed is how many events this controller has missed because it did not read.
 	Missed uint64 `json:"missed,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.

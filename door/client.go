@@ -27,6 +27,9 @@ import (
 // zero value when the switch does not answer. All methods count a switch that does not
 // answer: a caller compares Failures before and after.
 type Client struct {
+	// InvalidTTL has Control ask for packets whose TTL ends at a dec_ttl. It is set before.
+	InvalidTTL bool
+
 	http     *http.Client
 	socket   string
 	token    atomic.Pointer[string] // of the controller that this client is

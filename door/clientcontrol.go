@@ -14,6 +14,9 @@ func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun 
 	if takeOver {
 		query.Set("take-over", "1")
 	}
+	if c.InvalidTTL {
+		query.Set("invalid-ttl", "1")
+	}
 	d, body, err := c.stream(ctx, "/v1/controller", query, nil)
 	if err != nil {
 		return err

@@ -21,8 +21,9 @@ const eventRoom = 256
 type controllers struct {
 	mu  sync.Mutex
 	now *controller
-	// away is told whether a controller is missing. mu is held.
-	away func(bool)
+	// away is told whether a controller is missing, and tellTTL whether it wants packets whose
+	// TTL ends. mu is held.
+	away, tellTTL func(bool)
 }
 
 // controller is one that is connected.
@@ -74,12 +75,26 @@ func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 	return c.now, nil
 }
 
+// OnTTL has f told whether the controller wants packets whose TTL ends at a dec_ttl. It is
+// called before the first request.
+func (s *Server) OnTTL(f func(bool)) { s.controllers.tellTTL = f }
+
+// wantTTL says whether a controller wants packets whose TTL ends.
+func (c *controllers) wantTTL(who *controller, wants bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == who {
+		c.tellTTL(wants)
+	}
+}
+
 func (c *controllers) removeController(who *controller) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == who {
 		c.now = nil
 		c.away(true)
+		c.tellTTL(false)
 	}
 }
 
@@ -111,6 +126,7 @@ func (c *controllers) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer c.removeController(who)
+	c.wantTTL(who, r.URL.Query().Get("invalid-ttl") == "1")
 	w.Header().Set("Content-Type", "application/x-ndjson")
 	out := stream{json.NewEncoder(w), http.NewResponseController(w)}
 	err = out.send(&Event{Token: who.token})

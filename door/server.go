@@ -71,7 +71,7 @@ type Server struct {
 // NewServer makes a server for a switch whose clock this is. release is the version of the
 // program.
 func NewServer(sw Switch, open PortOpener, clock func() int64, release string) *Server {
-	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}}}
+	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}, tellTTL: func(bool) {}}}
 }
 
 // OnController has f told whether a controller is connected, whenever that changes. It is

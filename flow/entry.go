@@ -16,7 +16,7 @@ type Entry struct {
 	Cookie      uint64
 	IdleTimeout uint16 // seconds, 0 for never
 	HardTimeout uint16 // seconds, 0 for never
-	SendFlowRem bool   // tell the controller when the entry goes; kept and printed
+	SendFlowRem bool   // tell the controller when the entry goes
 }
 
 // GroupType is how a group picks buckets.

@@ -204,7 +204,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	s := &p.Settings
 	c := Config{
 		ConntrackFile: p.file(conntrackFile), Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake,
-		Workers: p.workers(), Offload: p.openOffload(), PacketIn: p.packetIn,
+		Workers: p.workers(), Offload: p.openOffload(), PacketIn: p.packetIn, FlowRemoved: p.flowRemoved,
 	}
 	if p.Confined {
 		c.KeepAwake, c.OpenAwake = len(p.awake) == c.Workers, p.nextAwake
@@ -234,6 +234,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 		return nil, errors.Join(err, open.Close(), p.sw.Close(), c.Offload.Close())
 	}
 	p.server.OnController(func(connected bool) { p.sw.SetControllerAway(!connected) })
+	p.server.OnTTL(p.sw.TellTTL)
 	p.sw.SetControllerAway(true)
 	if before != nil {
 		return open, p.restoreFrom(before)
@@ -336,6 +337,11 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 
 // packetIn hands a packet-in to the controller.
 func (p *Process) packetIn(pi *telemetry.PacketIn) { p.server.SendEvent(door.Event{PacketIn: pi}) }
+
+// flowRemoved tells the controller of an entry whose timeout has passed.
+func (p *Process) flowRemoved(e *telemetry.FlowRemoved) {
+	p.server.SendEvent(door.Event{FlowRemoved: e})
+}
 
 // inDir is the path of the directory for this process: internal/confine has changed to it,
 // and the user of a confined switch may not search those above.

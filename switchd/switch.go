@@ -60,7 +60,7 @@ type Config struct {
 
 	// Clock is a monotonic clock in nanoseconds; the process's own when nil.
 	Clock func() int64
-	// Workers, Cache, SelectSeed, KeepAwake, OpenAwake and PacketIn are those of
+	// Workers, Cache, SelectSeed, KeepAwake, OpenAwake, PacketIn and FlowRemoved are those of
 	// dataplane.Config.
 	// PacketIn gets packet-ins also of packets that the switch answers (answers.go).
 	Workers, Cache int
@@ -68,6 +68,7 @@ type Config struct {
 	KeepAwake      bool
 	OpenAwake      func() (*ports.Awake, error)
 	PacketIn       func(*telemetry.PacketIn)
+	FlowRemoved    func(*telemetry.FlowRemoved)
 	// Offload has the kernel forward established connections; nil for none. Close does
 	// not close it.
 	Offload *Offload
@@ -105,7 +106,8 @@ func Open(c Config) (*Switch, error) {
 	}
 	s.Switch, err = dataplane.New(dataplane.Config{
 		Conntrack: s.table, Clock: c.Clock, Workers: c.Workers, SelectSeed: c.SelectSeed, Cache: c.Cache, PacketIn: s.packetIn, Answers: reject.Alone,
-		Offload: s.offload.offloader(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
+		FlowRemoved: c.FlowRemoved,
+		Offload:     s.offload.offloader(), KeepAwake: c.KeepAwake, OpenAwake: c.OpenAwake,
 	})
 	if err != nil {
 		return nil, errors.Join(err, s.closeTable())

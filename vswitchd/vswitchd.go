@@ -40,6 +40,7 @@ func (p *Process) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	client := door.Dial(p.Switch)
+	client.InvalidTTL = true
 	if _, err := client.Info(ctx); err != nil {
 		return err
 	}
@@ -125,9 +126,14 @@ func (c *controller) began() {
 	}
 }
 
-// tell hands packet-ins to the controllers of the bridge.
+// tell hands packet-ins and expired entries to the controllers of the bridge.
 func (c *controller) tell(e *door.Event) {
-	if s := c.bridges.server.Load(); e.PacketIn != nil && s != nil {
+	s := c.bridges.server.Load()
+	switch {
+	case s == nil:
+	case e.PacketIn != nil:
 		s.PacketIn(e.PacketIn)
+	case e.FlowRemoved != nil:
+		s.FlowRemoved(e.FlowRemoved)
 	}
 }

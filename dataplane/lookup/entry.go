@@ -81,6 +81,11 @@ var lastSlot atomic.Uint32
 
 // Expired reports whether a timeout has passed.
 func (e *Entry) Expired(now int64) bool {
-	return e.HardTimeout != 0 && now >= e.InstalledAt.Load()+int64(e.HardTimeout)*int64(time.Second) ||
+	return e.HardExpired(now) ||
 		e.IdleTimeout != 0 && now >= e.Used.Load()+int64(e.IdleTimeout)*int64(time.Second)
+}
+
+// HardExpired reports whether the hard timeout has passed.
+func (e *Entry) HardExpired(now int64) bool {
+	return e.HardTimeout != 0 && now >= e.InstalledAt.Load()+int64(e.HardTimeout)*int64(time.Second)
 }

@@ -109,9 +109,9 @@ func (l *LearnedEntries) Add(e *Entry, limit uint32) (first bool) {
 	return c == nil
 }
 
-// RemoveIf removes every learned entry for which gone is true, and returns their number. It searches
-// before it takes the lock.
-func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (n int) {
+// RemoveIf removes every learned entry for which gone is true, and returns them. It searches before
+// it takes the lock.
+func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (removed []*Entry) {
 	var leave []*Entry
 	l.All(func(e *Entry) {
 		if gone(e) {
@@ -119,7 +119,7 @@ func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (n int) {
 		}
 	})
 	if len(leave) == 0 {
-		return 0
+		return nil
 	}
 	l.Changing.Lock()
 	defer l.Changing.Unlock()
@@ -128,13 +128,13 @@ func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (n int) {
 		if gone(e) && c.Installed(&e.Match, e.Priority) == e { // neither used nor replaced meanwhile
 			c.remove(e)
 			l.counted(e, -1)
-			n++
+			removed = append(removed, e)
 		}
 	}
-	if n > 0 {
+	if len(removed) > 0 {
 		l.publish(c)
 	}
-	return n
+	return removed
 }
 
 // All visits every learned entry, in no order.

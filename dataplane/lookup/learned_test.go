@@ -47,8 +47,8 @@ func TestLearnedWhileRead(t *testing.T) {
 			for _, e := range come[i-499 : i-99] {
 				gone[e] = true
 			}
-			if n := tb.Live.Learned.RemoveIf(func(e *Entry) bool { return gone[e] }); n != len(gone) {
-				t.Errorf("%d entries were removed, want %d", n, len(gone))
+			if n := tb.Live.Learned.RemoveIf(func(e *Entry) bool { return gone[e] }); len(n) != len(gone) {
+				t.Errorf("%d entries were removed, want %d", len(n), len(gone))
 			}
 		}
 	}

@@ -188,7 +188,7 @@ func TestLearnedRemoval(t *testing.T) {
 	for i, e := range all {
 		kept[e] = i%3 == 0
 	}
-	if n := l.RemoveIf(func(e *Entry) bool { return !kept[e] }); n == 0 {
+	if n := l.RemoveIf(func(e *Entry) bool { return !kept[e] }); len(n) == 0 {
 		t.Fatal("nothing was removed")
 	}
 	var left []*Entry

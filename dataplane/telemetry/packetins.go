@@ -14,3 +14,9 @@ type PacketIn struct {
 	Length   int         `json:"length"`         // of all of it
 	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
 }
+
+// FlowRemoved is an entry that is gone because a timeout has passed, with its last counters.
+type FlowRemoved struct {
+	Flow FlowStats `json:"flow"`
+	Hard bool      `json:"hard,omitempty"` // the hard timeout, not that of idleness
+}

@@ -100,6 +100,7 @@ func TestValuesCross(t *testing.T) {
 		wiretest.Same(t, wiretest.Value[Arrival](f))
 		wiretest.Same(t, wiretest.Value[[]DroppedPacket](f))
 		wiretest.Same(t, wiretest.Value[PacketIn](f))
+		wiretest.Same(t, wiretest.Value[FlowRemoved](f))
 		wiretest.Same(t, wiretest.Value[LiveCounts](f))
 		wiretest.Same(t, wiretest.Value[CTAnswer](f))
 		wiretest.Same(t, wiretest.Value[TraceRequest](f))

@@ -2,6 +2,7 @@ package ofserver
 
 import (
 	"bytes"
+	"fmt"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
@@ -22,6 +23,43 @@ func (s *Server) PacketIn(pi *telemetry.PacketIn) {
 			}
 		}
 	}
+}
+
+// FlowRemoved tells controllers of an entry whose timeout has passed.
+func (s *Server) FlowRemoved(e *telemetry.FlowRemoved) {
+	m := &openflow.FlowRemoved{FlowStats: flowStats(&e.Flow), Reason: openflow.RemovedIdle}
+	if e.Hard {
+		m.Reason = openflow.RemovedHard
+	}
+	s.tellRemoved(m)
+}
+
+// tellRemoved tells the controllers that have asked for packets of an entry that is gone. One
+// that does not read loses that.
+func (s *Server) tellRemoved(m *openflow.FlowRemoved) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.connections {
+		if own := c.removedFor(m); own != nil {
+			select {
+			case c.notices <- own:
+			default:
+				s.Log.Warn("a controller does not read, and loses the notice of a removed entry", "entry", m.Entry.String())
+			}
+		}
+	}
+}
+
+// removedFor is the notice of a removed entry as the connection wants it; nil if it does not.
+func (c *connection) removedFor(m *openflow.FlowRemoved) *openflow.FlowRemoved {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.missSendLen == 0 || c.role == openflow.RoleSlave || m.Reason > openflow.LastRemoved(c.version) {
+		return nil
+	}
+	own := *m
+	own.NX = c.nxm && c.version == openflow.V10
+	return &own
 }
 
 // controllerAction is the action of an entry that sent a packet-in.
@@ -45,7 +83,7 @@ func controllerAction(pi *telemetry.PacketIn) (found flow.Controller) {
 func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *openflow.PacketIn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.missSendLen == 0 || c.role == openflow.RoleSlave || a.ID != c.controllerID {
+	if c.missSendLen == 0 || c.role == openflow.RoleSlave || a.ID != c.controllerID || pi.Reason == "invalid_ttl" && !c.invalidTTL {
 		return nil
 	}
 	p := &openflow.PacketIn{
@@ -79,17 +117,24 @@ func metadataOf(k *flow.Key) (m flow.Match) {
 	return m
 }
 
-// runPacketIns writes packet-ins until the connection has ended.
+// runPacketIns writes packet-ins and notices until the connection has ended.
 func (c *connection) runPacketIns() {
 	for {
 		select {
 		case <-c.ended:
 			return
 		case p := <-c.packetIns:
-			if err := c.reply(0, p); err != nil {
-				c.s.Log.Info("a packet-in is lost", "why", err)
-			}
+			c.notify(p)
+		case m := <-c.notices:
+			c.notify(m)
 		}
+	}
+}
+
+// notify writes a message that is no answer.
+func (c *connection) notify(m openflow.Body) {
+	if err := c.reply(0, m); err != nil {
+		c.s.Log.Info("a controller is not told", "what", fmt.Sprintf("%T", m), "why", err)
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	writeTime = 30 * time.Second
 	// maxPending is how many packet-ins wait for a peer that does not read.
 	maxPending = 64
+	// maxNotices is how many notices of removed entries wait for it.
+	maxNotices = 4096
 	// readRoom is the buffer for requests, and how many of them are one change at most.
 	readRoom = 256 << 10
 )
@@ -81,6 +83,7 @@ type connection struct {
 	writing sync.Mutex // held while a message is written
 
 	packetIns chan *openflow.PacketIn
+	notices   chan openflow.Body // of entries that are gone
 	ended     chan struct{}
 
 	// What the controller has set. mu is held.
@@ -89,6 +92,8 @@ type connection struct {
 	missSendLen  uint16
 	controllerID uint16
 	role         openflow.ControllerRole
+	invalidTTL   bool // it wants packets whose TTL ends at a dec_ttl
+	nxm          bool // it has asked for the flow format of Nicira, in OpenFlow 1.0
 
 	// What only the connection's own goroutine uses.
 	tableID bool // flow mods of OpenFlow 1.0 have a table
@@ -100,6 +105,7 @@ func newConnection(s *Server, peer net.Conn) *connection {
 	return &connection{
 		s: s, peer: peer, from: bufio.NewReaderSize(peer, readRoom), role: openflow.RoleEqual,
 		packetIns: make(chan *openflow.PacketIn, maxPending), ended: make(chan struct{}),
+		notices: make(chan openflow.Body, maxNotices),
 		bundles: bundles{open: map[uint32]*bundle{}},
 	}
 }
@@ -156,7 +162,13 @@ func (c *connection) change(f func(*stage) error) error {
 	if err := f(st); err != nil {
 		return err
 	}
-	return st.apply()
+	if err := st.apply(); err != nil {
+		return err
+	}
+	for _, gone := range st.removed() {
+		c.s.tellRemoved(gone)
+	}
+	return nil
 }
 
 // mayChange is the error of a slave.

@@ -9,7 +9,7 @@
 //	flowbatch.go    flow mods that come in a row
 //	bundles.go      changes that wait for their commit
 //	listings.go     answers to multipart requests
-//	asynchronous.go packet-ins, and roles
+//	asynchronous.go packet-ins, removed entries, and roles
 //	connection.go   what connections are and share; messages written; changes, one at a time
 //	groupmods.go    groups and meters on a stage
 //	flowmods.go     entries added, modified and deleted on it, strictly and loosely

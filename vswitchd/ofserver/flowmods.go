@@ -138,7 +138,7 @@ func (st *stage) delete(m *openflow.FlowMod) error {
 	}
 	for _, p := range all {
 		if sendsTo(p.now.Actions, m.OutPort, m.OutGroup) {
-			p.remove()
+			p.remove(openflow.RemovedDelete)
 		}
 	}
 	return nil

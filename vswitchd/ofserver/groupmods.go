@@ -106,20 +106,20 @@ func (st *stage) deleteGroups(id uint32) error {
 	for g := range gone {
 		st.groups.set(g, nil)
 	}
-	return st.deleteThat(func(a flow.Action) bool {
+	return st.deleteThat(openflow.RemovedGroupDelete, func(a flow.Action) bool {
 		to, ok := a.(flow.GroupAction)
 		return ok && gone[to.ID]
 	})
 }
 
 // deleteThat removes the entries of which an action is wanted.
-func (st *stage) deleteThat(wanted func(flow.Action) bool) error {
+func (st *stage) deleteThat(why openflow.RemovedReason, wanted func(flow.Action) bool) error {
 	if err := st.load(); err != nil {
 		return err
 	}
 	for _, p := range st.slots {
 		if p.now != nil && anyAction(p.now.Actions, wanted) {
-			p.remove()
+			p.remove(why)
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func (st *stage) deleteMeters(id uint32) error {
 	for m := range gone {
 		st.meters.set(m, nil)
 	}
-	return st.deleteThat(func(a flow.Action) bool {
+	return st.deleteThat(openflow.RemovedMeterDelete, func(a flow.Action) bool {
 		switch a := a.(type) {
 		case flow.MeterAction:
 			return gone[a.ID]

@@ -129,8 +129,13 @@ func (s *Server) selected(q *openflow.FlowSelection) ([]telemetry.FlowStats, err
 func (s *Server) flows(q *openflow.FlowSelection) (iter.Seq[openflow.Part], error) {
 	all, err := s.selected(q)
 	return each(all, func(f *telemetry.FlowStats) openflow.Part {
-		return &openflow.FlowStats{Entry: f.Entry, Packets: f.Packets, Bytes: f.Bytes, Duration: f.Duration, Idle: f.Idle}
+		stats := flowStats(f)
+		return &stats
 	}), err
+}
+
+func flowStats(f *telemetry.FlowStats) openflow.FlowStats {
+	return openflow.FlowStats{Entry: f.Entry, Packets: f.Packets, Bytes: f.Bytes, Duration: f.Duration, Idle: f.Idle}
 }
 
 func (s *Server) aggregate(q *openflow.FlowSelection) (iter.Seq[openflow.Part], error) {

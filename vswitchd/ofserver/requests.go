@@ -16,7 +16,7 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.FeaturesRequest:
 		return c.features(m.XID)
 	case *openflow.GetConfig:
-		return c.reply(m.XID, &openflow.Config{MissSendLen: c.missLength()})
+		return c.reply(m.XID, c.config())
 	case *openflow.SetConfig:
 		return c.setConfig(q)
 	case *openflow.Request:
@@ -47,7 +47,9 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 		return c.reply(m.XID, &openflow.TLVTable{})
 	case *openflow.CTFlush:
 		return c.flushConnections(q)
-	case *openflow.SetFlowFormat, *openflow.EchoReply, *openflow.Hello:
+	case *openflow.SetFlowFormat:
+		c.set(func() { c.nxm = q.Format == openflow.FlowFormatNXM })
+	case *openflow.EchoReply, *openflow.Hello:
 	case *openflow.PeerError:
 		c.s.Log.Info("a controller has sent an error", "type", q.Kind, "code", q.Code)
 	default:
@@ -63,10 +65,15 @@ func (c *connection) set(f func()) {
 	f()
 }
 
-func (c *connection) missLength() uint16 {
+// config is what setConfig has taken.
+func (c *connection) config() *openflow.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.missSendLen
+	answer := &openflow.Config{MissSendLen: c.missSendLen}
+	if c.invalidTTL {
+		answer.Flags = openflow.InvalidTTLToController
+	}
+	return answer
 }
 
 func (c *connection) features(xid uint32) error {
@@ -81,13 +88,14 @@ func (c *connection) features(xid uint32) error {
 	return c.reply(xid, f)
 }
 
-// setConfig takes how much of a packet the controller wants. Fragments are always reassembled
+// setConfig takes how much of a packet the controller wants, and whether it wants those whose TTL
+// ends. Fragments are always reassembled
 // by ct() alone ("normal").
 func (c *connection) setConfig(q *openflow.SetConfig) error {
-	if q.Flags != 0 {
+	if q.Flags&^openflow.InvalidTTLToController != 0 {
 		return openflow.Fail(openflow.ConfigBadFlags, "fragments are handled in the normal way only, not in way %d", q.Flags)
 	}
-	c.set(func() { c.missSendLen = q.MissSendLen })
+	c.set(func() { c.missSendLen, c.invalidTTL = q.MissSendLen, q.Flags != 0 })
 	return nil
 }
 

@@ -44,6 +44,7 @@ func newRig(t testing.TB) *rig {
 	r := &rig{t: t, dir: dir, ports: map[uint32]*memory.Port{}}
 	c := switchd.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}
 	c.PacketIn = func(pi *telemetry.PacketIn) { r.server.PacketIn(pi) }
+	c.FlowRemoved = func(e *telemetry.FlowRemoved) { r.server.FlowRemoved(e) }
 	if r.sw, err = switchd.Open(c); err != nil {
 		t.Fatal(err)
 	}

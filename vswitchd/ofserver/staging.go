@@ -30,7 +30,9 @@ type slot struct {
 	now      *flow.Entry // nil: nothing
 	before   *flow.Entry // nil: nothing, or not known yet
 	changed  bool
-	fresh    bool // counters begin at 0
+	fresh    bool                   // counters begin at 0
+	last     *telemetry.FlowStats   // of before; nil if it is not known
+	why      openflow.RemovedReason // if it is removed
 }
 
 func newStage(sw driven) *stage {
@@ -65,7 +67,7 @@ func (st *stage) load() error {
 	}
 	for i := range all {
 		p := st.slot(all[i].Entry)
-		p.before = all[i].Entry
+		p.before, p.last = all[i].Entry, &all[i]
 		if !p.changed {
 			p.now = p.before
 		}
@@ -82,7 +84,18 @@ func (st *stage) put(e *flow.Entry, fresh bool) {
 }
 
 // remove removes the entry of a slot.
-func (p *slot) remove() { p.now, p.changed = nil, true }
+func (p *slot) remove(why openflow.RemovedReason) { p.now, p.changed, p.why = nil, true, why }
+
+// removed are the entries that the stage removes and of which controllers are to be told. Their
+// counters are those at the time of the request.
+func (st *stage) removed() (all []*openflow.FlowRemoved) {
+	for _, p := range st.slots {
+		if p.changed && p.now == nil && p.last != nil && p.before.SendFlowRem {
+			all = append(all, &openflow.FlowRemoved{FlowStats: flowStats(p.last), Reason: p.why})
+		}
+	}
+	return all
+}
 
 // bundle is what leads from the switch's entries to those of the stage.
 func (st *stage) bundle() *flow.Bundle {

@@ -23,6 +23,7 @@
 //	group.go, meter.go         groups and meters
 //	bundlemessages.go          changes that happen whole or not at all
 //	packetmessages.go          packet-outs and packet-ins
+//	flowremoved.go             entries that are gone
 //	switchmessages.go          what the switch is; its configuration; roles
 //
 // Decoders trust no length: a message has at most 64 kB, actions nest at most 8 levels deep,

@@ -8,6 +8,7 @@ const (
 	nxtRoleReply      = 11
 	nxtFlowFormat     = 12
 	nxtFlowMod        = 13
+	nxtFlowRemoved    = 14
 	nxtFlowModTable   = 15
 	nxtPacketInFormat = 16
 	nxtPacketIn       = 17
@@ -22,6 +23,9 @@ const (
 
 // SetFlowFormat is NXT_SET_FLOW_FORMAT: how flow mods are sent. A switch takes all.
 type SetFlowFormat struct{ Format uint32 }
+
+// FlowFormatNXM is Nicira's own format.
+const FlowFormatNXM = 2
 
 // FlowModTableID is NXT_FLOW_MOD_TABLE_ID: flow mods of OpenFlow 1.0 have a table.
 type FlowModTableID struct{ Set bool }

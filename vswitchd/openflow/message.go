@@ -98,6 +98,7 @@ const (
 	typeConfigReply   = 8
 	typeSetConfig     = 9
 	typePacketIn      = 10
+	typeFlowRemoved   = 11
 	typePacketOut     = 13
 	typeFlowMod       = 14
 )
@@ -212,6 +213,8 @@ func kindOf(b Body) uint8 {
 	case *FlowMod:
 		return typeFlowMod
 	case *PacketIn:
+		return b.kind()
+	case *FlowRemoved:
 		return b.kind()
 	case *BarrierReply:
 		return typeBarrierReply

@@ -56,6 +56,9 @@ func (f *Features) encode(w *writer, v Version) error {
 // GetConfig is OFPT_GET_CONFIG_REQUEST.
 type GetConfig struct{}
 
+// InvalidTTLToController is the flag by which a controller asks for packets whose TTL ends.
+const InvalidTTLToController = 1 << 2
+
 // SetConfig is OFPT_SET_CONFIG.
 type SetConfig struct{ Flags, MissSendLen uint16 }
 
