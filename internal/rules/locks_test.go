@@ -21,7 +21,7 @@ var waiting = []struct {
 }{
 	{"who changes the switch or asks it something, and upkeep: no worker", []string{
 		"dataplane.New", "dataplane.Switch.AddSecuredPort", "dataplane.Switch.SecurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane/program.Compiler.runCompile", "dataplane.Switch.Relearn",
-		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
+		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.expireEntries", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.LearnedFlows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
 		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassCounters.Sum", "packet.HeapPool.Free",
 		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
@@ -50,7 +50,7 @@ var waiting = []struct {
 		"dataplane.cache.intern", "dataplane.cache.forget", "dataplane/flowcache.Megaflows.intern", "dataplane/flowcache.Megaflows.clearList",
 	}},
 	{"a connection's packet by which it is offered to the kernel: one in 32 or fewer", []string{"dataplane/offload.Table.Offer"}},
-	{"a packet that the agent gets", []string{"dataplane.walk.packetIn"}},
+	{"a packet that the agent gets", []string{"dataplane.walk.queuePacketIn"}},
 	{"a fragment, which waits for the others of its datagram", []string{
 		"conntrack/reassembly.Fragments.Add", "conntrack/reassembly.Fragments.Release", "conntrack/reassembly.pieceMemory.get", "conntrack/reassembly.pieceMemory.put", "conntrack/reassembly.pieceMemory.Put", "dataplane.Switch.dropFragment",
 	}},

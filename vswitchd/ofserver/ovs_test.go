@@ -84,6 +84,14 @@ var steps = []step{
 	{"", "", "get-frags", nil},
 	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=output:2"}},
 	{"", "", "probe", nil},
+	{"15", "", "dump-table-desc", nil},
+	{"", "", "set-frags", []string{"normal"}},
+	{"", "", "ct-flush-zone", []string{"5"}},
+	{"", "", "ct-flush", nil},
+	{"", "", "ct-flush", []string{"zone=5"}},
+	{"10 15", "", "mod-port", []string{"p1", "up"}},
+	{"10 15", "", "mod-port", []string{"p9", "up"}}, // there is none
+	{"", "", "add-groups", []string{"GROUPS"}},
 	{"", "", "dump-ipfix-bridge", nil},
 	{"", "", "dump-tlv-map", nil},
 	{"13 14 15", "", "dump-group-stats", nil},
@@ -140,6 +148,9 @@ func wantSame(t *testing.T, version string, s *step, ours, ovs string) {
 	args := append([]string{"-OOpenFlow" + version}, strings.Fields(s.options)...)
 	args = append(args, s.command, bridge)
 	for _, a := range s.args {
+		if a == "GROUPS" {
+			a = "testdata/groups.txt"
+		}
 		if a == "ENTRIES" {
 			a = "testdata/entries" + version + ".flows"
 		}
