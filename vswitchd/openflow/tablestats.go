@@ -117,10 +117,11 @@ func (w *writer) fieldIDs(v Version, want func(*flow.Field) bool) {
 // TableDesc is a table's configuration: a part of StatsTableDesc.
 type TableDesc struct{ ID uint8 }
 
-// Properties of a table's description: eviction and vacancy, of which there is neither.
+// Properties of a table's description: eviction, which is off, and by what it would choose
+// (OpenFlow 1.4, 7.3.4.1): others than importance and lifetime, and both. Open vSwitch says all three.
 const (
 	descEviction = 2
-	evictOther   = 1
+	evictByAll   = 1 | 2 | 4
 )
 
 // part implements Part.
@@ -129,6 +130,6 @@ func (t *TableDesc) part(w *writer, _ Version, _ bool) error {
 	w.u8(t.ID)
 	w.u8(0)
 	w.u32(0)
-	w.property(descEviction, func() { w.u32(evictOther) })
+	w.property(descEviction, func() { w.u32(evictByAll) })
 	return nil
 }
