@@ -12,9 +12,9 @@ import (
 //
 // Reads:  in_port; for the gateway the source address, for packets back from
 // the application-aware engine the VLAN tag; the tag and eth_dst of what comes from the card.
-// Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM; FromLocalRegMark or FromExternalRegMark of what
-// passes the validation; RewriteMACRegMark of what comes from the tunnel, whose
-// MAC addresses are virtual, and from routed Pods, together with the gateway's MAC address.
+// Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM; FromLocalRegMark or
+// FromExternalRegMark of what passes the validation. RewriteMACRegMark and the gateway's MAC
+// address: from the tunnel, whose MAC addresses are virtual, and from routed Pods.
 // Next:   SpoofGuard; conntrack from the tunnel, where peers have checked, and for Pods of the
 // underlay; output between the card and the Node;
 // L3Forwarding for what TrafficControl gives back. What the engine of policies gives

@@ -40,7 +40,7 @@ type Config struct {
 	NodeName string `json:"nodeName" default:"$NODE_NAME with kubernetes"`
 	// NodeType is k8sNode, or externalNode for a machine without pods, as of Antrea. An external
 	// Node has manifests, and neither gateway, tunnel, podCIDRs nor peers.
-	NodeType string `json:"nodeType,omitempty" default:"k8sNode"`
+	NodeType string `json:"nodeType,omitempty"`
 	// Socket is the unix socket of the API. Its mode is 0600.
 	Socket string `json:"socket,omitempty"`
 	// Gateway is the port to the Node itself: a tap that is the pods' router.
@@ -279,6 +279,7 @@ func (c *Config) setDefaults() {
 		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
 		c.Kubernetes.setDefaults(c)
 	}
+	orDefault(&c.NodeType, "k8sNode")
 	orDefault(&c.Socket, DefaultSocket)
 	mode := tables.Encap
 	if c.External() {

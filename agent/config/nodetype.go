@@ -9,7 +9,7 @@ import (
 
 // checkType checks the type of the Node, and refuses what an external Node does not have.
 func (c *Config) checkType(f *faults) {
-	f.check(c.NodeType == "" || c.NodeType == "k8sNode" || c.External(), "nodeType: %q is neither k8sNode nor externalNode", c.NodeType)
+	f.check(c.NodeType == "k8sNode" || c.External(), "nodeType: %q is neither k8sNode nor externalNode", c.NodeType)
 	if !c.External() {
 		return
 	}
