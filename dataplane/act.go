@@ -68,6 +68,8 @@ func (k *walk) act(a flow.Action, after []flow.Action) bool {
 		k.changeVLAN(func() bool { return packet.PushVLAN(k.frame, a.EtherType, 0) })
 	case flow.PopVLAN:
 		k.changeVLAN(func() bool { return packet.PopVLAN(k.frame) })
+	case flow.Controller:
+		k.packetIn(&a, after)
 	case flow.Conjunction, flow.Note:
 	default:
 		k.actOutput(a)
@@ -86,8 +88,6 @@ func (k *walk) actOutput(a flow.Action) {
 		k.normal()
 	case flow.Flood, flow.All:
 		k.flood(everyPort)
-	case flow.Controller:
-		k.packetIn(&a)
 	}
 }
 

@@ -165,6 +165,11 @@ func (k *walk) proceed(ct *program.Track, v conntrack.Verdict) {
 	if next := k.answered(ct, v, false); next >= 0 {
 		k.walkTable(uint8(next))
 	}
+	k.runRests()
+}
+
+// runRests runs what was left of action lists, the innermost first.
+func (k *walk) runRests() {
 	for n := len(k.rests) - 1; n >= 0 && !k.stopped; n-- {
 		r := k.rests[n]
 		k.rests = k.rests[:n]

@@ -1,10 +1,8 @@
 package dataplane
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -13,9 +11,9 @@ import (
 // packetInQueue bounds how many packet-ins wait for the subscriber.
 const packetInQueue = 256
 
-// packetIn runs the controller action: the subscriber gets a copy. With pause
-// the walk ends here.
-func (k *walk) packetIn(a *flow.Controller) {
+// packetIn runs the controller action, behind which come those of after: the subscriber
+// gets a copy. With pause the walk ends here (resume.go).
+func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 	if a.Pause {
 		k.stopped = true
 	}
@@ -51,6 +49,9 @@ func (k *walk) queuePacketIn(a *flow.Controller) bool {
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
 		Entry: k.entry, CT: telemetry.CTOf(&k.ct), Length: k.frame.Len(),
 		Frame: k.completeBytes(int(a.MaxLen)),
+	}
+	if a.Pause {
+		pi.Rests = k.leftOver(after)
 	}
 	select {
 	case k.w.sw.packetIns <- pi:
@@ -96,36 +97,4 @@ func (k *walk) completeBytes(limit int) []byte {
 	}
 	b := f.Bytes()
 	return slices.Clone(b[:min(len(b), limit)])
-}
-
-// PacketOut runs actions on a frame of the agent's, as if it had come in at
-// inPort. It may be called from any goroutine. The error is for a frame that
-// cannot be one, and for actions that name what is not there.
-func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)+64), nil)
-	if len(frame) < 14 || !f.SetBytes(frame) {
-		return errShortFrame
-	}
-	w := s.outside
-	w.busy.Lock()
-	defer w.busy.Unlock()
-	w.now = s.clock()
-	k := &w.walk
-	k.beginPacket(f, inPort)
-	if k.prog == nil {
-		return errNoPipeline
-	}
-	if err := k.prog.CheckActions(actions); err != nil {
-		return fmt.Errorf("packet-out: %w", err)
-	}
-	k.layers = flow.Extract(f, inPort, &k.key)
-	k.watchPacketOut()
-	w.account = &s.own
-	w.account.made.Add(1)
-	k.runNested(program.CompileActions(actions))
-	k.finish()
-	k.walkDatagrams()
-	w.settlePacketCounters()
-	w.flush()
-	return nil
 }

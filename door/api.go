@@ -40,6 +40,7 @@ import (
 //	POST   /v1/trace                  dataplane.TraceRequest; the walk of a made-up packet
 //	POST   /v1/trace/live             LiveRequest; a LiveLine for each walk
 //	POST   /v1/packet-out             PacketOut
+//	POST   /v1/resume                 telemetry.Paused
 //	GET    /v1/conntrack              conntrack.Filter as query filter=JSON; a line for each connection
 //	GET    /v1/conntrack/stats        ConnectionStats
 //	POST   /v1/conntrack/flush        conntrack.Filter; Flushed

@@ -86,6 +86,11 @@ func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	return c.sendValue(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, nil), frame}, nil)
 }
 
+// Resume goes on with a paused packet.
+func (c *Client) Resume(p *telemetry.Paused) error {
+	return c.sendValue(http.MethodPost, "/v1/resume", p, nil)
+}
+
 // clientLive is a live trace of a Client.
 type clientLive struct {
 	c      *Client

@@ -105,6 +105,8 @@ type Packets interface {
 	TraceLive(*LiveRequest) (Live, error)
 	// PacketOut runs actions on a frame as if it had entered at inPort.
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
+	// Resume goes on with a packet that an entry has paused.
+	Resume(*telemetry.Paused) error
 	// DropsSince are the dropped packets that are kept from a number on, oldest first; they
 	// are numbered from 0 since the switch began. next is the number to ask with next
 	// time: if next-no is more than len(all), the others came too fast for the caller.

@@ -246,6 +246,14 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		}
 		return nil, err
 	})
+	s.change(mux, "POST /v1/resume", func(r *http.Request) (any, error) {
+		var q telemetry.Paused
+		err := read(r, &q)
+		if err == nil {
+			err = s.sw.Resume(&q)
+		}
+		return nil, err
+	})
 }
 
 func (s *Server) addPorts(mux *http.ServeMux) {

@@ -1,6 +1,9 @@
 package telemetry
 
-import "github.com/antrail/antrail/flow"
+import (
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/wire"
+)
 
 // PacketIn is a packet that a flow entry sent to the controller.
 type PacketIn struct {
@@ -13,6 +16,22 @@ type PacketIn struct {
 	CT       DroppedCT   `json:"ct,omitzero"`    // what conntrack had said of it
 	Length   int         `json:"length"`         // of all of it
 	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
+	Rests    []Rest      `json:"rests,omitzero"` // what a pause has left, the innermost list first
+}
+
+// Rest is a list of actions that a pause has left undone, and the table of its entry.
+type Rest struct {
+	Table   uint8         `json:"table"`
+	Actions []wire.Action `json:"actions"`
+}
+
+// Paused is a packet that an entry has paused, as its controller gives it back: Fields are
+// the registers, marks and other fields that no header has, but for in_port.
+type Paused struct {
+	InPort uint32     `json:"inPort"`
+	Fields flow.Match `json:"fields"`
+	Rests  []Rest     `json:"rests"`
+	Frame  []byte     `json:"frame"`
 }
 
 // FlowRemoved is an entry that is gone because a timeout has passed, with its last counters.

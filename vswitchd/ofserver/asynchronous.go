@@ -6,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
@@ -94,7 +95,17 @@ func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *op
 		p.Cookie = pi.Entry.Cookie
 	}
 	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: uint64(pi.InPort)})
+	for _, r := range pi.Rests {
+		p.Rests = append(p.Rests, openflow.Rest{Table: r.Table, Actions: plainActions(r.Actions)})
+	}
 	return p
+}
+
+func plainActions(actions []wire.Action) (all []flow.Action) {
+	for _, a := range actions {
+		all = append(all, a.Action)
+	}
+	return all
 }
 
 // metadataFields are what a packet-in tells beside the frame, if it is not 0.
@@ -114,7 +125,23 @@ func metadataOf(k *flow.Key) (m flow.Match) {
 			m.AddExact(id, v)
 		}
 	}
+	if state, _ := m.Get(flow.CTState); !state.IsZero() {
+		addTuple(&m, k)
+	}
 	return m
+}
+
+// tupleFields are the original direction of a packet's connection, for which a match has to
+// say what packet it is.
+var tupleFields = []flow.FieldID{flow.EthType, flow.CTNwProto, flow.CTNwSrc, flow.CTNwDst, flow.CTIPv6Src, flow.CTIPv6Dst, flow.CTTpSrc, flow.CTTpDst}
+
+func addTuple(m *flow.Match, k *flow.Key) {
+	for _, id := range tupleFields {
+		f := flow.FieldByID(id)
+		if v := f.Get(k); !v.IsZero() && m.Implies(f.Need) {
+			m.AddExact(id, v)
+		}
+	}
 }
 
 // runPacketIns writes packet-ins and notices until the connection has ended.

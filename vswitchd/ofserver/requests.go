@@ -2,7 +2,9 @@ package ofserver
 
 import (
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
@@ -31,6 +33,8 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 		return c.portMod(q)
 	case *openflow.PacketOut:
 		return c.packetOut(q)
+	case *openflow.Resume:
+		return c.resume(q)
 	case *openflow.BundleControl:
 		return c.bundleControl(m.XID, q)
 	case *openflow.BundleAdd:
@@ -144,6 +148,28 @@ func (c *connection) packetOut(q *openflow.PacketOut) error {
 		return openflow.Fail(openflow.BadActionArgument, "packet-out: %v", err)
 	}
 	return nil
+}
+
+// resume goes on with a packet that has waited at the controller.
+func (c *connection) resume(q *openflow.Resume) error {
+	if err := c.mayChange(); err != nil {
+		return err
+	}
+	p := &telemetry.Paused{InPort: q.InPort, Fields: q.Fields, Frame: q.Frame}
+	for _, r := range q.Rests {
+		p.Rests = append(p.Rests, telemetry.Rest{Table: r.Table, Actions: wireActions(r.Actions)})
+	}
+	if err := c.s.Switch.Resume(p); err != nil {
+		return openflow.Fail(openflow.BadActionArgument, "%v", err)
+	}
+	return nil
+}
+
+func wireActions(actions []flow.Action) (all []wire.Action) {
+	for _, a := range actions {
+		all = append(all, wire.Action{Action: a})
+	}
+	return all
 }
 
 // flushConnections removes tracked connections.

@@ -15,6 +15,7 @@ const (
 	nxtControllerID   = 20
 	nxtTLVRequest     = 25
 	nxtTLVReply       = 26
+	nxtResume         = 28
 	nxtCTFlushZone    = 29
 	nxtPacketIn2      = 30
 	nxtGroupMod       = 31
@@ -91,6 +92,7 @@ var nxDecoders = map[uint32]func(*reader, Version) (Body, error){
 	nxtTLVRequest:     empty(&TLVTableRequest{}),
 	nxtCTFlushZone:    func(r *reader, _ Version) (Body, error) { r.skip(6); return &CTFlush{Zone: r.u16()}, nil },
 	nxtCTFlush:        decodeCTFlush,
+	nxtResume:         decodeResume,
 	nxtGroupMod:       func(r *reader, _ Version) (Body, error) { return decodeGroupMod(r, V10) },
 }
 

@@ -96,6 +96,7 @@ type PacketIn struct {
 	UserData []byte
 	Length   int    // of the whole packet
 	Frame    []byte // its first bytes
+	Rests    []Rest // what a pause has left; NXT_PACKET_IN2 alone has it
 }
 
 func (p *PacketIn) kind() uint8 {
@@ -169,11 +170,14 @@ func (p *PacketIn) nx(w *writer) error {
 const (
 	pinPacket   = 0
 	pinFullLen  = 1
+	pinBuffer   = 2
 	pinTable    = 3
 	pinCookie   = 4
 	pinReason   = 5
 	pinMetadata = 6
 	pinUserData = 7
+
+	pinContinuation = 8
 )
 
 func (p *PacketIn) nx2(w *writer, v Version) (err error) {
@@ -190,5 +194,5 @@ func (p *PacketIn) nx2(w *writer, v Version) (err error) {
 	if len(p.UserData) > 0 {
 		w.property(pinUserData, func() { w.bytes(p.UserData) })
 	}
-	return err
+	return first(err, p.continuation(w, v))
 }

@@ -1,0 +1,87 @@
+package dataplane_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/wire"
+)
+
+func wired(actions []flow.Action) (all []wire.Action) {
+	for _, a := range actions {
+		all = append(all, wire.Action{Action: a})
+	}
+	return all
+}
+
+// paused sends a packet that an entry pauses, and is what the controller gives back.
+func (r *rig) paused(t *testing.T, packet string) *telemetry.Paused {
+	t.Helper()
+	if got := r.outcome(packet); got != "agent" {
+		t.Fatalf("the packet went to %q, want the agent only", got)
+	}
+	pi := r.packetIns[len(r.packetIns)-1]
+	p := &telemetry.Paused{InPort: pi.InPort, Rests: pi.Rests, Frame: pi.Frame}
+	for _, id := range []flow.FieldID{flow.Reg0 + 1, flow.PktMark, flow.CTState, flow.CTMark, flow.TunDst} {
+		p.Fields.AddExact(id, flow.FieldByID(id).Get(&pi.Key))
+	}
+	return p
+}
+
+// TestResume goes on with paused packets: with the actions behind the pause and in the lists
+// around it, with registers, with marks, and with what conntrack has said.
+func TestResume(t *testing.T) {
+	for _, c := range []struct {
+		name, flows string
+		want        []uint32
+	}{
+		{"nothing is left", "table=0 actions=controller(pause)", nil},
+		{"an output", "table=0 actions=controller(pause),output:2", []uint32{2}},
+		{"a jump", "table=0 actions=set_field:7->reg1,controller(pause),goto_table:1\ntable=1,reg1=7 actions=output:3", []uint32{3}},
+		{"lists around it", "table=0 actions=resubmit(,1),output:4\ntable=1 actions=resubmit(,2),output:3\ntable=2 actions=controller(pause),output:2", []uint32{2, 3, 4}},
+		{"the table of a list", "table=0 actions=resubmit(,1),set_field:1->reg1,resubmit:3\ntable=1 actions=controller(pause)\ntable=0,in_port=3,reg1=1,priority=40000 actions=output:2", []uint32{2}},
+		{"a clone alone", "table=0 actions=clone(controller(pause),output:2)", []uint32{2}},
+		{"what conntrack said", "table=0,ip actions=ct(commit,zone=5,exec(set_field:3->ct_mark)),ct(zone=5,table=1)\n" +
+			"table=1,ct_state=+trk,ip,ct_mark=3 actions=controller(pause),resubmit(,2)\ntable=2,ct_state=+trk,ct_mark=3,ip actions=output:2", []uint32{2}},
+		{"another ct()", "table=0,ip actions=controller(pause),ct(zone=5,table=1)\ntable=1,ct_state=+trk+new,ip actions=ct(commit,zone=5),output:2", []uint32{2}},
+		{"a second pause", "table=0 actions=controller(pause),controller(pause),output:2", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, c.flows)
+			p := r.paused(t, anyTCP)
+			r.check(r.sw.Resume(p))
+			var ports []uint32
+			for _, s := range r.collect() {
+				ports = append(ports, s.port)
+				wantSound(t, s.frame)
+			}
+			if slices.Sort(ports); !slices.Equal(ports, c.want) {
+				t.Errorf("sent to %v, want %v", ports, c.want)
+			}
+		})
+	}
+}
+
+// TestResumeRefused: what cannot be done is said, and nothing is sent.
+func TestResumeRefused(t *testing.T) {
+	r := newRig(t, "table=0 actions=controller(pause),output:2")
+	good := *r.paused(t, anyTCP)
+	short, header, group := good, good, good
+	short.Frame = good.Frame[:13]
+	header.Fields.AddExact(flow.IPSrc, flow.Value{Lo: 1})
+	group.Rests = []telemetry.Rest{{Actions: wired(r.actions("group:99"))}}
+	for _, c := range []struct {
+		p    telemetry.Paused
+		want string
+	}{
+		{short, "shorter than an Ethernet header"}, {header, "what its headers are"}, {group, "group 99 does not exist"},
+	} {
+		if err := r.sw.Resume(&c.p); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("error %v, want %q", err, c.want)
+		}
+	}
+	r.wantPorts(r.collect())
+}

@@ -1,0 +1,156 @@
+package openflow
+
+import "github.com/antrail/antrail/flow"
+
+// A packet-in of an action with pause has a continuation: what was left to do. Only the
+// switch reads it. It has the form of Open vSwitch, so ovs-ofctl prints it. A controller
+// gives it back in NXT_RESUME, with the packet and its fields as they are by then.
+
+// Rest is a list of actions that a pause has left undone, and the table of its entry.
+type Rest struct {
+	Table   uint8
+	Actions []flow.Action
+}
+
+// Resume is NXT_RESUME.
+type Resume struct {
+	InPort uint32
+	Fields flow.Match // without in_port, and without headers
+	Rests  []Rest     // the innermost list first
+	Frame  []byte
+}
+
+// Properties of a continuation.
+const (
+	contConntracked = 0x8003
+	contTable       = 0x8004
+	contCookie      = 0x8005
+	contActions     = 0x8006
+)
+
+// nestedPad fills up the head of a property that holds others.
+const nestedPad = 4
+
+// continuation writes what a pause has left.
+func (p *PacketIn) continuation(w *writer, v Version) (err error) {
+	if len(p.Rests) == 0 {
+		return nil
+	}
+	w.property(pinContinuation, func() {
+		w.zeros(nestedPad)
+		if state, _ := p.Metadata.Get(flow.CTState); !state.IsZero() {
+			w.property(contConntracked, func() {})
+		}
+		table := uint8(0)
+		for _, r := range p.Rests {
+			if r.Table != table {
+				table = r.Table
+				w.property(contTable, func() { w.u8(table) })
+			}
+			w.property(contActions, func() {
+				w.zeros(nestedPad)
+				err = first(err, w.actions(r.Actions, v))
+			})
+		}
+	})
+	return err
+}
+
+// decodeResume reads the properties of a packet-in that a controller gives back.
+func decodeResume(r *reader, v Version) (Body, error) {
+	q := &Resume{InPort: flow.PortNone}
+	for len(r.b) > 0 {
+		kind, p, err := r.property()
+		if err == nil {
+			err = q.property(kind, p, v)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case q.Frame == nil:
+		return nil, fail(BadLength, "a packet is resumed that is not there")
+	case !mayEnter(q.InPort):
+		return nil, fail(BadPort, "a packet cannot enter at port %#x", q.InPort)
+	}
+	return q, nil
+}
+
+// property reads one property. Those that say why the packet came are no news.
+func (q *Resume) property(kind uint16, p *reader, v Version) error {
+	switch kind {
+	case pinPacket:
+		q.Frame = p.rest()
+	case pinMetadata:
+		return q.metadata(p)
+	case pinContinuation:
+		p.skip(nestedPad)
+		if p.short {
+			return fail(BadPropertyLength, "a continuation of less than %d bytes", nestedPad)
+		}
+		return q.continuation(p, v)
+	case pinFullLen, pinBuffer, pinTable, pinCookie, pinReason, pinUserData:
+	default:
+		return fail(BadPropertyType, "a resumed packet has no property %d", kind)
+	}
+	return nil
+}
+
+// metadata reads the packet's fields. What they say of its headers is there to explain
+// others, so the packet is asked instead.
+func (q *Resume) metadata(p *reader) error {
+	var m flow.Match
+	if err := readMatch(&m, p.rest(), nil); err != nil {
+		return err
+	}
+	if port, mask := m.Get(flow.InPort); !mask.IsZero() {
+		q.InPort = uint32(port.Lo)
+	}
+	for id := flow.Reg0; id < flow.EthSrc; id++ {
+		if value, mask := m.Get(id); id != flow.InPort && !mask.IsZero() {
+			q.Fields.Add(id, value, mask)
+		}
+	}
+	return nil
+}
+
+func (q *Resume) continuation(p *reader, v Version) error {
+	table := uint8(0)
+	for len(p.b) > 0 {
+		kind, part, err := p.property()
+		if err != nil {
+			return err
+		}
+		switch kind {
+		case contTable:
+			table = part.u8()
+		case contActions:
+			err = q.rest(table, part, v)
+		case contConntracked, contCookie:
+		default:
+			err = fail(BadPropertyType, "a continuation has no property %#x here", kind)
+		}
+		if err == nil && part.short {
+			err = fail(BadPropertyLength, "property %#x of a continuation is too short", kind)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rest reads a list of actions.
+func (q *Resume) rest(table uint8, part *reader, v Version) error {
+	part.skip(nestedPad)
+	a := actionReader{v: v, table: true}
+	if err := a.read(part.rest()); err != nil {
+		return err
+	}
+	if err := flow.CheckActions(a.list); err != nil {
+		return checkActions(err)
+	}
+	q.Rests = append(q.Rests, Rest{table, a.list})
+	return nil
+}
