@@ -56,6 +56,9 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 			s.changes++
 			return s.sw.SecurePort(p.No, p.Security)
 		}
+		if t, is := s.opened[p.No].(*tap.Port); is && sameDevice(had, p) {
+			t.Keep(true)
+		}
 		if err := s.remove(p.No); err != nil {
 			return err
 		}
@@ -191,6 +194,12 @@ func openedAlike(a, b *door.PortSpec) bool {
 		return text
 	}
 	return plain(a) == plain(b)
+}
+
+// sameDevice says whether two specs are of one device that has an owner. It stays then, with
+// its number and its addresses, and gets another MAC address or MTU.
+func sameDevice(a, b *door.PortSpec) bool {
+	return a.Tap != nil && b.Tap != nil && a.Link == b.Link && a.Tap.Owner == b.Tap.Owner && a.Tap.Owner != ""
 }
 
 // RemovePort closes a port.

@@ -28,7 +28,7 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 		return fmt.Errorf("there is no bridge %s", br)
 	}
 	if had := b.stats(spec.No); had == nil || had.Name != p.Name {
-		if err := (&switchd.Giver{Switch: b.client, Log: b.log}).OpenIn(spec); err != nil {
+		if err := b.openPort(spec); err != nil {
 			return err
 		}
 	}
@@ -36,19 +36,44 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 	return nil
 }
 
-// ChangePort implements bridge.Switch. A port with another address, MTU or options is opened again.
-func (b *bridges) ChangePort(br string, p bridge.Port) error {
-	if _, err := specOf(&p); err != nil {
+// deviceOwner is whose the devices of internal ports are. They outlive the switch, as the
+// kernel's do with Open vSwitch: a Node's gateway keeps its addresses.
+const deviceOwner = "antrail vswitchd"
+
+func (b *bridges) openPort(spec *door.PortSpec) error {
+	return (&switchd.Giver{Switch: b.client, Owner: deviceOwner, Log: b.log}).OpenIn(spec)
+}
+
+// ChangePort implements bridge.Switch. A port with another address, MTU or options is opened
+// again. The device of an internal port stays.
+func (b *bridges) ChangePort(_ string, p bridge.Port) error {
+	spec, err := specOf(&p)
+	if err != nil {
 		return err
 	}
 	b.mu.Lock()
-	had, is := b.ports[p.Name]
-	var err error
-	if is && (had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options)) {
-		err = b.removePort(p.Name)
+	defer b.mu.Unlock()
+	had := b.ports[p.Name]
+	if had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options) {
+		if err := b.letGo(&p); err != nil {
+			return err
+		}
+		if err := b.openPort(spec); err != nil {
+			return err
+		}
 	}
-	b.mu.Unlock()
-	return errors.Join(err, b.AddPort(br, p))
+	b.ports[p.Name] = p
+	return nil
+}
+
+// letGo has a confined switch close a port, whose device this process opens again. Another
+// switch closes and opens it by itself.
+func (b *bridges) letGo(p *bridge.Port) error {
+	info, err := b.client.Info(context.Background())
+	if err != nil || !info.Confined {
+		return err
+	}
+	return b.client.RemovePort(doorNumber(p))
 }
 
 // RemovePort implements bridge.Switch.
@@ -75,7 +100,7 @@ func (b *bridges) removePort(name string) error {
 	if infoErr != nil || !info.Confined {
 		return errors.Join(err, infoErr)
 	}
-	return errors.Join(err, switchd.TakeBack(had.Name, had.Driver, ""))
+	return errors.Join(err, switchd.TakeBack(had.Name, had.Driver, deviceOwner))
 }
 
 // doorNumber is a port's number at the door.
@@ -105,7 +130,7 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 			return nil, errors.New("mac and mtu_request are not supported for a link that is there")
 		}
 	case "internal", "tap":
-		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU}
+		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Owner: deviceOwner}
 	default:
 		return nil, fmt.Errorf("type %s is not supported", p.Type)
 	}
