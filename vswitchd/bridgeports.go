@@ -33,6 +33,7 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 		}
 	}
 	b.ports[p.Name] = p
+	b.followMarks(&p)
 	return nil
 }
 
@@ -63,6 +64,7 @@ func (b *bridges) ChangePort(_ string, p bridge.Port) error {
 		}
 	}
 	b.ports[p.Name] = p
+	b.followMarks(&p)
 	return nil
 }
 
@@ -90,6 +92,7 @@ func (b *bridges) removePort(name string) error {
 		return nil
 	}
 	delete(b.ports, name)
+	defer b.followMarks(&p)
 	no := doorNumber(&p)
 	had := b.stats(no)
 	if had == nil {
@@ -130,7 +133,7 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 			return nil, errors.New("mac and mtu_request are not supported for a link that is there")
 		}
 	case "internal", "tap":
-		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Owner: deviceOwner}
+		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Marks: true, Owner: deviceOwner}
 	default:
 		return nil, fmt.Errorf("type %s is not supported", p.Type)
 	}

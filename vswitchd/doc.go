@@ -6,6 +6,7 @@
 //	bridges.go      the bridge that rows of the database ask for, as the switch
 //	bridgeports.go  its ports
 //	tunnelports.go  its tunnels
+//	portmarks.go    packet marks on its internal ports
 //	connections.go  OpenFlow: where controllers connect, or are connected to
 //	commands.go     commands of ovs-appctl
 package vswitchd
