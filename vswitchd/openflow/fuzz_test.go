@@ -12,6 +12,7 @@ func FuzzDecode(f *testing.F) {
 	for _, c := range captures(f) {
 		f.Add(c.bytes)
 	}
+	f.Add(pausedPacket(f))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize && len(b) <= maxMessage { // lengths are read by Read
 			b[2], b[3] = byte(len(b)>>8), byte(len(b))
@@ -34,6 +35,34 @@ func FuzzDecode(f *testing.F) {
 			_, _ = Decode(x.Message)
 		}
 	})
+}
+
+// pausedPacket is NXT_RESUME with two lists of actions.
+func pausedPacket(t testing.TB) []byte {
+	t.Helper()
+	p := &PacketIn{Format: PacketInNX2, Reason: "action", Length: 14, Frame: make([]byte, 14)}
+	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: 1})
+	p.Metadata.AddExact(flow.CTState, flow.Value{Lo: 0x22})
+	p.Rests = []Rest{{7, []flow.Action{flow.Output{Port: 2}}}, {0, []flow.Action{flow.Resubmit{InPort: flow.PortInPort, Table: 3}}}}
+	b, err := Encode(Message{V15, 1, p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b[15] = nxtResume
+	return b
+}
+
+// TestDecodeResume: what a packet-in told comes back.
+func TestDecodeResume(t *testing.T) {
+	m, err := Decode(pausedPacket(t))
+	q, ok := m.Body.(*Resume)
+	if err != nil || !ok {
+		t.Fatalf("%T, %v", m.Body, err)
+	}
+	state, _ := q.Fields.Get(flow.CTState)
+	if q.InPort != 1 || len(q.Frame) != 14 || state.Lo != 0x22 || len(q.Rests) != 2 || q.Rests[0].Table != 7 || q.Rests[1].Table != 0 {
+		t.Errorf("%+v", q)
+	}
 }
 
 // comesBack encodes a flow mod's entry in OpenFlow 1.5, and decodes it.
