@@ -12,7 +12,7 @@ import (
 const packetInQueue = 256
 
 // packetIn runs the controller action, behind which come those of after: the subscriber
-// gets a copy. With pause the walk ends here (resume.go).
+// gets a copy. With pause the walk ends here (pausedpacket.go).
 func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 	if a.Pause {
 		k.stopped = true

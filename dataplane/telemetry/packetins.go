@@ -1,9 +1,6 @@
 package telemetry
 
-import (
-	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/flow/wire"
-)
+import "github.com/antrail/antrail/flow"
 
 // PacketIn is a packet that a flow entry sent to the controller.
 type PacketIn struct {
@@ -21,11 +18,11 @@ type PacketIn struct {
 
 // Rest is a list of actions that a pause has left undone, and the table of its entry.
 type Rest struct {
-	Table   uint8         `json:"table"`
-	Actions []wire.Action `json:"actions"`
+	Table   uint8
+	Actions []flow.Action
 }
 
-// Paused is a packet that an entry has paused, as its controller gives it back: Fields are
+// Paused is a packet that an entry has paused, as its controller gives it back. Fields are
 // the registers, marks and other fields that no header has, but for in_port.
 type Paused struct {
 	InPort uint32     `json:"inPort"`

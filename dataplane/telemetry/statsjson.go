@@ -300,3 +300,30 @@ func (p *PacketIn) UnmarshalJSON(b []byte) error {
 	*p = got
 	return nil
 }
+
+type wireRest struct {
+	Table   uint8         `json:"table"`
+	Actions []wire.Action `json:"actions"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r Rest) MarshalJSON() ([]byte, error) {
+	w := wireRest{Table: r.Table}
+	for _, a := range r.Actions {
+		w.Actions = append(w.Actions, wire.Action{Action: a})
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The error names the action.
+func (r *Rest) UnmarshalJSON(b []byte) error {
+	var w wireRest
+	if err := json.Unmarshal(b, &w); err != nil {
+		return fmt.Errorf("the rest of a walk: %w", err)
+	}
+	*r = Rest{Table: w.Table}
+	for _, a := range w.Actions {
+		r.Actions = append(r.Actions, a.Action)
+	}
+	return nil
+}

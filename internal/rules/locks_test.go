@@ -24,7 +24,7 @@ var waiting = []struct {
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.expireEntries", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.LearnedFlows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
 		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassCounters.Sum", "packet.HeapPool.Free",
-		"dataplane.Switch.PacketOut", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
+		"dataplane.Switch.inject", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
 		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
 		"conntrack.Table.Dump", "conntrack.Table.RemoveConnection", "conntrack.Table.Purge", "conntrack.Table.Sweep", "conntrack/reassembly.Fragments.Expire", "conntrack/reassembly.Fragments.Stats",
 	}},

@@ -54,7 +54,7 @@ var layers = map[string]struct {
 	"vswitchd/openflow":     {[]string{"packet", "flow"}, "messages are read and written without a switch and without a connection"},
 	"vswitchd":              {[]string{"flow", "dataplane", "door", "switchd", "tunnel", "internal/nft", "ports/tap", "vswitchd/appctl", "vswitchd/bridge", "vswitchd/daemon", "vswitchd/ofserver", "vswitchd/openflow", "vswitchd/ovsdb/server", "vswitchd/rundir", "vswitchd/unixctl"}, "a switch is driven from another process"},
 	"vswitchd/appctl":       {[]string{"packet", "flow", "flow/parse", "door", "conntrack", "dataplane", "vswitchd/unixctl"}, "commands ask whatever switch there is behind a door"},
-	"vswitchd/ofserver":     {[]string{"packet", "flow", "flow/wire", "door", "conntrack", "dataplane", "vswitchd/openflow", "internal/printable"}, "controllers drive whatever switch there is behind a door"},
+	"vswitchd/ofserver":     {[]string{"packet", "flow", "door", "conntrack", "dataplane", "vswitchd/openflow", "internal/printable"}, "controllers drive whatever switch there is behind a door"},
 	"trace":                 {[]string{"packet", "internal/printable"}, "walks are printed whatever switch they are of, or from a file"},
 	"diagram":               {[]string{"flow", "internal/printable"}, "a map is drawn from entries alone, whatever pipeline they are of and whoever asks"},
 	"web":                   {[]string{"diagram", "internal/halfopen"}, "the page knows of a switch what its API says, and draws the map of it"},

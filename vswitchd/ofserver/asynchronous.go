@@ -6,7 +6,6 @@ import (
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
@@ -96,16 +95,9 @@ func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *op
 	}
 	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: uint64(pi.InPort)})
 	for _, r := range pi.Rests {
-		p.Rests = append(p.Rests, openflow.Rest{Table: r.Table, Actions: plainActions(r.Actions)})
+		p.Rests = append(p.Rests, openflow.Rest{Table: r.Table, Actions: r.Actions})
 	}
 	return p
-}
-
-func plainActions(actions []wire.Action) (all []flow.Action) {
-	for _, a := range actions {
-		all = append(all, a.Action)
-	}
-	return all
 }
 
 // metadataFields are what a packet-in tells beside the frame, if it is not 0.

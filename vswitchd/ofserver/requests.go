@@ -4,7 +4,6 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
@@ -157,19 +156,12 @@ func (c *connection) resume(q *openflow.Resume) error {
 	}
 	p := &telemetry.Paused{InPort: q.InPort, Fields: q.Fields, Frame: q.Frame}
 	for _, r := range q.Rests {
-		p.Rests = append(p.Rests, telemetry.Rest{Table: r.Table, Actions: wireActions(r.Actions)})
+		p.Rests = append(p.Rests, telemetry.Rest{Table: r.Table, Actions: r.Actions})
 	}
 	if err := c.s.Switch.Resume(p); err != nil {
 		return openflow.Fail(openflow.BadActionArgument, "%v", err)
 	}
 	return nil
-}
-
-func wireActions(actions []flow.Action) (all []wire.Action) {
-	for _, a := range actions {
-		all = append(all, wire.Action{Action: a})
-	}
-	return all
 }
 
 // flushConnections removes tracked connections.

@@ -24,7 +24,7 @@
 //	bundlemessages.go          changes that happen whole or not at all
 //	packetmessages.go          packet-outs and packet-ins
 //	flowremoved.go             entries that are gone
-//	pausing.go                 packets that wait at a controller
+//	continuation.go            packets that wait at a controller
 //	switchmessages.go          what the switch is; its configuration; roles
 //
 // Decoders trust no length: a message has at most 64 kB, actions nest at most 8 levels deep,

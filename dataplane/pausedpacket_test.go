@@ -7,15 +7,7 @@ import (
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/flow/wire"
 )
-
-func wired(actions []flow.Action) (all []wire.Action) {
-	for _, a := range actions {
-		all = append(all, wire.Action{Action: a})
-	}
-	return all
-}
 
 // paused sends a packet that an entry pauses, and is what the controller gives back.
 func (r *rig) paused(t *testing.T, packet string) *telemetry.Paused {
@@ -72,7 +64,7 @@ func TestResumeRefused(t *testing.T) {
 	short, header, group := good, good, good
 	short.Frame = good.Frame[:13]
 	header.Fields.AddExact(flow.IPSrc, flow.Value{Lo: 1})
-	group.Rests = []telemetry.Rest{{Actions: wired(r.actions("group:99"))}}
+	group.Rests = []telemetry.Rest{{Actions: r.actions("group:99")}}
 	for _, c := range []struct {
 		p    telemetry.Paused
 		want string

@@ -8,14 +8,13 @@ import (
 	"github.com/antrail/antrail/dataplane/program"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/packet"
 )
 
 // A walk that an entry pauses (controller(pause)) ends, and nothing of it stays in the
 // switch. The packet-in has what was left to do. The controller gives that back with the
-// packet, and the walk goes on as if it had not ended: with its registers and marks, and
-// with what conntrack had said. The next ct() looks the connection up again.
+// packet, and the walk goes on with its registers and marks, and with what conntrack had
+// said. The next ct() looks the connection up again.
 
 // leftOver is what a pause leaves undone, the innermost list of actions first.
 func (k *walk) leftOver(after []flow.Action) (all []telemetry.Rest) {
@@ -37,22 +36,18 @@ func restOf(table uint8, actions []flow.Action) telemetry.Rest {
 		if jump, ok := a.(flow.GotoTable); ok {
 			a = flow.Resubmit{InPort: flow.PortInPort, Table: jump.Table}
 		}
-		r.Actions = append(r.Actions, wire.Action{Action: a})
+		r.Actions = append(r.Actions, a)
 	}
 	return r
 }
 
 // Resume goes on with a packet that an entry has paused. It may be called from any
-// goroutine. The error is for a frame that cannot be one, for actions that name what is not
-// there, and for fields that are the frame's own.
+// goroutine. The error is for a frame that cannot be one, and for actions that name what is
+// not there. Fields may not be those of headers.
 func (s *Switch) Resume(p *telemetry.Paused) error {
 	in := injected{frame: p.Frame, inPort: p.InPort, fields: p.Fields}
 	for _, r := range p.Rests {
-		actions := make([]flow.Action, 0, len(r.Actions))
-		for _, a := range r.Actions {
-			actions = append(actions, a.Action)
-		}
-		in.rests = append(in.rests, rest{actions: actions, table: r.Table})
+		in.rests = append(in.rests, rest{actions: r.Actions, table: r.Table})
 	}
 	if err := s.inject(&in); err != nil {
 		return fmt.Errorf("resume: %w", err)
