@@ -53,6 +53,9 @@ func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 		return flow.Match{Value: mask, Mask: mask}
 	}
 	f.How[reflect.TypeFor[flow.FieldID]()] = func() any { return flow.Reg0 + flow.FieldID(f.IntN(16)) }
+	f.How[reflect.TypeFor[Rest]()] = func() any {
+		return Rest{Table: uint8(f.IntN(255)), Actions: mustEntry(t, wireEntries[f.IntN(2)]).Actions}
+	}
 	f.How[reflect.TypeFor[flow.Action]()] = func() any {
 		e := mustEntry(t, wireEntries[f.IntN(2)])
 		return append(e.Actions, nil)[f.IntN(len(e.Actions)+1)]
