@@ -30,7 +30,7 @@ func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 		k.drop(telemetry.DropControllerAway)
 		return
 	}
-	if !k.queuePacketIn(a) {
+	if !k.queuePacketIn(a, after) {
 		k.drop(telemetry.DropPacketInFull)
 		return
 	}
@@ -39,9 +39,9 @@ func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 	k.notePacketIn(a)
 }
 
-// queuePacketIn gives the subscriber a copy. It returns false, and copies nothing, if the
-// subscriber does not keep up.
-func (k *walk) queuePacketIn(a *flow.Controller) bool {
+// queuePacketIn gives the subscriber a copy; after are the actions that a pause leaves. It
+// returns false, and copies nothing, if the subscriber does not keep up.
+func (k *walk) queuePacketIn(a *flow.Controller, after []flow.Action) bool {
 	if len(k.w.sw.packetIns) == packetInQueue {
 		return false
 	}
@@ -68,7 +68,7 @@ var invalidTTL = flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}
 // packet is dropped all the same, and counts as that.
 func (k *walk) tellTTL() {
 	if k.w.sw.tellsTTL.Load() && !k.dry() {
-		k.queuePacketIn(&invalidTTL)
+		k.queuePacketIn(&invalidTTL, nil)
 	}
 }
 

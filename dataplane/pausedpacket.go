@@ -101,7 +101,7 @@ func (s *Switch) inject(in *injected) error {
 	w.account = &s.own
 	w.account.made.Add(1)
 	for _, r := range slices.Backward(in.rests) {
-		k.rests = append(k.rests, rest{program.CompileActions(r.actions), k.key.InPort(), r.table, nil})
+		k.rests = append(k.rests, rest{program.CompileActions(r.actions), r.table, nil})
 	}
 	k.runRests()
 	k.finish()
