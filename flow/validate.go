@@ -118,10 +118,6 @@ func (c *checker) order(i int, a Action, all []Action) string {
 		case int(a.Table) <= c.table:
 			return fmt.Sprintf("goto_table must go forward; table %d does not come after %d", a.Table, c.table)
 		}
-	case MeterAction:
-		if i != 0 && !c.inner {
-			return "meter must be the first action"
-		}
 	}
 	if hasConjunction(all) && !goesWithConjunction(a) {
 		return fmt.Sprintf("conjunction can stand beside note only, not beside %s", actionName(a))

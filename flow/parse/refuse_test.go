@@ -106,7 +106,6 @@ var wrongLines = []struct {
 	{"table=3 actions=goto_table:3", 17, "must go forward", false},
 	{"table=1 actions=goto_table:2,output:1", 17, "must be the last", false},
 	{"actions=clone(goto_table:2)", 9, "not allowed here", false},
-	{"actions=output:1,meter:5", 18, "meter must be the first", false},
 	{"actions=conjunction(1,1/2),output:1", 28, "beside note only", false},
 	{"actions=conjunction(1,3/2)", 23, "not one of 1 to 2", false},
 	{"actions=conjunction(1,1/1)", 25, "2 to 64 clauses", false},

@@ -63,6 +63,36 @@ func TestMaskBitInActions(t *testing.T) {
 	}
 }
 
+// TestActionsThatTextOrdersOtherwise: OpenFlow 1.5 has a meter anywhere, and writes a part of any field.
+// Antrea's agent sends both: for answers of DNS, and for the DSCP of a Traceflow.
+func TestActionsThatTextOrdersOtherwise(t *testing.T) {
+	for _, actions := range []string{
+		"actions=set_field:0x1/0x1f->reg0,meter:256,CONTROLLER:65535", "ip actions=load:0xa->NXM_OF_IP_TOS[2..7],output:1",
+	} {
+		b, want := wireActions(t, actions)
+		if got := textOf(t, b); got != (&flow.Entry{Actions: want}).String() {
+			t.Errorf("%s: read %s", actions, got)
+		}
+	}
+	e, err := parse.Entry("ip actions=output:1,meter:5,output:2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for v, want := range map[Version]string{V13: "meter:5,output:1,output:2", V15: "output:1,meter:5,output:2"} {
+		b, err := Encode(Message{v, 1, &FlowMod{Entry: *e, OutPort: flow.PortNone, OutGroup: AnyGroup}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Decode(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Body.(*FlowMod).Entry; !strings.HasSuffix(got.String(), want) {
+			t.Errorf("%s: %s, want %s", v, got.String(), want)
+		}
+	}
+}
+
 // TestOutputToPortZero: 0 is a port's number.
 func TestOutputToPortZero(t *testing.T) {
 	b, _ := wireActions(t, "actions=output:1")

@@ -2,6 +2,7 @@ package openflow
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -63,11 +64,9 @@ func (w *writer) entryActions(all []flow.Action, v Version) error {
 	if v == V10 {
 		return w.actions(all, v)
 	}
-	if n := len(all); n > 0 && v < V15 {
-		if m, ok := all[0].(flow.MeterAction); ok {
-			w.instruction(instMeter, m.ID)
-			all = all[1:]
-		}
+	if at := slices.IndexFunc(all, isMeter); at >= 0 && v < V15 { // an instruction, which comes first wherever it is done
+		w.instruction(instMeter, all[at].(flow.MeterAction).ID)
+		all = slices.Delete(slices.Clone(all), at, at+1)
 	}
 	var next flow.Action
 	if n := len(all); n > 0 {
@@ -96,4 +95,9 @@ func (w *writer) instruction(kind uint16, v uint32) {
 	w.u16(kind)
 	w.u16(8)
 	w.u32(v)
+}
+
+func isMeter(a flow.Action) bool {
+	_, is := a.(flow.MeterAction)
+	return is
 }
