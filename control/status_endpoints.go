@@ -83,7 +83,7 @@ func (r *Reconciler) portEndpoints(svc *cluster.Service, p *cluster.ServicePort,
 	}
 	at := map[string]*EndpointRow{}
 	for i, b := range r.view.pipeline.EndpointGroup(g).Buckets {
-		at[flow.ActionsText(b.Actions, nil)] = &rows[i]
+		at[flow.ActionsText(b.Actions, flow.Format{})] = &rows[i]
 	}
 	for _, kind := range []groupKind{localGroup, clusterGroup} {
 		id := r.services.ids.Assigned[groupOwner{svc.Key, p.Name, p.Protocol, f, kind}]
@@ -91,7 +91,7 @@ func (r *Reconciler) portEndpoints(svc *cluster.Service, p *cluster.ServicePort,
 			continue
 		}
 		for _, c := range count(id) {
-			if row := at[flow.ActionsText(c.Bucket.Actions, nil)]; row != nil {
+			if row := at[flow.ActionsText(c.Bucket.Actions, flow.Format{})]; row != nil {
 				row.GroupIDs, row.Weight = append(row.GroupIDs, id), c.Bucket.Weight
 				row.Hits, row.Bytes = row.Hits+c.Packets, row.Bytes+c.Bytes
 			}

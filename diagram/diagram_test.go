@@ -70,7 +70,7 @@ func TestWaysAreThoseOfTheText(t *testing.T) {
 	group := regexp.MustCompile(`group:(\d+)`)
 	want := make(map[[2]string]bool)
 	for _, e := range p.Entries {
-		text := flow.ActionsText(e.Actions, p.Names)
+		text := flow.ActionsText(e.Actions, flow.Format{Names: p.Names})
 		for _, g := range group.FindAllStringSubmatch(text, -1) {
 			for _, x := range p.Groups {
 				if fmt.Sprint(x.ID) == g[1] {

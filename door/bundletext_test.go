@@ -97,7 +97,7 @@ flow add table=3, ip actions=load:0x5->NXM_OF_IP_TOS[2..7],output:1
 		t.Fatal(err)
 	}
 	wantSame(t, b, again)
-	if flow.ActionsText(again.Add[0].Actions, nil) != flow.ActionsText(b.Add[0].Actions, nil) {
+	if flow.ActionsText(again.Add[0].Actions, flow.Format{}) != flow.ActionsText(b.Add[0].Actions, flow.Format{}) {
 		t.Error("the actions are others")
 	}
 }
@@ -154,7 +154,7 @@ table=1,udp actions=mod_tp_dst:80,output:web
 	}
 	want := []string{"set_field:80->tcp_dst,output:1", "set_field:80->udp_dst,output:2", "set_field:80->udp_dst,output:2"}
 	for i, e := range b.Add {
-		if got := flow.ActionsText(e.Actions, nil); got != want[i] {
+		if got := flow.ActionsText(e.Actions, flow.Format{}); got != want[i] {
 			t.Errorf("entry %d: %s, want %s", i, got, want[i])
 		}
 	}

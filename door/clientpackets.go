@@ -83,7 +83,7 @@ func (c *Client) Trace(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 
 // PacketOut runs actions on a frame.
 func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
-	return c.sendValue(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, nil), frame}, nil)
+	return c.sendValue(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, flow.Format{Loads: true}), frame}, nil)
 }
 
 // Resume goes on with a paused packet.

@@ -11,9 +11,10 @@ import (
 // process keeps load: (spelling.loads), because the parser, like ovs-ofctl's, refuses
 // the set_field of a part of some fields.
 
-// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none.
-func ActionsText(actions []Action, n *Names) string {
-	return string(appendActions(nil, actions, spelling{names: n}))
+// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none, in a format of which it uses
+// Names and Loads.
+func ActionsText(actions []Action, f Format) string {
+	return string(appendActions(nil, actions, f.spelling()))
 }
 
 // AppendAction appends one action to b, in a format of which it uses Names and Loads.

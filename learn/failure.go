@@ -137,7 +137,7 @@ func (c *checking) groups(w *Way) (told []string) {
 		h := &w.Hops[i]
 		for _, st := range h.Trace.Steps {
 			if st.Kind == telemetry.StepBucket && c.brought(st.Group, h.Trace.Names) {
-				bucket := flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, h.Trace.Names)
+				bucket := flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, flow.Format{Names: h.Trace.Names})
 				told = append(told, fmt.Sprintf("Your group %d chose its bucket %d\n    %s", st.Group.ID, st.Group.Buckets[st.Bucket].ID, bucket))
 			}
 		}

@@ -98,7 +98,7 @@ func (v *visit) rival(p *flow.Program) *flow.Entry {
 		if v.entry == nil || e.Table != v.entry.Table || e.Priority != v.entry.Priority || isClause(e) || !e.Match.Matches(&v.key) {
 			continue
 		}
-		if flow.ActionsText(e.Actions, p.Names) != flow.ActionsText(v.entry.Actions, p.Names) {
+		if flow.ActionsText(e.Actions, flow.Format{Names: p.Names}) != flow.ActionsText(v.entry.Actions, flow.Format{Names: p.Names}) {
 			return e
 		}
 	}
@@ -120,7 +120,7 @@ func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
 			rest++
 			continue
 		}
-		texts = append(texts, fmt.Sprintf("%s actions=%s\n      %s", entryText(e, p.Names), flow.ActionsText(e.Actions, p.Names), v.why(e, p)))
+		texts = append(texts, fmt.Sprintf("%s actions=%s\n      %s", entryText(e, p.Names), flow.ActionsText(e.Actions, flow.Format{Names: p.Names}), v.why(e, p)))
 	}
 	return texts, rest
 }

@@ -73,7 +73,7 @@ func (v *visit) lines(n *flow.Names) []string {
 			tell("conntrack says %s", answer(st))
 			changes = append(changes, natted(st, n)...)
 		case telemetry.StepBucket:
-			tell("%s: %s", st.Note, flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, n))
+			tell("%s: %s", st.Note, flow.ActionsText(st.Group.Buckets[st.Bucket].Actions, flow.Format{Names: n}))
 		case telemetry.StepLearn:
 			tell("learns %s", line(st.Entry, n))
 		case telemetry.StepPacketIn:

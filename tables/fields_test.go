@@ -126,7 +126,7 @@ func TestSeedDocument(t *testing.T) {
 		{L7NPRedirectCTMark, "set_field:0x80/0x80->ct_mark"},
 		{HostLocalSourceMark, "set_field:0x80000000/0x80000000->pkt_mark"},
 	} {
-		if got := flow.ActionsText([]flow.Action{c.mark.Set()}, nil); got != c.want {
+		if got := flow.ActionsText([]flow.Action{c.mark.Set()}, flow.Format{}); got != c.want {
 			t.Errorf("%s: %s, want %s", c.mark.Name, got, c.want)
 		}
 	}

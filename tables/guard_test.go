@@ -90,5 +90,5 @@ func lookUp(t *testing.T, prog *flow.Program, name, packet string) string {
 	if best == nil {
 		t.Fatalf("%s has no entry for %s, not even a table-miss", name, packet)
 	}
-	return flow.ActionsText(best.Actions, prog.Names)
+	return flow.ActionsText(best.Actions, flow.Format{Names: prog.Names})
 }

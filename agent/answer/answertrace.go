@@ -70,7 +70,7 @@ func (p *Answers) traceAnswer(t *telemetry.Trace, text string) api.TraceAnswer {
 		}
 		e := api.TraceEntry{Table: pipeline.TableName(t.Names, st.Table)}
 		if st.Entry != nil {
-			e.Priority, e.Match, e.Actions = st.Entry.Priority, st.Entry.Match.Text(t.Names), flow.ActionsText(st.Entry.Actions, t.Names)
+			e.Priority, e.Match, e.Actions = st.Entry.Priority, st.Entry.Match.Text(t.Names), flow.ActionsText(st.Entry.Actions, flow.Format{Names: t.Names})
 			if p.HasOrigins() {
 				e.Objects = p.OriginsOf(st.Entry)
 			}

@@ -116,7 +116,7 @@ func (p *Answers) flowRecords(q query) ([]api.Flow, error) {
 	for _, e := range all {
 		r := api.Flow{
 			Table: p.TableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,
-			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, names),
+			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, flow.Format{Names: names}),
 			Packets: e.Packets, Bytes: e.Bytes, DurationNS: e.Duration, IdleNS: e.Idle,
 			Asks: marks.Match(e.Table, &e.Match), Sets: marks.Sets(e.Table, e.Entry.Actions), Origins: p.entryOrigins(q, e.Entry),
 		}

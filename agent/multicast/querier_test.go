@@ -73,7 +73,7 @@ func (n *node) PacketOut(inPort uint32, actions []flow.Action, b []byte) error {
 	for x := range m.Memberships() {
 		groups = append(groups, fmt.Sprintf("%s joins=%t", x.Group, x.Joins))
 	}
-	n.sent = append(n.sent, fmt.Sprintf("%#x %s %s %v", m.Type(), h.Dst(), flow.ActionsText(actions, nil), groups))
+	n.sent = append(n.sent, fmt.Sprintf("%#x %s %s %v", m.Type(), h.Dst(), flow.ActionsText(actions, flow.Format{}), groups))
 	return nil
 }
 

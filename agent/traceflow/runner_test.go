@@ -152,7 +152,7 @@ func (n *node) PacketOut(inPort uint32, actions []flow.Action, frame []byte) err
 	var k flow.Key
 	flow.Extract(packetFrame(frame), inPort, &k)
 	n.sent = append(n.sent, flow.KeyText(&k, nil))
-	if text := flow.ActionsText(actions, n.Names()); text != "resubmit(,PipelineRootClassifier)" {
+	if text := flow.ActionsText(actions, flow.Format{Names: n.Names()}); text != "resubmit(,PipelineRootClassifier)" {
 		n.t.Errorf("actions %s", text)
 	}
 	for i, to := range n.nodes {

@@ -248,7 +248,7 @@ func (c *clash) text(names *flow.Names) string {
 		match = "table=" + rest
 	}
 	return fmt.Sprintf("%s wants %s of %s and %s has %s for it", c.wanted.Origin, wants, strings.TrimSpace(match),
-		c.have.Origin, flow.ActionsText(c.have.Entry.Actions, names))
+		c.have.Origin, flow.ActionsText(c.have.Entry.Actions, flow.Format{Names: names}))
 }
 
 // Desired is what a part claims now, or nil.

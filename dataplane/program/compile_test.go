@@ -53,12 +53,12 @@ func TestCompiledActionsAreShownAsWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := flow.ActionsText(actions, nil)
+	want := flow.ActionsText(actions, flow.Format{})
 	shown := CompileActions(actions)
 	for i, a := range shown {
 		shown[i] = AsWritten(a)
 	}
-	if got := flow.ActionsText(shown, nil); got != want {
+	if got := flow.ActionsText(shown, flow.Format{}); got != want {
 		t.Errorf("shown as\n%s\nwant\n%s", got, want)
 	}
 }

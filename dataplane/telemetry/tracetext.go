@@ -104,7 +104,7 @@ func (p *tracePrinter) step(st *Step) {
 	case StepEntry:
 		p.entry(st)
 	case StepAction:
-		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, p.names))
+		p.line(p.indent, "%s", flow.ActionsText([]flow.Action{st.Action}, flow.Format{Names: p.names}))
 	case StepCT:
 		p.printNote("%s", p.conntrack(&st.Meta))
 	case StepBucket, StepPacketIn:

@@ -43,7 +43,7 @@ func entryHead(p *pipe, e *flow.Entry) string {
 }
 
 func actionsText(p *pipe, actions []flow.Action) string {
-	return cmp.Or(flow.ActionsText(actions, p.program.Names), "drop")
+	return cmp.Or(flow.ActionsText(actions, flow.Format{Names: p.program.Names}), "drop")
 }
 
 // meaning is what an entry asks for and sets, by the names of marks.

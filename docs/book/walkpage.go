@@ -220,7 +220,7 @@ func (b *book) numberOf(node string, s *trace.Step) string {
 	}
 	t := b.tables[i]
 	for n, e := range t.entries {
-		if e.Priority == s.Entry.Priority && e.Match.Text(t.pipe.program.Names) == s.Entry.Match && flow.ActionsText(e.Actions, t.pipe.program.Names) == s.Entry.Actions {
+		if e.Priority == s.Entry.Priority && e.Match.Text(t.pipe.program.Names) == s.Entry.Match && flow.ActionsText(e.Actions, flow.Format{Names: t.pipe.program.Names}) == s.Entry.Actions {
 			return fmt.Sprintf(", entry %d", n+1)
 		}
 	}

@@ -252,7 +252,7 @@ func TestParseParts(t *testing.T) {
 	if !reflect.DeepEqual(actions, want) {
 		t.Errorf("got %#v", actions)
 	}
-	if got, want := flow.ActionsText(actions, n), `output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone(drop)`; got != want {
+	if got, want := flow.ActionsText(actions, flow.Format{Names: n}), `output:"a\"b\\c",output:"x\u0009y",set_field:5->nw_ttl,clone(drop)`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	for _, bad := range []string{`output:"a\nb"`, `output:"a"b"`, "goto_table:3", "output:1,bogus", strings.Repeat(" ", 70000)} {

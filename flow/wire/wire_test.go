@@ -152,8 +152,8 @@ func FuzzUnmarshalAction(f *testing.F) {
 		if a.UnmarshalText([]byte(text)) != nil {
 			return
 		}
-		sent := flow.ActionsText([]flow.Action{a.Action}, nil)
-		if got := flow.ActionsText([]flow.Action{wiretest.Cross(t, a).Action}, nil); got != sent {
+		sent := flow.ActionsText([]flow.Action{a.Action}, flow.Format{})
+		if got := flow.ActionsText([]flow.Action{wiretest.Cross(t, a).Action}, flow.Format{}); got != sent {
 			t.Fatalf("%s arrives as %s", sent, got)
 		}
 	})

@@ -24,7 +24,7 @@ type recorder struct {
 func (r *recorder) Names() *flow.Names { return r.names }
 
 func (r *recorder) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
-	r.text = append(r.text, fmt.Sprintf("in_port=%d %s %x", inPort, flow.ActionsText(actions, nil), frame))
+	r.text = append(r.text, fmt.Sprintf("in_port=%d %s %x", inPort, flow.ActionsText(actions, flow.Format{}), frame))
 	return nil
 }
 

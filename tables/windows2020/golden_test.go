@@ -125,7 +125,7 @@ func spelledAction(a flow.Action, n *layout.Node) string {
 			return fmt.Sprintf("ct(commit,table=%d,zone=%d,nat(src=$local_nodeIP:%d-%d),exec(%s))", a.Table, a.Zone, a.NAT.PortMin, a.NAT.PortMax, spelledActions(a.Exec, n))
 		}
 	}
-	return flow.ActionsText([]flow.Action{a}, nil)
+	return flow.ActionsText([]flow.Action{a}, flow.Format{})
 }
 
 // spelledLoad is a set_field as a load of the bits that it writes.

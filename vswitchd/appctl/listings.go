@@ -45,7 +45,7 @@ func (s *Switch) dumpFlows(_ context.Context, args []string) (string, error) {
 		if match := f.Match.String(); match != "" {
 			words = append(words, match)
 		}
-		fmt.Fprintf(&b, "%s,actions=%s\n", strings.Join(words, ","), flow.ActionsText(f.Actions, nil))
+		fmt.Fprintf(&b, "%s,actions=%s\n", strings.Join(words, ","), flow.ActionsText(f.Actions, flow.Format{}))
 	}
 	return b.String(), nil
 }

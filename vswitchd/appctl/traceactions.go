@@ -121,7 +121,7 @@ func (t *tracer) action(st *telemetry.Step) {
 	}
 }
 
-func (t *tracer) text(a flow.Action) string { return flow.ActionsText([]flow.Action{a}, t.names) }
+func (t *tracer) text(a flow.Action) string { return flow.ActionsText([]flow.Action{a}, flow.Format{Names: t.names}) }
 
 // moved tells what a move() made of a field.
 func (t *tracer) moved(n *node, a flow.Move, k *flow.Key) {
@@ -176,7 +176,7 @@ func (t *tracer) tracked(n *node, a *flow.CT) {
 
 // natAction is the nat() of a ct() as an action of its own.
 func natAction(a *flow.CT) string {
-	only := flow.ActionsText([]flow.Action{&flow.CT{Table: flow.NoTable, NAT: a.NAT}}, nil)
+	only := flow.ActionsText([]flow.Action{&flow.CT{Table: flow.NoTable, NAT: a.NAT}}, flow.Format{})
 	return strings.TrimSuffix(strings.TrimPrefix(only, "ct("), ")")
 }
 

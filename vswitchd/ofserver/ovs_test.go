@@ -83,6 +83,7 @@ var steps = []step{
 	{"15", "", "dump-ports-desc", []string{"2"}},
 	{"", "", "get-frags", nil},
 	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=output:2"}},
+	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=load:0xa->NXM_OF_IP_TOS[2..7],output:2"}},
 	{"", "", "probe", nil},
 	{"15", "", "dump-table-desc", nil},
 	{"", "", "set-frags", []string{"normal"}},

@@ -2,7 +2,6 @@ package openflow
 
 import (
 	"encoding/binary"
-	"math/bits"
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
@@ -271,20 +270,13 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 }
 
 // maskedSet is a set_field, or a load where text knows only that: a mask on a field that takes
-// none, as Antrea's agent writes the DSCP.
+// none.
 func maskedSet(f *flow.Field, v, mask flow.Value, masked bool) flow.Action {
 	if f.ID == flow.InPort {
 		v.Lo = uint64(flow.PortOf16(uint32(v.Lo)))
 	}
-	full := mask == flow.Ones(f.Bits)
-	if masked && full && f.Bits%8 != 0 && f.ID != flow.VlanVID {
+	if masked && mask == flow.Ones(f.Bits) && f.Bits%8 != 0 && f.ID != flow.VlanVID {
 		return flow.Load{Dst: f.Full(), Value: v}
-	}
-	if masked && !full && !f.Maskable {
-		first, n := bits.TrailingZeros64(mask.Lo), bits.OnesCount64(mask.Lo)
-		if part := (flow.Subfield{Field: f.ID, Ofs: uint8(first), N: uint8(n)}); part.Mask() == mask {
-			return flow.Load{Dst: part, Value: v.Shr(first)}
-		}
 	}
 	return flow.SetField{Field: f.ID, Value: v, Mask: mask}
 }
