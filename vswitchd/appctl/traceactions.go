@@ -121,7 +121,9 @@ func (t *tracer) action(st *telemetry.Step) {
 	}
 }
 
-func (t *tracer) text(a flow.Action) string { return flow.ActionsText([]flow.Action{a}, flow.Format{Names: t.names}) }
+func (t *tracer) text(a flow.Action) string {
+	return flow.ActionsText([]flow.Action{a}, flow.Format{Names: t.names})
+}
 
 // moved tells what a move() made of a field.
 func (t *tracer) moved(n *node, a flow.Move, k *flow.Key) {
