@@ -50,7 +50,7 @@ func TestEncapModes(t *testing.T) {
 
 func TestEncapModeFaults(t *testing.T) {
 	for text, want := range map[string]string{
-		withMode("trafficEncapMode: encapsulate"):                                           `trafficEncapMode: "encapsulate" is none of encap, noEncap and hybrid`,
+		withMode("trafficEncapMode: encapsulate"):                                           `trafficEncapMode: "encapsulate" is none of encap, noEncap, hybrid and networkPolicyOnly`,
 		withMode("trafficEncapMode: hybrid"):                                                "transportCIDRs: missing, and trafficEncapMode is hybrid",
 		strings.Replace(goodConfig, "nodeName:", "trafficEncapMode: noEncap\nnodeName:", 1): "peers[0].nodeIPs: none is of the family of podCIDRs[1], fd00:10:10:1::/64, and there is no tunnel",
 		strings.Replace(withMode(""), "'fd00:77::103'", "'fe80::1'", 1):                     "peers[0].nodeIPs[1]: fe80::1 is no address of a Node",

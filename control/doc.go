@@ -16,7 +16,7 @@
 //	wants.go                               how the builders speak to the reconciler
 //	reconcile.go, reconcile_attempt.go     one bundle for each difference
 //	reconcile_view.go
-//	inforce.go, reconcile_edits.go         whether a port may open; refused edits
+//	inforce.go                             whether a port may open; refused edits
 //	restore.go                             numbers kept over a restart
 //
 // Answers to people:

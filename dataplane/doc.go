@@ -13,8 +13,7 @@
 //	conntrack.go                ct()
 //	fragment.go                 … and what a fragment does there
 //	learn.go                    learn actions, and entries learned in another switch
-//	packetin.go                 packets to the controller
-//	pausedpacket.go             packets from the controller, and those that waited there
+//	packetin.go                 packets to the controller, from it, and those that waited there
 //	output.go                   output and floods
 //	normal.go                   NORMAL: the switch that learns MAC addresses
 //	workertransmit.go           frames queued for ports, completed where a port asks for it, and sent

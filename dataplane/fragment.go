@@ -168,7 +168,7 @@ func (k *walk) proceed(ct *program.Track, v conntrack.Verdict) {
 	k.runRests()
 }
 
-// runRests runs what was left of action lists, the innermost first.
+// runRests runs the remaining actions of interrupted lists, the innermost list first.
 func (k *walk) runRests() {
 	for n := len(k.rests) - 1; n >= 0 && !k.stopped; n-- {
 		r := k.rests[n]

@@ -57,8 +57,8 @@ type Config struct {
 	OpenAwake func() (*ports.Awake, error)
 	// PacketIn gets every packet-in, one at a time; nil throws them away.
 	PacketIn func(*telemetry.PacketIn)
-	// FlowRemoved is told of each entry with send_flow_rem whose timeout has passed, one at a
-	// time; nil for nobody.
+	// FlowRemoved receives each entry with send_flow_rem whose timeout has passed, one call at a
+	// time. It may be nil.
 	FlowRemoved func(*telemetry.FlowRemoved)
 	// Answers says whether PacketIn answers a packet, so that no controller has to get
 	// it. It gets the userdata of the action and the name of the entry's table. These

@@ -88,7 +88,7 @@ func (p *Pipeline) routeToRouted(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// routeToNode sends to the Node what is for no Pod of it, in mode networkPolicyOnly.
+// routeToNode sends packets for other than the Node's Pods to the Node, in mode networkPolicyOnly.
 func (p *Pipeline) routeToNode(f Family) []*flow.Entry {
 	if !isPolicyOnly(p) {
 		return nil

@@ -2,8 +2,8 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// NonIP passes between a card of an external Node and the machine itself what is not IPv4:
-// ARP, IPv6 and anything else. It exists on external Nodes alone.
+// NonIP passes packets other than IPv4 between a card of an external Node and the machine: ARP,
+// IPv6 and anything else. Only external Nodes have it.
 //
 // No policy decides on these packets. Without their ARP and neighbour discovery, the machine
 // would be offline.

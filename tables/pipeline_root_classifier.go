@@ -33,7 +33,7 @@ func (p *Pipeline) rootIP(f Family) []*flow.Entry {
 	}
 }
 
-// rootNonIP leaves to NonIP what is not IP.
+// rootNonIP sends packets that are not IP to NonIP.
 func (p *Pipeline) rootNonIP() *flow.Entry {
 	return p.entry(forDefault, tablePipelineRootClassifier, priorityLow, match(), p.goTo(tableNonIP))
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/tables/windows2020"
 )
 
-// ProgramLoad is a program beside Antrea's, for a Node whose pods are Sender and Receiver, with the
-// packets that it is measured with.
+// ProgramLoad is a program beside Antrea's on a Node with the pods Sender and Receiver, and the packets for its
+// measurement.
 type ProgramLoad struct {
 	Name    string
 	Program *flow.Program
