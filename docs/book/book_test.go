@@ -150,7 +150,7 @@ func TestProgramPages(t *testing.T) {
 // an object behind it.
 func TestEntriesAreExplained(t *testing.T) {
 	number := regexp.MustCompile(`(?m)^\d+\. `)
-	wanted := regexp.MustCompile(`(?m)^   for (Pod|Node|NodeConfig|Service|NetworkPolicy|ClusterNetworkPolicy|Egress|TrafficControl)/`)
+	wanted := regexp.MustCompile(`(?m)^   for (Pod|Node|NodeConfig|ExternalEntity|Service|NetworkPolicy|ClusterNetworkPolicy|Egress|TrafficControl)/`)
 	all := 0
 	for _, table := range tables.TableNames() {
 		_, part, _ := strings.Cut(string(made(t)[table+".md"]), "## Entries")
