@@ -10,7 +10,7 @@
 //	bundlechunk.go    its entries, parsed side by side
 //	api.go            paths and bodies of the API
 //	server.go         answers for a switch
-//	replies.go        how requests are read and answers written
+//	httpjson.go       how requests are read and answers written
 //	linestream.go     answers that come in lines
 //	give.go, talk.go  ports with their descriptors; messages that carry them
 //	controller.go     who the controller is, and what it is told
