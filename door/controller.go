@@ -21,8 +21,8 @@ const eventRoom = 256
 type controllers struct {
 	mu  sync.Mutex
 	now *controller
-	// away is told whether a controller is missing, and tellTTL whether it wants packets whose
-	// TTL ends. mu is held.
+	// The server calls away when a controller comes or goes, and tellTTL when one begins or
+	// ends to want packets whose TTL ends. mu is held.
 	away, tellTTL func(bool)
 }
 

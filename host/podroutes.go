@@ -1,13 +1,11 @@
 package host
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 )
 
 // Beside another CNI, which has routes to the pods of this Node in the main table:
@@ -57,21 +55,7 @@ func podRoutes() ([]netlink.Route, error) {
 func podRule() thing {
 	r := netlink.NewRule()
 	r.Family, r.Table, r.Priority, r.Protocol = netlink.FAMILY_V4, podTable, podPriority, routeProtocol
-	return thing{
-		fmt.Sprintf("routing rule for table %d", podTable),
-		func() error {
-			if err := netlink.RuleAdd(r); !errors.Is(err, unix.EEXIST) {
-				return err
-			}
-			return nil // an agent before made it
-		},
-		func() error { return netlink.RuleDel(r) },
-		func(k *kernel) bool {
-			return slices.ContainsFunc(k.rules, func(have netlink.Rule) bool {
-				return have.Family == r.Family && have.Table == podTable
-			})
-		},
-	}
+	return ruleThing(fmt.Sprintf("routing rule for table %d", podTable), r)
 }
 
 // podRoute leads to a pod by the gateway.

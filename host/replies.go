@@ -108,8 +108,13 @@ func replyRule(like netip.Addr) thing {
 	}
 	mask := uint32(ReplyMark)
 	r.Mark, r.Mask, r.Table, r.Priority, r.Protocol = ReplyMark, &mask, replyTable, replyPriority, routeProtocol
+	return ruleThing(fmt.Sprintf("routing rule for table %d, %s", replyTable, familyOf(like).ip), r)
+}
+
+// ruleThing is a routing rule. Its family, table and mark tell it from others.
+func ruleThing(name string, r *netlink.Rule) thing {
 	return thing{
-		fmt.Sprintf("routing rule for table %d, %s", replyTable, familyOf(like).ip),
+		name,
 		func() error {
 			if err := netlink.RuleAdd(r); !errors.Is(err, unix.EEXIST) {
 				return err
@@ -119,7 +124,7 @@ func replyRule(like netip.Addr) thing {
 		func() error { return netlink.RuleDel(r) },
 		func(k *kernel) bool {
 			return slices.ContainsFunc(k.rules, func(have netlink.Rule) bool {
-				return have.Family == r.Family && have.Table == replyTable && have.Mark == ReplyMark
+				return have.Family == r.Family && have.Table == r.Table && have.Mark == r.Mark
 			})
 		},
 	}

@@ -54,7 +54,7 @@ type OffloadEntry struct {
 	Out uint32
 	// MaxLen is the longest frame, or segment of one with its headers, in bytes.
 	MaxLen uint32
-	// Packets and Bytes count what has taken it.
+	// Packets and Bytes count the traffic of this way.
 	Packets, Bytes atomic.Uint64
 	Parts          OffloadParts
 	// IPSum, PseudoSum and PortSum are added to the sums (not to their complements) of

@@ -331,7 +331,7 @@ func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest)
 	return out
 }
 
-// entityName is told from the name of a Pod among those that are seen.
+// entityName is the name of an entity. Its type keeps it apart from a Pod of the same name in the set of seen names.
 type entityName cluster.Name
 
 func (c *check) ofPort(p *field.Path, n uint32) uint32 {

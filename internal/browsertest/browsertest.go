@@ -79,8 +79,8 @@ func startChromium(path string) (context.Context, error) {
 	return c.ctx, c.err
 }
 
-// Open opens a page by the URL that lets a browser in, 1280 by 800 and light. The browser
-// shares no cookies and no storage with others. The test is skipped where there is no Chromium.
+// Open opens a page by the URL that lets a browser in, 1280 by 800 and light. Each
+// browser has its own cookies and storage. The test is skipped where there is no Chromium.
 func Open(t testing.TB, page string) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

@@ -65,8 +65,8 @@ func (o outer) head() int16 {
 	return o.ipLen() + packet.UDPLen
 }
 
-// len is the length of what is in front of the inner frame. The inner Ethernet header is as
-// long as the outer one. So it is also the length of what is between that and the inner packet.
+// len is the length of all headers in front of the inner frame. Both Ethernet headers are equally
+// long. So len also is the distance from the outer Ethernet header's end to the inner packet.
 func (o outer) len() int32 { return l3 + int32(o.head()) + tunnel.HeaderLen }
 
 // addrs is where behind the outer Ethernet header both addresses are, up to ipLen.

@@ -9,8 +9,8 @@ import (
 )
 
 // Outer headers of tunnels. The programs of pods' ports and of the gateway put them in front
-// of what goes to another Node. The kernel is told what they are, so segments and checksums
-// stay undone as far as the card can do them.
+// of packets to another Node. The programs describe the headers to the kernel. So it leaves
+// segments and checksums to a card that can do them.
 //
 // An outer UDP header has no checksum, also over IPv6 (RFC 6935). The kernel would have to
 // make one for each segment, and takes no order to do so from a program.

@@ -7,8 +7,8 @@ import (
 
 // L3Forwarding routes, and finds what a pod sends to the outside.
 //
-// A packet to the outside is what is left when all other destinations are taken: Services, the
-// Node's address, pods here and elsewhere. Its entry has priority 0, and so there is no
+// All other destinations have entries: Services, the Node's address, pods here and elsewhere. The
+// remaining packets go to the outside. Their entry has priority 0, and so there is no
 // table-miss entry beside it.
 //
 // The entry for the outside does not ask for +new, as the document has it. So the answers of a
