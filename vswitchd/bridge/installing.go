@@ -34,7 +34,8 @@ func (r *Reconciler) install(w *wanted) {
 
 // removeBridges removes bridges that no row asks for, and those whose datapath type changed.
 func (r *Reconciler) removeBridges(w *wanted) {
-	for name, now := range r.bridges {
+	for _, name := range slices.Sorted(maps.Keys(r.bridges)) {
+		now := r.bridges[name]
 		if slices.ContainsFunc(w.bridges, func(b *wantedBridge) bool { return b.Name == name && b.DatapathType == now.DatapathType }) {
 			continue
 		}
@@ -108,9 +109,10 @@ func (r *Reconciler) installSettings(b *wantedBridge) error {
 }
 
 // removePorts removes ports that no row asks for, and those that have to be made again because
-// their type or their number changed.
+// their type or their number changed. They go in the order of their names, as they come.
 func (r *Reconciler) removePorts(b *wantedBridge, now *installed) {
-	for name, p := range now.ports {
+	for _, name := range slices.Sorted(maps.Keys(now.ports)) {
+		p := now.ports[name]
 		stays := slices.ContainsFunc(b.ports, func(w *wantedPort) bool {
 			return w.Name == name && w.err == nil && w.Type == p.Type && w.Number == p.Number
 		})
