@@ -39,7 +39,7 @@ func TestProfiles(t *testing.T) {
 	if testing.Short() {
 		profiles, comparisons = cheapProfiles, len(cheapProfiles)+1 // pipeline has two
 	}
-	o := rig.Options{Profiles: profiles, Rounds: 1, Time: time.Second, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: dir}
+	o := rig.Options{Profiles: profiles, Rounds: 1, Time: 300 * time.Millisecond, Window: 20 * time.Millisecond, Largest: 10, Binary: antrail, StateDir: dir}
 	result, err := Run(t.Context(), o, io.Discard)
 	if err != nil {
 		t.Fatal(err)
