@@ -19,7 +19,8 @@ type switchPort struct {
 	no     uint32
 	port   ports.Port
 	tunnel bool
-	aside  bool // floods leave it out
+	to     ports.TunnelEnd // of a tunnel; the zero value if entries choose it
+	aside  bool            // floods leave it out
 
 	carries ports.Carries // undone work that it passes on
 	kernel  offload.Port  // … as the kernel forwards here
@@ -55,7 +56,7 @@ func (k *walk) outputTo(no uint32) {
 		k.drop(telemetry.DropNoSuchPort)
 		return
 	}
-	if p.tunnel && !k.setTunnel() {
+	if p.tunnel && !k.setTunnel(&p.to) {
 		k.drop(telemetry.DropNoTunnelDst)
 		return
 	}
@@ -88,18 +89,24 @@ func (k *walk) releaseHeld() {
 	k.held = held{}
 }
 
-// setTunnel fills the frame's outer header from the key; false when no entry
-// has set a destination.
-func (k *walk) setTunnel() bool {
+// setTunnel fills the frame's outer header from the key; false when no entry has set a
+// destination and the port has none of its own.
+func (k *walk) setTunnel(only *ports.TunnelEnd) bool {
 	get := func(id flow.FieldID) flow.Value { return flow.FieldByID(id).Get(&k.key) }
-	dst := addrOf(get(flow.TunDst), get(flow.TunIPv6Dst))
+	dst, id := addrOf(get(flow.TunDst), get(flow.TunIPv6Dst)), get(flow.TunID).Lo
+	if only.Address.IsValid() {
+		dst = only.Address
+		if !only.AnyNetwork {
+			id = uint64(only.Network)
+		}
+	}
 	if !dst.IsValid() {
 		return false
 	}
 	k.releaseHeld()
 	k.frame.Tunnel = packet.Tunnel{ // Src is the port's own address
 		Dst: dst,
-		ID:  get(flow.TunID).Lo,
+		ID:  id,
 		TOS: uint8(get(flow.TunTOS).Lo),
 		TTL: uint8(get(flow.TunTTL).Lo),
 		// An id of a live trace goes beside the packet.
@@ -126,14 +133,15 @@ func addrOf(v4, v6 flow.Value) netip.Addr {
 }
 
 // flood sends to every port that takes the frame, but not to the port of entry and to those
-// that stand aside. A tunnel port takes part only when an entry has set tun_dst.
+// that stand aside. A tunnel port takes part only if it has one destination or an entry has set
+// tun_dst.
 func (k *walk) flood(takes func(*switchPort) bool) {
 	k.noteOnce()
 	in := k.key.InPort()
 	before := k.sent
 	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()
 	for _, p := range k.w.sw.ports.Load().list {
-		if p.no != in && !p.aside && (!p.tunnel || tunnelled) && takes(p) {
+		if p.no != in && !p.aside && (!p.tunnel || tunnelled || p.to.Address.IsValid()) && takes(p) {
 			k.outputTo(p.no)
 		}
 	}

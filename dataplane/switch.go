@@ -251,7 +251,7 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 		return fmt.Errorf("port %d: %w", no, err)
 	}
 	info := p.Info()
-	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, aside: info.Aside, carries: info.Carries, kernel: offload.Port{No: no, Link: info.OffloadLink, MTU: info.MTU}}
+	sp := &switchPort{no: no, port: p, tunnel: info.Tunnel, to: info.TunnelTo, aside: info.Aside, carries: info.Carries, kernel: offload.Port{No: no, Link: info.OffloadLink, MTU: info.MTU}}
 	if t, is := p.(ports.OffloadTunnel); is && info.Tunnel && info.OffloadLink != 0 {
 		sp.kernel.Tunnel = t
 		t.WhenChanged(s.offload.Withdraw)

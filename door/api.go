@@ -222,8 +222,12 @@ type TunnelSpec struct {
 	Pods       []netip.Prefix `json:"pods"` // this Node's own
 	AnyNetwork bool           `json:"anyNetwork,omitempty"`
 	AnyPeer    bool           `json:"anyPeer,omitempty"`
-	Driver     string         `json:"driver"` // kernel, afxdp or auto
-	Uplink     string         `json:"uplink,omitempty"`
+	// Only is the only address that frames go to and come from; Peers are not used then. Network
+	// is their virtual network, if AnyNetwork is not set.
+	Only    netip.Addr `json:"only,omitzero"`
+	Network uint32     `json:"network,omitempty"`
+	Driver  string     `json:"driver"` // kernel, afxdp or auto
+	Uplink  string     `json:"uplink,omitempty"`
 }
 
 // TunnelPeer is another Node, and the pod ranges that it may send from.

@@ -15,7 +15,11 @@
 //	release.go                what this kernel can do
 package ports
 
-import "github.com/antrail/antrail/packet"
+import (
+	"net/netip"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // Port is one way in and out. One worker calls Receive; any worker may call
 // Transmit and Flush (a driver that needs a lock takes it once per batch).
@@ -67,13 +71,23 @@ type Info struct {
 	MTU    int        `json:"mtu"`
 	Up     bool       `json:"up"`              // the link is there and up
 	Tunnel bool       `json:"tunnel,omitzero"` // frames carry Frame.Tunnel both ways
-	Aside  bool       `json:"aside,omitzero"`  // frames are sent to it by its number only, never by flooding
+	// TunnelTo is where a tunnel leads to; the zero value if entries choose that (tun_dst).
+	TunnelTo TunnelEnd `json:"tunnelTo,omitzero"`
+	Aside    bool      `json:"aside,omitzero"` // frames are sent to it by its number only, never by flooding
 	// OffloadLink names the interface to the kernel's offload entries: its index, where they
 	// may begin at this port and lead to it; 0 else.
 	OffloadLink uint32 `json:"offloadLink,omitzero"`
 	// Carries says which undone work of frames Transmit passes on; it refuses
 	// frames with any other.
 	Carries Carries `json:"carries,omitzero"`
+}
+
+// TunnelEnd is the only far end of a tunnel port.
+type TunnelEnd struct {
+	Address netip.Addr `json:"address"`
+	// Network is the virtual network of all frames, if AnyNetwork is not set.
+	Network    uint32 `json:"network,omitzero"`
+	AnyNetwork bool   `json:"anyNetwork,omitzero"`
 }
 
 // Stats counts frames and bytes as the switch sees them: received = handed out

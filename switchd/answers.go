@@ -26,17 +26,15 @@ func (s *Switch) packetIn(pi *telemetry.PacketIn) {
 // Answers implements door.Packets.
 func (s *Switch) Answers() door.AnswerCounters { return s.answerer.Counters() }
 
-// RunTooLong answers the senders of frames that were too long for the tunnel, as a router
-// does, until ctx ends or changed receives. mtu is the inner MTU of the way to a Node.
+// RunTooLong answers the senders of frames that were too long for a tunnel, as a router
+// does, until ctx ends. mtu is the inner MTU of the way to a Node.
 // Between two answers lies a pause; while the channel of frames is full, the tunnel drops
 // further frames and copies nothing. TCP, and every sender that discovers the MTU of a
 // path, goes on with shorter packets.
-func (s *Switch) RunTooLong(ctx context.Context, longs <-chan underlay.Long, changed <-chan struct{}, mtu func(netip.Addr) int) {
+func (s *Switch) RunTooLong(ctx context.Context, longs <-chan underlay.Long, mtu func(netip.Addr) int) {
 	for {
 		select {
 		case <-ctx.Done():
-			return
-		case <-changed:
 			return
 		case l := <-longs:
 			s.answerer.TooLong(l.Frame, mtu(l.Node))

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 
 	"github.com/antrail/antrail/door"
@@ -26,8 +28,7 @@ type PortSet struct {
 	mu     sync.Mutex
 	specs  map[uint32]*door.PortSpec
 	opened map[uint32]ports.Port
-	tunnel Tunnel // nil: there is none
-	// changes counts the changes of specs; moved is told when tunnel changes.
+	// changes counts the changes of specs; moved is told when a tunnel comes or goes.
 	changes uint64
 	moved   chan struct{}
 }
@@ -91,10 +92,8 @@ func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error
 	if err := s.sw.AddSecuredPort(p.No, port, p.Security); err != nil {
 		return errors.Join(fmt.Errorf("port %d %q: %w", p.No, p.Name, err), port.Close())
 	}
-	if t, is := port.(Tunnel); is {
-		s.setTunnel(t)
-	}
 	s.specs[p.No], s.opened[p.No] = p, port
+	s.tellTunnel(p)
 	s.changes++
 	return nil
 }
@@ -151,14 +150,25 @@ func tapOptions(p *door.PortSpec) (tap.Options, error) {
 }
 
 func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
-	if s.tunnel != nil {
-		return nil, errors.New("there is a tunnel already")
+	if err := s.oneEnd(p); err != nil {
+		return nil, err
 	}
 	c, err := tunnelConfig(p)
 	if err != nil {
 		return nil, err
 	}
 	return by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
+}
+
+// oneEnd is the error of a second tunnel of a kind at one address: all frames would come by the
+// first. s.mu is held.
+func (s *PortSet) oneEnd(p *door.PortSpec) error {
+	for no, had := range s.specs {
+		if t := had.Tunnel; no != p.No && t != nil && t.Kind == p.Tunnel.Kind && t.Local == p.Tunnel.Local {
+			return fmt.Errorf("port %d %q is the %s tunnel at %v already: let entries choose the far end there (tun_dst), or use another local address", no, had.Name, t.Kind, t.Local)
+		}
+	}
+	return nil
 }
 
 // tunnelConfig is that of a tunnel.
@@ -170,6 +180,7 @@ func tunnelConfig(p *door.PortSpec) (underlay.Config, error) {
 	return underlay.Config{
 		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
 		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork, AnyPeer: p.Tunnel.AnyPeer,
+		Only: p.Tunnel.Only, Network: p.Tunnel.Network,
 	}, nil
 }
 
@@ -189,7 +200,7 @@ func openedAlike(a, b *door.PortSpec) bool {
 			text += fmt.Sprint(*p.Tap)
 		}
 		if t := p.Tunnel; t != nil {
-			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.AnyPeer, t.Driver, t.Uplink)
+			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.AnyPeer, t.Only, t.Network, t.Driver, t.Uplink)
 		}
 		return text
 	}
@@ -214,8 +225,8 @@ func (s *PortSet) remove(no uint32) error {
 	had := s.specs[no]
 	delete(s.specs, no)
 	delete(s.opened, no)
-	if had != nil && had.Tunnel != nil {
-		s.setTunnel(nil)
+	if had != nil {
+		s.tellTunnel(had)
 	}
 	s.changes++
 	if there, _ := s.there(no); !there {
@@ -243,19 +254,34 @@ func (s *PortSet) Changes() uint64 {
 	return s.changes
 }
 
-// Tunnel is the port to other Nodes; nil if there is none.
+// Tunnel is the port to other Nodes; nil if there is none. It is the first one of several.
 func (s *PortSet) Tunnel() Tunnel {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tunnel
+	if all := s.Tunnels(); len(all) > 0 {
+		return all[0]
+	}
+	return nil
 }
 
-// TunnelChanged receives when Tunnel is another one.
+// Tunnels are the ports to other Nodes, by their numbers.
+func (s *PortSet) Tunnels() (all []Tunnel) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, no := range slices.Sorted(maps.Keys(s.opened)) {
+		if t, is := s.opened[no].(Tunnel); is {
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// TunnelChanged receives when a tunnel came or went.
 func (s *PortSet) TunnelChanged() <-chan struct{} { return s.moved }
 
-// setTunnel sets the tunnel. s.mu is held.
-func (s *PortSet) setTunnel(t Tunnel) {
-	s.tunnel = t
+// tellTunnel tells of a tunnel that came or went. s.mu is held.
+func (s *PortSet) tellTunnel(p *door.PortSpec) {
+	if p.Tunnel == nil {
+		return
+	}
 	select {
 	case s.moved <- struct{}{}:
 	default: // it will look anyway

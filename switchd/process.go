@@ -9,10 +9,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
@@ -20,7 +20,6 @@ import (
 	"github.com/antrail/antrail/internal/halfopen"
 	"github.com/antrail/antrail/internal/memory"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/underlay"
 )
 
 // Process is a switch that runs by itself: its files lie in a directory, and a controller
@@ -427,15 +426,23 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 	return errors.Join(append(errs, workers.stop())...)
 }
 
-// runTooLong answers the senders of what was too long for the tunnel, until ctx ends.
+// runTooLong answers the senders of what was too long for a tunnel, until ctx ends.
 func (p *Process) runTooLong(ctx context.Context) error {
 	for ctx.Err() == nil {
-		var longs <-chan underlay.Long
-		var mtu func(netip.Addr) int
-		if t := p.ports.Tunnel(); t != nil {
-			longs, mtu = t.Longs(), t.PathMTU
+		until, end := context.WithCancel(ctx)
+		var answering sync.WaitGroup
+		for _, t := range p.ports.Tunnels() {
+			answering.Go(func() { p.runAnswers(until, t) })
 		}
-		p.sw.RunTooLong(ctx, longs, p.ports.TunnelChanged(), mtu)
+		select {
+		case <-ctx.Done():
+		case <-p.ports.TunnelChanged():
+		}
+		end()
+		answering.Wait()
 	}
 	return nil
 }
+
+// runAnswers is runTooLong for one tunnel.
+func (p *Process) runAnswers(ctx context.Context, t Tunnel) { p.sw.RunTooLong(ctx, t.Longs(), t.PathMTU) }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/antrail/antrail/door"
@@ -15,7 +16,9 @@ import (
 )
 
 // A tunnel port leads to the addresses that entries write to tun_dst (options:remote_ip=flow).
-// Anybody may send to it, as to Open vSwitch's: entries check tun_src.
+// Anybody may send to it, as to Open vSwitch's: entries check tun_src. Or it leads to one address,
+// and takes frames from there alone. Open vSwitch can have several ports of one kind at one local
+// address, and finds the port by the sender. Here the switch refuses the second one.
 
 // tunnelTypes are the types of a row for a tunnel. Their words are those of package tunnel.
 var tunnelTypes = []string{"geneve", "gre", "vxlan"}
@@ -30,7 +33,7 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, AnyPeer: true, Driver: switchd.DriverKernel}
+	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, Driver: switchd.DriverKernel}
 	if t.MTU == 0 {
 		t.MTU = linkMTU(local) - kind.Overhead(local.Is6())
 	}
@@ -39,8 +42,13 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 			return nil, err
 		}
 	}
-	if p.Options["remote_ip"] == "" {
-		return nil, errors.New("options:remote_ip is missing: only flow is supported")
+	switch {
+	case t.Only.IsValid() && t.Only.Is4() != local.Is4():
+		return nil, fmt.Errorf("options:remote_ip=%v and options:local_ip=%v are of two families", t.Only, local)
+	case t.AnyPeer && t.Network != 0:
+		return nil, fmt.Errorf("options:key=%d is not supported with options:remote_ip=flow: use key=flow, and match tun_id", t.Network)
+	case p.Options["remote_ip"] == "":
+		return nil, errors.New("options:remote_ip is missing: it is flow or an address")
 	}
 	return t, nil
 }
@@ -52,10 +60,11 @@ func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) erro
 	case "local_ip":
 		supported = true
 	case "remote_ip":
-		supported = value == "flow"
+		return remoteOption(t, value)
 	case "key":
 		t.AnyNetwork = value == "flow"
-		supported = value == "flow" || value == "0"
+		n, err := strconv.ParseUint(value, 0, 24) // the width of a VNI
+		t.Network, supported = uint32(n), t.AnyNetwork || err == nil
 	case "csum":
 		// The kernel writes the checksum of UDP in either case.
 		supported = kind.Port() != 0 || value == "false"
@@ -64,6 +73,18 @@ func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) erro
 	}
 	if !supported {
 		return fmt.Errorf("options:%s=%s is not supported", name, value)
+	}
+	return nil
+}
+
+// remoteOption takes options:remote_ip into account.
+func remoteOption(t *door.TunnelSpec, value string) error {
+	if t.AnyPeer = value == "flow"; t.AnyPeer {
+		return nil
+	}
+	a, err := netip.ParseAddr(value)
+	if t.Only = a.Unmap(); err != nil || a.IsUnspecified() || a.IsMulticast() {
+		return fmt.Errorf("options:remote_ip=%s is neither flow nor the address of a host", value)
 	}
 	return nil
 }

@@ -23,7 +23,12 @@ func TestTunnelSpec(t *testing.T) {
 		{"gre", map[string]string{"csum": "true"}, "options:csum=true"},
 		{"vxlan", map[string]string{"dst_port": "8472"}, "options:dst_port=8472"},
 		{"geneve", map[string]string{"key": "5"}, "options:key=5"},
-		{"geneve", map[string]string{"remote_ip": "10.0.0.1"}, "options:remote_ip=10.0.0.1"},
+		{"geneve", map[string]string{"key": "5", "remote_ip": "10.0.0.1"}, ""},
+		{"geneve", map[string]string{"key": "16777216", "remote_ip": "10.0.0.1"}, "options:key=16777216"},
+		{"gre", map[string]string{"remote_ip": "10.0.0.1"}, ""},
+		{"geneve", map[string]string{"remote_ip": "fd00::1"}, "two families"},
+		{"geneve", map[string]string{"remote_ip": "224.0.0.1"}, "options:remote_ip=224.0.0.1"},
+		{"geneve", map[string]string{"remote_ip": "there"}, "options:remote_ip=there"},
 		{"geneve", map[string]string{"remote_ip": ""}, "options:remote_ip"},
 		{"geneve", map[string]string{"local_ip": "here"}, "options:local_ip"},
 		{"geneve", map[string]string{"psk": "secret"}, "options:psk"},
@@ -50,7 +55,7 @@ func TestTunnelSpec(t *testing.T) {
 		if got.MTU < 1000 || got.MTU > 65536 {
 			t.Errorf("%s %v: an MTU of %d", c.kind, c.options, got.MTU)
 		}
-		if got.Kind != c.kind || got.Local != netip.MustParseAddr("127.0.0.1") || !got.AnyPeer || got.AnyNetwork != (p.Options["key"] == "flow") || len(got.Peers) > 0 {
+		if got.Kind != c.kind || got.Local != netip.MustParseAddr("127.0.0.1") || got.AnyPeer == got.Only.IsValid() || got.AnyNetwork && got.Network != 0 || got.AnyNetwork != (p.Options["key"] == "flow") || len(got.Peers) > 0 {
 			t.Errorf("%s %v: %+v", c.kind, c.options, got)
 		}
 	}

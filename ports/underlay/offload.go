@@ -92,7 +92,7 @@ func (p *Port) closeHook() error {
 // OffloadFrom implements ports.OffloadTunnel.
 func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, ok bool) {
 	from, known := p.peers.Load().sender(t.Src)
-	if !known || t.ID != 0 && !p.config.AnyNetwork || !from.maySend(inner) {
+	if !known || t.ID != uint64(p.config.Network) && !p.config.AnyNetwork || !from.maySend(inner) {
 		return w, false
 	}
 	if _, ok := p.hook.ways.To(t.Src); !ok { // a packet of IPsec, too, comes in another way

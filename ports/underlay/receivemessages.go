@@ -106,7 +106,7 @@ func (p *Port) peek() bool {
 // network. A datagram that fails a check is counted; then ok is false.
 func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte, vni uint32, ok bool) {
 	inner, vni, why := p.config.Kind.Unwrap(datagram)
-	if why == tunnel.None && vni != 0 && !p.config.AnyNetwork {
+	if why == tunnel.None && vni != p.config.Network && !p.config.AnyNetwork {
 		why = tunnel.Network
 	}
 	switch {

@@ -85,6 +85,10 @@ type Config struct {
 	// AnyNetwork takes frames of all virtual networks, for entries that tell them
 	// apart by tun_id. Otherwise only those of network 0 are taken.
 	AnyNetwork bool
+	// Network is the virtual network of all frames, if AnyNetwork is not set and Only is.
+	Network uint32
+	// Only is the only address that frames go to and come from; invalid for Peers.
+	Only netip.Addr
 	// AnyPeer takes frames from all addresses, and sends to all. Entries have to check
 	// tun_src then.
 	AnyPeer bool
@@ -162,6 +166,9 @@ func Open(c Config) (*Port, error) {
 	p := &Port{config: c, longs: make(chan Long, maxLongs)}
 	for i := range p.lanes {
 		p.lanes[i].Port, p.lanes[i].out = p, newOutbox(c.Kind)
+	}
+	if c.Only.IsValid() {
+		c.Peers = []Peer{{Address: c.Only}}
 	}
 	p.SetPeers(c.Peers)
 	p.far.Store(setOf(nil))
@@ -337,9 +344,19 @@ func (p *Port) Info() ports.Info {
 		Up:     !p.closed,
 		Tunnel: true,
 
+		TunnelTo: p.config.only(),
+
 		Carries:     carries,
 		OffloadLink: p.hook.index,
 	}
+}
+
+// only is the only far end; the zero value without one.
+func (c *Config) only() ports.TunnelEnd {
+	if !c.Only.IsValid() {
+		return ports.TunnelEnd{}
+	}
+	return ports.TunnelEnd{Address: c.Only, Network: c.Network, AnyNetwork: c.AnyNetwork}
 }
 
 // end is where other Nodes' packets are received: an address, with a port if the
