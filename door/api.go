@@ -75,6 +75,9 @@ type SwitchInfo struct {
 	// Controller is the name of the controller that is connected; "" for none.
 	Controller string `json:"controller,omitempty"`
 	PipelineInfo
+	// Kept is the generation that the file of the switch has; 0 for none. If the switch is
+	// killed, the next one begins with it.
+	Kept uint64 `json:"kept,omitempty"`
 	// ClockNS is the switch's clock.
 	ClockNS int64 `json:"clockNS"`
 	// PauseNS is for how long no packet moved when the switch took over from the one
@@ -241,8 +244,11 @@ type PathMTU struct {
 	MTU int `json:"mtu"`
 }
 
-// TunnelEgresses are addresses of Egresses: of this Node and of others.
+// TunnelEgresses are addresses of Egresses: of this Node and of others. A tunnel receives at
+// those of this Node.
 type TunnelEgresses struct {
+	// Port is the number of the tunnel's port; 0 for the first tunnel.
+	Port uint32       `json:"port,omitempty"`
 	Here []netip.Addr `json:"here"`
 	Far  []netip.Addr `json:"far"`
 }

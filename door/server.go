@@ -11,6 +11,7 @@ import (
 	"os"
 	"strconv"
 	"sync"
+	"sync/atomic"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane/l2"
@@ -60,6 +61,7 @@ type Server struct {
 	// instance tells this process of the switch from the next.
 	instance string
 	classes  classes
+	kept     atomic.Uint64 // see SwitchInfo.Kept
 	// frozen is set while another switch takes over. Requests that change the switch hold
 	// changing.
 	changing    sync.RWMutex
@@ -78,6 +80,9 @@ func NewServer(sw Switch, open PortOpener, clock func() int64, release string) *
 func (s *Server) OnController(f func(connected bool)) {
 	s.controllers.away = func(away bool) { f(!away) }
 }
+
+// SetKept says which generation of the pipeline a file has.
+func (s *Server) SetKept(generation uint64) { s.kept.Store(generation) }
 
 // Freeze refuses, or takes again, requests that change the switch. It returns when none is
 // under way.
@@ -113,7 +118,7 @@ func (s *Server) info() *SwitchInfo {
 	i := &SwitchInfo{
 		Settings: s.Settings, PauseNS: s.PauseNS,
 		API: Version, Oldest: Version, Release: s.release, Instance: s.instance, PID: os.Getpid(), Controller: s.controllers.name(),
-		PipelineInfo: s.pipelineInfo(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
+		PipelineInfo: s.pipelineInfo(), Kept: s.kept.Load(), ClockNS: s.clock(), OffloadOff: s.sw.OffloadOff(),
 	}
 	if s.open != nil {
 		i.Confined, i.Cards = s.open.Confined(), s.open.Cards()

@@ -287,7 +287,7 @@ func TakeBack(link, driver, owner string) error {
 
 // GiveEgresses implements door.PortOpener. The sockets are closed if there is no tunnel.
 func (s *PortSet) GiveEgresses(e *door.TunnelEgresses, fds []int) error {
-	t := s.Tunnel()
+	t := s.tunnelAt(e.Port)
 	if t == nil {
 		door.CloseDescriptors(fds)
 		return errNoTunnel

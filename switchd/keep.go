@@ -146,7 +146,8 @@ func (p *Process) runKeep(ctx context.Context) error {
 
 // keep writes the file if something has changed since last.
 func (p *Process) keep(last *string) {
-	now := fmt.Sprint(p.sw.Generation(), p.sw.Learnings(), p.ports.Changes())
+	generation := p.sw.Generation()
+	now := fmt.Sprint(generation, p.sw.Learnings(), p.ports.Changes())
 	if now == *last || p.sw.Names() == nil {
 		return
 	}
@@ -159,4 +160,5 @@ func (p *Process) keep(last *string) {
 		return
 	}
 	*last = now
+	p.server.SetKept(generation)
 }

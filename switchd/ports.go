@@ -262,6 +262,17 @@ func (s *PortSet) Tunnel() Tunnel {
 	return nil
 }
 
+// tunnelAt is the tunnel of a port; the first one for 0.
+func (s *PortSet) tunnelAt(no uint32) Tunnel {
+	if no == 0 {
+		return s.Tunnel()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t, _ := s.opened[no].(Tunnel)
+	return t
+}
+
 // Tunnels are the ports to other Nodes, by their numbers.
 func (s *PortSet) Tunnels() (all []Tunnel) {
 	s.mu.Lock()
@@ -312,7 +323,11 @@ func (s *PortSet) SetTunnelSilent(all []netip.Addr) error {
 
 // SetTunnelEgresses says where Egresses are.
 func (s *PortSet) SetTunnelEgresses(e *door.TunnelEgresses) error {
-	err := s.withTunnel(func(t Tunnel) error { return t.SetEgresses(e.Here, e.Far) })
+	t := s.tunnelAt(e.Port)
+	if t == nil {
+		return errNoTunnel
+	}
+	err := t.SetEgresses(e.Here, e.Far)
 	if errors.Is(err, underlay.ErrNotGiven) {
 		return door.ErrConfined
 	}

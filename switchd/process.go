@@ -445,4 +445,6 @@ func (p *Process) runTooLong(ctx context.Context) error {
 }
 
 // runAnswers is runTooLong for one tunnel.
-func (p *Process) runAnswers(ctx context.Context, t Tunnel) { p.sw.RunTooLong(ctx, t.Longs(), t.PathMTU) }
+func (p *Process) runAnswers(ctx context.Context, t Tunnel) {
+	p.sw.RunTooLong(ctx, t.Longs(), t.PathMTU)
+}

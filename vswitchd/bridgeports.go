@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/ports/ways"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
@@ -34,6 +35,7 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 	}
 	b.ports[p.Name] = p
 	b.followMarks(&p)
+	b.tunnelChanged(&p)
 	return nil
 }
 
@@ -65,7 +67,93 @@ func (b *bridges) ChangePort(_ string, p bridge.Port) error {
 	}
 	b.ports[p.Name] = p
 	b.followMarks(&p)
+	b.tunnelChanged(&p)
 	return nil
+}
+
+// runSwitchBegan has a switch that has begun go on where the one before was killed. If that fails,
+// the bridge begins without entries, and its controllers connect again, as after a kill of
+// Open vSwitch.
+func (b *bridges) runSwitchBegan(ctx context.Context) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	again, err := b.changes.repeat(ctx)
+	if again && err != nil && b.now != nil {
+		b.log.Warn("the switch was killed, and its entries are not the last ones: controllers have to send them again", "error", err)
+		b.end()
+		err = errors.Join(b.changes.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}), b.serveBridge(*b.now))
+	}
+	if err == nil && again {
+		err = b.portsAgain()
+	}
+	if err != nil {
+		b.log.Warn("the switch does not go on as the one before", "error", err)
+	}
+	clear(b.receivers.told)
+	b.receivers.receive(b.tunnels())
+}
+
+// tunnelChanged has a tunnel receive where it should, for a port that is new or another one.
+// b.mu is held.
+func (b *bridges) tunnelChanged(p *bridge.Port) {
+	if slices.Contains(tunnelTypes, p.Type) {
+		delete(b.receivers.told, doorNumber(p))
+		b.receivers.receive(b.tunnels())
+	}
+}
+
+// tunnels are those of the bridge, by their numbers. b.mu is held.
+func (b *bridges) tunnels() map[uint32]tunnelPort {
+	all := map[uint32]tunnelPort{}
+	for _, p := range b.ports {
+		if spec, err := specOf(&p); err == nil && spec.Tunnel != nil {
+			all[spec.No] = tunnelPort{spec.Tunnel, p.Options["local_ip"] == ""}
+		}
+	}
+	return all
+}
+
+// followAddresses has tunnels follow the addresses of the Node until ctx ends.
+func (b *bridges) followAddresses(ctx context.Context) error {
+	f, err := ways.FollowAddresses(func(bool) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.receivers.receive(b.tunnels())
+	})
+	if err != nil {
+		return err
+	}
+	context.AfterFunc(ctx, f.Close)
+	return nil
+}
+
+// portsAgain gives a switch that has begun again the ports of the bridge, and no others: its file
+// may miss the last changes. b.mu is held.
+func (b *bridges) portsAgain() error {
+	var errs []error
+	wanted := map[uint32]string{}
+	for name, p := range b.ports {
+		wanted[doorNumber(&p)] = name
+	}
+	had := map[uint32]string{}
+	for _, p := range b.client.Ports() {
+		if had[p.No] = p.Name; wanted[p.No] != p.Name {
+			errs = append(errs, b.client.RemovePort(p.No))
+		}
+	}
+	for no, name := range wanted {
+		if had[no] == name {
+			continue
+		}
+		p := b.ports[name]
+		spec, err := specOf(&p)
+		if err == nil {
+			err = b.openPort(spec)
+		}
+		errs = append(errs, err)
+	}
+	b.followAllMarks()
+	return errors.Join(errs...)
 }
 
 // letGo has a confined switch close a port, whose device this process opens again. Another
@@ -93,6 +181,7 @@ func (b *bridges) removePort(name string) error {
 	}
 	delete(b.ports, name)
 	defer b.followMarks(&p)
+	defer b.tunnelChanged(&p)
 	no := doorNumber(&p)
 	had := b.stats(no)
 	if had == nil {

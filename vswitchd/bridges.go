@@ -22,7 +22,8 @@ import (
 // pipeline, so it is one bridge. Another one is refused.
 type bridges struct {
 	client  *door.Client
-	runDir  string // of the bridge's socket
+	changes *changes // of client, for whatever changes entries
+	runDir  string   // of the bridge's socket
 	release string
 	log     *slog.Logger
 	ctx     context.Context // ends with the process
@@ -34,6 +35,8 @@ type bridges struct {
 	stop  context.CancelFunc        // ends the connections of now
 	ways  map[string]*controllerWay // of now, by target
 	ports map[string]bridge.Port    // of now, by name
+
+	receivers receivers
 }
 
 // failSecure is the fail mode of a bridge that is left without entries. Any other bridge begins
@@ -86,7 +89,7 @@ func (b *bridges) serveBridge(br bridge.Bridge) error {
 		return err
 	}
 	s, err := ofserver.New(ofserver.Config{
-		Switch: b.client, Bridge: br.Name, DatapathID: br.DatapathID, Release: b.release, Versions: versions, Log: b.log,
+		Switch: b.changes, Bridge: br.Name, DatapathID: br.DatapathID, Release: b.release, Versions: versions, Log: b.log,
 	})
 	if err != nil {
 		return fmt.Errorf("the switch at %s: %w", b.client.Socket(), err)
@@ -110,7 +113,7 @@ func (b *bridges) begin(br *bridge.Bridge) error {
 		return nil
 	}
 	normal := &flow.Entry{Actions: []flow.Action{flow.Output{Port: flow.PortNormal}}}
-	return b.client.Apply(&flow.Bundle{Names: flow.NewNames(), Add: []*flow.Entry{normal}})
+	return b.changes.Apply(&flow.Bundle{Names: flow.NewNames(), Add: []*flow.Entry{normal}})
 }
 
 // end ends the connections of the bridge.
@@ -136,7 +139,7 @@ func (b *bridges) RemoveBridge(name string) error {
 		errs = append(errs, b.removePort(port))
 	}
 	b.now = nil
-	errs = append(errs, b.client.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}))
+	errs = append(errs, b.changes.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}))
 	return errors.Join(errs...)
 }
 

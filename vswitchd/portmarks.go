@@ -92,6 +92,11 @@ func (b *bridges) followMarks(changed *bridge.Port) {
 	if spec, err := specOf(changed); err != nil || spec.Driver != switchd.DriverTap {
 		return
 	}
+	b.followAllMarks()
+}
+
+// followAllMarks makes the rules for all internal ports. b.mu is held.
+func (b *bridges) followAllMarks() {
 	if err := writeMarks(b.internalDevices()); err != nil {
 		b.log.Warn("packets of internal ports have no marks on the host's side", "error", err)
 	}

@@ -45,9 +45,13 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	c := controller{Process: p, client: client, log: slog.New(p.Log), begun: make(chan struct{}, 1)}
-	c.bridges = &bridges{client: client, runDir: p.RunDir, release: p.Release, log: c.log, ctx: ctx, ports: map[string]bridge.Port{}}
+	c.bridges = &bridges{client: client, changes: &changes{Client: client}, runDir: p.RunDir, release: p.Release, log: c.log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: client, log: c.log}}
+	if err := c.bridges.followAddresses(ctx); err != nil {
+		return fmt.Errorf("follow the addresses of the Node: %w", err)
+	}
 	over := make(chan struct{})
 	go c.runControl(ctx, cancel, over)
+	go c.bridges.changes.runForget(ctx)
 	err := p.serve(ctx, &c)
 	cancel(nil)
 	<-over
@@ -120,6 +124,7 @@ func (c *controller) runControl(ctx context.Context, cancel context.CancelCauseF
 
 // began tells serve that changes are allowed.
 func (c *controller) began() {
+	go c.bridges.runSwitchBegan(c.bridges.ctx)
 	select {
 	case c.begun <- struct{}{}:
 	default:

@@ -52,7 +52,7 @@ var layers = map[string]struct {
 	"flow/wire":             {[]string{"flow", "flow/parse"}, "entries cross to another process as text, whoever sends them"},
 	"tunnel":                {[]string{"packet"}, "encapsulation knows bytes only"},
 	"vswitchd/openflow":     {[]string{"packet", "flow"}, "messages are read and written without a switch and without a connection"},
-	"vswitchd":              {[]string{"flow", "dataplane", "door", "switchd", "tunnel", "internal/nft", "ports/tap", "vswitchd/appctl", "vswitchd/bridge", "vswitchd/daemon", "vswitchd/ofserver", "vswitchd/openflow", "vswitchd/ovsdb/server", "vswitchd/rundir", "vswitchd/unixctl"}, "a switch is driven from another process"},
+	"vswitchd":              {[]string{"flow", "dataplane", "door", "switchd", "tunnel", "internal/nft", "ports/tap", "ports/ways", "vswitchd/appctl", "vswitchd/bridge", "vswitchd/daemon", "vswitchd/ofserver", "vswitchd/openflow", "vswitchd/ovsdb/server", "vswitchd/rundir", "vswitchd/unixctl"}, "a switch is driven from another process"},
 	"vswitchd/appctl":       {[]string{"packet", "flow", "flow/parse", "door", "conntrack", "dataplane", "vswitchd/unixctl"}, "commands ask whatever switch there is behind a door"},
 	"vswitchd/ofserver":     {[]string{"packet", "flow", "door", "conntrack", "dataplane", "vswitchd/openflow", "internal/printable"}, "controllers drive whatever switch there is behind a door"},
 	"trace":                 {[]string{"packet", "internal/printable"}, "walks are printed whatever switch they are of, or from a file"},

@@ -41,6 +41,11 @@ func Follow(look func(regular bool), groups ...uint) (*Follower, error) {
 	return f, nil
 }
 
+// FollowAddresses is Follow for the Node's addresses.
+func FollowAddresses(look func(regular bool)) (*Follower, error) {
+	return Follow(look, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
+}
+
 // runNotices passes the kernel's notices on, of many one, until the end.
 func (f *Follower) runNotices(notices chan<- struct{}) {
 	for {
