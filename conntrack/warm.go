@@ -14,6 +14,9 @@ import (
 // Warm warms the cell for a packet that is to Pass.
 func (t *Table) Warm(s *Seen) uint64 { return t.arena.At(s.at.Slot).Warm() }
 
+// Warm warms a Seen itself.
+func (s *Seen) Warm() uint64 { return uint64(s.at.Slot) }
+
 // Near holds the places at which a packet and its answers are looked up in a zone, computed in
 // advance for a Request. The zero value is of no packet.
 type Near struct {

@@ -12,9 +12,9 @@ import (
 // difference (RFC 1624), as the walk's own writes would.
 type Change struct {
 	Parts Parts
+	TTL   uint8
 	Eth   [12]byte // both addresses
 	IP    [4]byte  // IPv6: the first four bytes; IPv4: TOS in the second
-	TTL   uint8
 	Ports [4]byte
 	// What is added to the sums of the IP header, of the addresses in the pseudo
 	// header, and of the ports.

@@ -23,23 +23,29 @@ type Exact struct {
 // MaxSteps is how many ct() on different connections a remembered walk may have.
 const MaxSteps = 3
 
-// Entry is one remembered walk, without pointers. The first three cache lines are all
-// that IPv4 needs.
+// Entry is one remembered walk, without pointers. It is five whole cache lines, because a
+// table of them begins at a page. A packet of IPv4 reads the first for the search, the second
+// for conntrack and the third for the change.
 type Entry struct {
 	slot
-	Path  uint32    // index of the walk's path; for AsksGroup the group's id
-	near  [6]uint64 // the signature's first words
-	CT    [MaxSteps]conntrack.Seen
-	n     uint8 // words of the signature
-	Steps uint8 // of CT in use
+	Path  uint32 // index of the walk's path; for AsksGroup the group's id
+	n     uint8  // words of the signature
+	Steps uint8  // of CT in use
 	// AsksGroup says that a group chooses a bucket for such packets. The walk is under
 	// the wildcard signature of that bucket.
 	AsksGroup  bool
-	Offers     uint8  // how often the entry was offered to the kernel
-	SinceOffer uint16 // packets since the last offer
+	Offers     uint8             // how often the entry was offered to the kernel
+	SinceOffer uint16            // packets since the last offer
+	near       [nearWords]uint64 // the signature's first words
+
+	CT [MaxSteps]conntrack.Seen
 	Change
-	far [sigWords - 6]uint64 // … and the rest
+	far [sigWords - nearWords]uint64 // the signature's other words
+	_   [8]byte
 }
+
+// nearWords is the words of the signature of IPv4 without a tunnel.
+const nearWords = 5
 
 // MakeExact makes a level that may grow to a number of entries.
 func MakeExact(most int) Exact { return Exact{table: newTable[Entry](most)} }

@@ -50,7 +50,7 @@ func (c *Exact) Warm(m *Warming, frames []*packet.Frame, port uint32, firsts boo
 	}
 	for i, h := range m.hashes[:len(frames)] {
 		if m.found[i] = c.likely(h); m.found[i] != nil {
-			m.sink += m.found[i].near[5] + uint64(m.found[i].Parts)
+			m.sink += m.found[i].warm()
 		}
 	}
 	for _, e := range m.found[:len(frames)] {
@@ -58,9 +58,15 @@ func (c *Exact) Warm(m *Warming, frames []*packet.Frame, port uint32, firsts boo
 			for s := range e.Steps {
 				m.sink += ct.Warm(&e.CT[s])
 			}
+			if int(e.n) > len(e.near) {
+				m.sink += e.far[0]
+			}
 		}
 	}
 }
+
+// warm reads the three cache lines that packets of IPv4 need.
+func (e *Entry) warm() uint64 { return e.near[0] + e.CT[0].Warm() + uint64(e.Parts) }
 
 // warmNear finds where first packets will be looked up, and reads that.
 func (m *Warming) warmNear(frames []*packet.Frame, sig *Signature, ct *conntrack.Table) {
