@@ -54,6 +54,13 @@ func (s *Seen) ID() ID { return ID{slot: s.at.Slot, gen: s.at.Gen} }
 // was seen.
 func (s *Seen) Settled() bool { return s.Known() && s.flags&seenEstablished != 0 }
 
+// Offloaded says whether the kernel forwards packets of the connection that was seen. It may
+// have ended since.
+func (t *Table) Offloaded(s *Seen) bool {
+	c := t.arena.At(s.at.Slot)
+	return s.Known() && uint32(c.Head()) == s.at.Gen && c.Flags()&store.Offloaded != 0
+}
+
 // Direction is 0 for a packet of the original direction, 1 for a reply.
 func (s *Seen) Direction() uint32 { return uint32(s.dir) }
 

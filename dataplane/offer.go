@@ -14,20 +14,34 @@ const defaultOffloadAfter = 32
 // mostOffers is how often the packets until the next offer are doubled.
 const mostOffers = 8
 
-// warmUp counts a packet that was replayed, and offers its entry when it is
-// time, and, if that was in vain, after twice as many.
+// warmUp counts a packet that was replayed, and offers its entry if that is due.
 func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) {
 	t := k.w.sw.offload
-	if t == nil {
-		return
-	}
-	if e.SinceOffer++; e.SinceOffer < k.w.sw.offloadAfter<<e.Offers {
+	if t == nil || !k.dueToOffer(e, f) {
 		return
 	}
 	e.SinceOffer, e.Offers = 0, min(e.Offers+1, mostOffers)
 	if o, ok := k.offerOf(e, p, f, inPort); ok {
 		t.Offer(o)
 	}
+}
+
+// dueToOffer counts a packet, and says whether its entry should be offered: after enough
+// packets, and, if that was in vain, after twice as many.
+//
+//  1. A frame that is to be cut counts as its segments, so a bulk stream leaves after a frame.
+//  2. The first packet is enough if the connection is offloaded. Its entries differ in their
+//     TCP flags. Packets that the kernel forwards would overtake those of the switch.
+func (k *walk) dueToOffer(e *flowcache.Entry, f *packet.Frame) bool {
+	n := int(e.SinceOffer) + 1
+	if f.Offload.SegmentSize != 0 {
+		n += packet.SegmentCount(f) - 1
+	}
+	if n >= int(k.w.sw.offloadAfter)<<e.Offers || e.Offers == 0 && e.Steps == 1 && k.w.sw.conntrack.Offloaded(&e.CT[0]) {
+		return true
+	}
+	e.SinceOffer = uint16(n)
+	return false
 }
 
 // offerOf is an entry as an offer, for frames that begin as f: those of one flow label,

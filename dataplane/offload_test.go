@@ -256,17 +256,23 @@ func offloadRig(t *testing.T) (*rig, *trial) {
 // offloadRigOn is the same over what stands before the kernel.
 func offloadRigOn(t *testing.T, k *trial, kernel ports.Offload) *rig {
 	t.Helper()
+	return offloadRigAfter(t, k, kernel, 1)
+}
+
+// offloadRigAfter is the same with entries that are offered after so many packets.
+func offloadRigAfter(t *testing.T, k *trial, kernel ports.Offload, after int) *rig {
+	t.Helper()
 	r := &rig{TB: t, ports: map[uint32]*memory.Port{}, now: new(int64), kernel: k}
 	*r.now = 1e12
 	clock := func() int64 { return *r.now }
 	r.conntrack = conntrack.NewTable(conntrack.Config{Now: clock})
-	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Offload: kernel, OffloadAfter: 1})
+	sw, err := dataplane.New(dataplane.Config{Conntrack: r.conntrack, Clock: clock, Offload: kernel, OffloadAfter: after})
 	r.check(err)
 	r.sw = sw
 	t.Cleanup(func() { closeSwitch(t, sw) })
 	r.check(sw.Apply(flow.BundleOf(r.parse(parse.Sources{Flows: parse.Text("flows", `
-		table=0,priority=1,udp actions=ct(table=1,zone=10)
-		table=1,priority=2,ct_state=+new+trk,udp actions=ct(commit,table=2,zone=10)
+		table=0,priority=1,ip actions=ct(table=1,zone=10)
+		table=1,priority=2,ct_state=+new+trk,ip actions=ct(commit,table=2,zone=10)
 		table=1,priority=1 actions=goto_table:2
 		table=2,priority=1,in_port=1 actions=output:2
 		table=2,priority=1,in_port=2 actions=output:1`)}))))

@@ -69,7 +69,7 @@ type Config struct {
 	// takes the cache. The switch alone uses it until it is closed.
 	Offload ports.Offload
 	// OffloadAfter is how many packets of a connection's direction must have been
-	// replayed before it gets one: 32 when 0.
+	// replayed before the first offload entry of the connection: 32 when 0.
 	OffloadAfter int
 }
 
