@@ -76,7 +76,7 @@ type Agent struct {
 func Run(ctx context.Context, c *config.Config, log *slog.Logger, takeOver bool) error {
 	a := &Agent{
 		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
-		opened: switchPorts{owner: ownerOf(c), log: log}, stays: !c.OwnsSwitch(),
+		opened: switchPorts{owner: ownerOf(c), log: log, borrows: c.OwnsSwitch() && c.Await == ""}, stays: !c.OwnsSwitch(),
 	}
 	if takeOver && running(c.Socket) {
 		if err := askToLeave(ctx, c.Socket, log); err != nil {

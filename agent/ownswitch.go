@@ -163,10 +163,15 @@ func (a *Agent) runChild(pid int) {
 	}
 }
 
+// lentTime is how long a port outlives its switch by what that has lent. Until then the kernel
+// forwards the connections that it was offloaded.
+const lentTime = time.Second
+
 // revive launches the switch again that has ended, and opens its ports. It has its entries
 // and connections from its files, so that packets pass before the agent has asked it for
 // anything.
 func (a *Agent) revive(ctx context.Context) error {
+	defer time.AfterFunc(lentTime, a.opened.giveBackAll).Stop()
 	ended, err := a.beginSwitch(ctx)
 	if err != nil {
 		return err

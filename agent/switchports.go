@@ -23,8 +23,19 @@ type switchPorts struct {
 	owner string // of taps
 	log   *slog.Logger
 
+	// borrows says that the agent launches the next switch, for which it keeps copies of the
+	// ports' descriptors.
+	borrows bool
+
 	mu   sync.Mutex
 	open map[uint32]*door.PortSpec
+	lent map[uint32]lentPort
+}
+
+// lentPort is a port of a switch that may be killed.
+type lentPort struct {
+	why string // of its driver
+	fds []int
 }
 
 // openPort has the switch open a port, or gives it the port.
@@ -35,15 +46,47 @@ func (s *switchPorts) openPort(p *door.PortSpec) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open == nil {
-		s.open = map[uint32]*door.PortSpec{}
+		s.open, s.lent = map[uint32]*door.PortSpec{}, map[uint32]lentPort{}
 	}
 	s.open[p.No] = p
+	s.borrow(p.No)
 	return nil
+}
+
+// borrow keeps copies of a port's descriptors. s.mu is held.
+func (s *switchPorts) borrow(no uint32) {
+	s.giveBack(no)
+	if !s.borrows {
+		return
+	}
+	if why, fds, err := s.sw.LendPort(no); err == nil { // otherwise the port is opened after a kill
+		s.lent[no] = lentPort{why, fds}
+	}
+}
+
+// giveBack closes the copies of a port's descriptors. s.mu is held.
+func (s *switchPorts) giveBack(no uint32) {
+	door.CloseDescriptors(s.lent[no].fds)
+	delete(s.lent, no)
+}
+
+// giveBackAll closes all copies: no switch takes them.
+func (s *switchPorts) giveBackAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for no := range s.lent {
+		s.giveBack(no)
+	}
 }
 
 // openIn opens a port in a switch.
 func (s *switchPorts) openIn(sw *door.Client, spec *door.PortSpec) error {
-	return (&switchd.Giver{Switch: sw, Owner: s.owner, Log: s.log}).OpenIn(spec)
+	return s.giver(sw).OpenIn(spec)
+}
+
+// giver opens ports for a switch.
+func (s *switchPorts) giver(sw *door.Client) *switchd.Giver {
+	return &switchd.Giver{Switch: sw, Owner: s.owner, Log: s.log}
 }
 
 // SecurePort says what a port may send from now on.
@@ -75,6 +118,7 @@ func (s *switchPorts) RemovePort(no uint32) error {
 func (s *switchPorts) remove(p *telemetry.PortStats) error {
 	s.mu.Lock()
 	delete(s.open, p.No)
+	s.giveBack(p.No)
 	s.mu.Unlock()
 	err := s.sw.RemovePort(p.No)
 	info, infoErr := s.sw.Info(context.Background())
@@ -101,24 +145,38 @@ func (s *switchPorts) removeAll() error {
 	return errors.Join(errs...)
 }
 
-// reopen opens the ports in a switch that has been started again, some of them at once. The
-// agent opens later what cannot be opened now.
+// reopen gives the ports to a switch that has been started again, or opens them, some of them at
+// once. The agent opens later what cannot be opened now.
 func (s *switchPorts) reopen(sw *door.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	lent := s.lent
+	s.lent = map[uint32]lentPort{}
 	var reopening sync.WaitGroup
 	room := make(chan struct{}, podports.AtOnce)
 	for _, p := range s.open {
 		room <- struct{}{}
-		reopening.Go(func() { s.runReopen(sw, p); <-room })
+		reopening.Go(func() { s.runReopen(sw, p, lent[p.No]); <-room })
 	}
 	reopening.Wait()
 	s.log.Info("the switch runs again", "ports", len(s.open))
 }
 
-// runReopen opens one port.
-func (s *switchPorts) runReopen(sw *door.Client, p *door.PortSpec) {
-	if err := s.openIn(sw, p); err != nil {
+// runReopen gives one port again, or opens it.
+func (s *switchPorts) runReopen(sw *door.Client, p *door.PortSpec, lent lentPort) {
+	g := s.giver(sw)
+	err := errors.New("no switch has lent it")
+	if lent.fds != nil {
+		again := *p
+		again.Why = lent.why
+		err = g.Again(&again, lent.fds)
+		door.CloseDescriptors(lent.fds)
+	}
+	if err == nil {
+		return
+	}
+	s.log.Debug("a port is not given again, but opened", "port", p.Name, "why", err)
+	if err := g.OpenIn(p); err != nil {
 		s.log.Warn("a port is not opened again yet", "port", p.Name, "error", err)
 	}
 }

@@ -36,6 +36,8 @@ var ErrConfined = errors.New("the switch is confined and opens no port: give it 
 type Given struct {
 	// Error names the fault of the spec or its descriptors; "" if there is none.
 	Error string `json:"error,omitempty"`
+	// Why is the reason for the driver of a port that is lent.
+	Why string `json:"why,omitempty"`
 }
 
 // answerGive makes a port of what the caller gives.
@@ -119,50 +121,68 @@ func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Reque
 // of the socket and the program at tc ingress; or that of a tunnel or tap. It gives no descriptor
 // if there are none.
 func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
-	if s.open == nil {
-		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
-		return
-	}
-	t, ok := s.upgradeTo(giveProtocol, w, r)
-	if !ok {
-		return
-	}
-	defer t.Close()
-	if t.SetDeadline(time.Now().Add(giveTime)) != nil {
-		return
-	}
-	// The client speaks first: what follows the 101 at once, its HTTP reader may take.
 	var q ProgramsQuery
-	if fds, err := t.Hear(&q); err == nil {
-		CloseDescriptors(fds)
+	if t, ok := s.hearQuery(w, r, &q); ok {
+		defer t.Close()
 		t.Say(Given{}, s.open.Programs(q)...) // the caller may have hung up
 	}
+}
+
+// answerLend gives the controller copies of a port's descriptors.
+func (s *Server) answerLend(w http.ResponseWriter, r *http.Request) {
+	no, err := portNo(r)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if t, ok := s.hearQuery(w, r, &struct{}{}); ok {
+		defer t.Close()
+		s.open.LendPort(no, func(why string, fds []int) { t.Say(Given{Why: why}, fds...) })
+	}
+}
+
+// hearQuery reads what the controller asks for. If ok is false, the caller has its answer. The
+// client speaks first: what follows the 101 at once, its HTTP reader may take.
+func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Talk, ok bool) {
+	if s.open == nil {
+		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
+		return t, false
+	}
+	if t, ok = s.upgradeTo(giveProtocol, w, r); !ok {
+		return t, false
+	}
+	err := t.SetDeadline(time.Now().Add(giveTime))
+	if err == nil {
+		var fds []int
+		fds, err = t.Hear(q)
+		CloseDescriptors(fds)
+	}
+	if err != nil {
+		t.Close()
+	}
+	return t, err == nil
 }
 
 // GivePort gives the switch a port with copies of its descriptors. The caller's own stay
 // open.
 func (c *Client) GivePort(p *PortSpec, fds []int) error {
-	return c.give(portPath(p.No)+"/give", fmt.Sprintf("port %d %q", p.No, p.Name), p, fds)
+	_, _, err := c.ask(portPath(p.No)+"/give", p, fds...)
+	return err
+}
+
+// LendPort is copies of the descriptors of a port of packet sockets, of a tap, or of the
+// kernel's tunnel, which are the caller's, and the reason for its driver. A port with other
+// descriptors, and one that is not there, has none. By the copies the port outlives the switch:
+// another switch can be given them, and packets that nobody has received wait.
+func (c *Client) LendPort(no uint32) (why string, fds []int, err error) {
+	g, fds, err := c.ask(portPath(no)+"/lend", struct{}{})
+	return g.Why, fds, err
 }
 
 // GiveEgresses says where Egresses are, and gives the switch copies of sockets that receive
 // there.
 func (c *Client) GiveEgresses(e *TunnelEgresses, fds []int) error {
-	return c.give("/v1/tunnel/egresses/give", "egresses", e, fds)
-}
-
-// give says a value, with copies of descriptors.
-func (c *Client) give(path, what string, v any, fds []int) error {
-	t, err := c.upgradeTo(giveProtocol, path)
-	if err != nil {
-		return fmt.Errorf("%s: %w", what, err)
-	}
-	defer t.Close()
-	if err := t.Say(v, fds...); err != nil {
-		return &AwayError{c.socket, err}
-	}
-	got, err := c.hear(t)
-	CloseDescriptors(got)
+	_, _, err := c.ask("/v1/tunnel/egresses/give", e, fds...)
 	return err
 }
 
@@ -178,15 +198,29 @@ type ProgramsQuery struct {
 // link, and with a driver, that of its device. There are none if the kernel is to forward
 // nothing. They are the caller's. A switch that knows no such program gives two in its place.
 func (c *Client) Programs(q ProgramsQuery) ([]int, error) {
-	t, err := c.upgradeTo(giveProtocol, "/v1/offload/programs")
+	_, fds, err := c.ask("/v1/offload/programs", q)
+	return fds, err
+}
+
+// ask says a value with copies of descriptors, and hears the answer. Its descriptors are the
+// caller's.
+func (c *Client) ask(path string, v any, fds ...int) (g Given, got []int, err error) {
+	t, err := c.upgradeTo(giveProtocol, path)
 	if err != nil {
-		return nil, err
+		return g, nil, err
 	}
 	defer t.Close()
-	if err := t.Say(q); err != nil {
-		return nil, &AwayError{c.socket, err}
+	if err = t.Say(v, fds...); err == nil {
+		got, err = t.Hear(&g)
 	}
-	return c.hear(t)
+	switch {
+	case err != nil:
+		return g, nil, &AwayError{c.socket, err}
+	case g.Error != "":
+		CloseDescriptors(got)
+		return g, nil, errors.New(g.Error)
+	}
+	return g, got, nil
 }
 
 // upgradeTo opens a connection that speaks another protocol.
@@ -206,18 +240,4 @@ func (c *Client) upgradeTo(protocol, path string) (t Talk, err error) {
 		return t, errors.Join(fmt.Errorf("the switch at %s: %s: %w", c.socket, path, err), conn.Close())
 	}
 	return Talk{conn.(*net.UnixConn)}, nil
-}
-
-// hear reads what the switch answers. The descriptors are the caller's.
-func (c *Client) hear(t Talk) ([]int, error) {
-	var g Given
-	fds, err := t.Hear(&g)
-	switch {
-	case err != nil:
-		return nil, &AwayError{c.socket, err}
-	case g.Error != "":
-		CloseDescriptors(fds)
-		return nil, errors.New(g.Error)
-	}
-	return fds, nil
 }

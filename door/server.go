@@ -28,6 +28,10 @@ type PortOpener interface {
 	// GivePort makes a port of descriptors, which belong to the switch from then on, also
 	// after an error.
 	GivePort(p *PortSpec, fds []int) error
+	// LendPort calls to with the descriptors of a port, which stay the switch's, and with the
+	// reason for its driver. There are none if no other switch could go on with them after this
+	// one was killed.
+	LendPort(no uint32, to func(why string, fds []int))
 	// Programs are descriptors of the filter and the ingress program that a packet socket
 	// is to have that the controller gives. With a kind of tunnel, it is the program of
 	// that tunnel's link, and with a driver, that of its device. It is nil for none. They
@@ -270,6 +274,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		return nil, err
 	})
 	mux.HandleFunc("POST /v1/ports/{no}/give", s.answerGive)
+	mux.HandleFunc("POST /v1/ports/{no}/lend", s.answerLend)
 	mux.HandleFunc("POST /v1/tunnel/egresses/give", s.answerGiveEgresses)
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {

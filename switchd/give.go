@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -88,6 +89,21 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 		as.Driver = driver
 	}
 	return &as
+}
+
+// LendPort implements door.PortOpener. Of AF_XDP nobody can go on after a kill: a frame that
+// the process had is in no ring.
+func (s *PortSet) LendPort(no uint32, to func(why string, fds []int)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h, is := s.opened[no].(ports.Heritable); is {
+		switch info := h.Info(); info.Driver {
+		case DriverAFPacket, DriverTap, DriverUnderlay:
+			to(info.Why, h.Descriptors())
+			return
+		}
+	}
+	to("", nil)
 }
 
 // Programs implements door.PortOpener.
@@ -166,6 +182,60 @@ func (g *Giver) OpenIn(spec *door.PortSpec) error {
 		return errors.Join(err, Withdraw(p))
 	}
 	return CloseTaken(p)
+}
+
+// Again gives the switch a port of one that was killed, by the descriptors that this one had
+// lent (door.Client.LendPort). The programs are those of the new switch. If it fails, the port
+// is to be opened.
+func (g *Giver) Again(spec *door.PortSpec, fds []int) error {
+	if err := g.reprogram(spec, fds); err != nil {
+		return err
+	}
+	return g.Switch.GivePort(spec, fds)
+}
+
+// reprogram puts the programs of the switch in the place of those that a port has.
+func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
+	driver, name := givenAs(spec, fds)
+	var q door.ProgramsQuery
+	switch driver {
+	case DriverAFPacket:
+		programs, err := programsOf(g.Switch)
+		if err != nil {
+			return err
+		}
+		return errors.Join(afpacket.Reprogram(name, fds[0], programs), programs.Filter.Close(), programs.Ingress.Close())
+	case DriverTap:
+		if spec.Tap.Aside {
+			return nil
+		}
+		q.Driver = DriverTap
+	default:
+		q = door.ProgramsQuery{Tunnel: spec.Tunnel.Kind, IPv6: spec.Tunnel.Local.Is6()}
+	}
+	program, err := programOf(g.Switch, q)
+	if err != nil {
+		return err
+	}
+	return errors.Join(relink(fds[len(fds)-1], program), program.Close())
+}
+
+// relink has the link of a program, if a descriptor is one, run another program.
+func relink(fd int, program *ebpf.Program) error {
+	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	l, err := link.NewFromFD(fd) // which closes it after an error
+	switch {
+	case err != nil && program == nil:
+		return nil
+	case err != nil:
+		return fmt.Errorf("the port has no program: %w", err)
+	case program == nil:
+		return errors.Join(errors.New("the port has a program, and the switch has none"), l.Close())
+	}
+	return errors.Join(l.Update(program), l.Close())
 }
 
 // Open opens a port. It moves no packet; what comes waits in its descriptors. The caller

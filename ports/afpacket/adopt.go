@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cilium/ebpf"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -111,6 +112,27 @@ func (p *Port) BeginTraffic() error {
 		return fmt.Errorf("afpacket: %s: ingress program: %w", p.name, err)
 	}
 	return nil
+}
+
+// Reprogram has the socket and the ingress of an interface run programs in place of those that
+// they have: those of a switch that was killed. Frames wait in the socket. It needs the same
+// as Open.
+func Reprogram(name string, socket int, programs Programs) error {
+	nic, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	index := nic.Attrs().Index
+	if err := receivesFrom(socket, index); err != nil {
+		return fmt.Errorf("afpacket: %s: %w", name, err)
+	}
+	h, err := adoptHook(index, Options{})
+	if err != nil {
+		return err
+	}
+	p := &Port{name: name, fd: socket, ingress: &ingress{hook: h}, programs: programs}
+	h.keepProgram()
+	return errors.Join(p.BeginTraffic(), p.ingress.close())
 }
 
 // setFilter has a filter decide what the socket gets; none when nil.
