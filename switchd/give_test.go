@@ -48,7 +48,12 @@ type giving struct {
 
 func newGiving(t *testing.T) *giving {
 	t.Helper()
-	g := &giving{node: nstest.New(t)}
+	return newGivingIn(t, nstest.New(t))
+}
+
+func newGivingIn(t *testing.T, node *nstest.Namespace) *giving {
+	t.Helper()
+	g := &giving{node: node}
 	g.socket = filepath.Join(t.TempDir(), "switch.sock")
 	ln, err := Listen(g.socket)
 	if err != nil {
@@ -215,6 +220,71 @@ func TestGivePort(t *testing.T) {
 		}
 	}
 	g.wantOpen(t, before, "no port is left")
+}
+
+// TestPortsOutliveAKill: a switch that is killed has lent a packet socket, a tap and a tunnel.
+// The next one goes on with them. What came meanwhile has waited.
+func TestPortsOutliveAKill(t *testing.T) {
+	g, pod := newGiving(t), nstest.New(t)
+	nstest.AddVeth(t, g.node, "sw0", pod, "eth0")
+	nstest.AddVeth(t, g.node, "sw1", nstest.New(t), "eth0")
+	wire := nstest.OpenWire(t, pod, "eth0")
+	for _, spec := range givenSpecs {
+		g.node.Do(t, func() {
+			if err := g.giver().OpenIn(&spec); err != nil {
+				t.Fatalf("%s: %v", spec.Name, err)
+			}
+		})
+	}
+	lent := map[string][]int{}
+	for _, spec := range givenSpecs {
+		why, fds, err := g.client.LendPort(spec.No)
+		if err != nil || (len(fds) > 0) != (spec.Driver != DriverAFXDP) || (len(fds) > 0) != (why != "") {
+			t.Fatalf("%s: %d descriptors, why %q, error %v", spec.Name, len(fds), why, err)
+		}
+		lent[spec.Name] = fds
+		t.Cleanup(func() { door.CloseDescriptors(fds) })
+	}
+	if _, fds, err := g.client.LendPort(99); err != nil || len(fds) > 0 {
+		t.Errorf("no port: %d descriptors, error %v", len(fds), err)
+	}
+	if err := unix.Kill(g.pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	nstest.Until(t, "the switch to end", func() bool { _, err := g.client.Info(t.Context()); return err != nil })
+	if err := wire.Send(make([]byte, 60)); err != nil {
+		t.Fatal(err)
+	}
+	next := newGivingIn(t, g.node)
+	other := packetSpec
+	other.Link = "sw1"
+	next.node.Do(t, func() {
+		if err := next.giver().Again(&other, lent["pod"]); err == nil || !strings.Contains(err.Error(), "of another interface") {
+			t.Errorf("another port's socket: %v", err)
+		}
+		for _, spec := range []door.PortSpec{tapSpec, packetSpec, tunnelSpec} {
+			if err := next.giver().Again(&spec, lent[spec.Name]); err != nil {
+				t.Errorf("%s: %v", spec.Name, err)
+			}
+		}
+	})
+	up := 0
+	for _, p := range next.client.Ports() {
+		if p.Up {
+			up++
+		}
+	}
+	if up != 3 {
+		t.Errorf("%d ports are up: %+v", up, next.client.Ports())
+	}
+	nstest.Until(t, "the frame that waited", func() bool {
+		for _, p := range next.client.Ports() {
+			if p.No == packetSpec.No && p.RxPackets == 1 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // TestGiveTunnels: a confined switch takes a tunnel of each kind, by the Node's stack or on

@@ -8,6 +8,8 @@ import (
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/porttest"
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
 
@@ -80,6 +82,51 @@ func adoptAfter(t *testing.T, o Options) {
 	if s := node.Link(t, "sw0").Attrs().Statistics; s.RxDropped != 0 {
 		t.Errorf("the link dropped %d", s.RxDropped)
 	}
+}
+
+// TestReprogram: a socket that was left over, and its link, get other programs. What waits in
+// the socket stays.
+func TestReprogram(t *testing.T) {
+	node, pod, before := pair(t, Options{})
+	wire := nstest.OpenWire(t, pod, "eth0")
+	fds := porttest.Copies(t, before.Descriptors())
+	before.Rest()
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	frame := string(pt.UDP4(pt.Options{SrcPort: 1, Payload: make([]byte, 20)}))
+	if err := wire.Send([]byte(frame)); err != nil {
+		t.Fatal(err)
+	}
+	program := func() (id uint32) {
+		node.Do(t, func() {
+			there, err := link.QueryPrograms(link.QueryOptions{Target: node.Link(t, "sw0").Attrs().Index, Attach: ebpf.AttachTCXIngress})
+			if err != nil || len(there.Programs) != 1 {
+				t.Fatalf("%+v, %v", there, err)
+			}
+			id = uint32(there.Programs[0].ID)
+		})
+		return id
+	}
+	had := program()
+	node.Do(t, func() {
+		if err := Reprogram("sw0", fds[0], Programs{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if program() == had {
+		t.Error("the program at ingress is the same")
+	}
+	node.Do(t, func() {
+		after, err := Adopt(Options{Interface: "sw0", Attached: true}, fds)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer after.Close()
+		if taken(t, after) != frame {
+			t.Error("another frame came")
+		}
+	})
 }
 
 // TestAdoptRefusals: what is no port of the interface is refused, and closed.
