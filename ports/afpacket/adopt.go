@@ -114,9 +114,8 @@ func (p *Port) BeginTraffic() error {
 	return nil
 }
 
-// Reprogram has the socket and the ingress of an interface run programs in place of those that
-// they have: those of a switch that was killed. Frames wait in the socket. It needs the same
-// as Open.
+// Reprogram has the socket and the ingress of an interface run programs in place of those of a
+// switch that was killed. Frames wait in the socket. It needs the same as Open.
 func Reprogram(name string, socket int, programs Programs) error {
 	nic, err := netlink.LinkByName(name)
 	if err != nil {
