@@ -415,7 +415,7 @@ func (w *twins) damage(o *offer, l *packet.Layers) {
 		o.frame = b[:l.L4+w.rnd.IntN(len(b)-l.L4)]
 		*l = packet.ParseLayers(o.frame)
 	case 5:
-		o.port = w.hosts[w.rnd.IntN(len(w.hosts))].port
+		o.port, o.mark = w.hosts[w.rnd.IntN(len(w.hosts))].port, 0 // only the Node's stack marks
 	case 6:
 		o.tunnel.ID = uint64(w.rnd.IntN(3))
 	}
