@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -13,7 +14,8 @@ import (
 
 // The form vpp: a walk as VPP's "show trace" has one, for eyes that are used to it.
 // Each node that the packet passed is a stanza: when, its name, and lines that are
-// indented. Nodes are the port, ethernet-input, ip4-input (or ip6-, arp-), each
+// indented. Nodes are the driver of the port ("-input"; the port itself if nobody
+// received the packet), ethernet-input, ip4-input (or ip6-, arp-), each
 // table, and the port it leaves by. Numbers of interfaces are those of ports.
 //
 // A table tells its entry, and besides:
@@ -128,8 +130,8 @@ func (p *vppPrinter) frameAt(step int) []byte {
 // entrance is what there is before the tables.
 func (p *vppPrinter) entrance() {
 	w := p.w
-	p.node(w.Time, w.InPort.label()+"-input")
-	p.lines(fmt.Sprintf("port: hw_if_index %d len %d", w.InPort.No, w.Length), w.undoneLine())
+	p.node(w.Time, cmp.Or(w.InPort.Driver, w.InPort.label())+"-input")
+	p.lines(fmt.Sprintf("port: %s hw_if_index %d len %d", w.InPort.label(), w.InPort.No, w.Length), w.undoneLine())
 	if w.Tunnel != nil {
 		p.lines(fmt.Sprintf("tunnel: %s vni %d", w.Tunnel.Src, w.Tunnel.VNI))
 	}

@@ -55,6 +55,8 @@ type Port struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name,omitempty"`
 	Pod  string `json:"pod,omitempty"` // namespace/name
+	// Driver is the port's (ports.Info), known of the port that a live packet entered by.
+	Driver string `json:"driver,omitempty"`
 }
 
 // Undone is work that the packet's sender left to do (packet.Offload).

@@ -104,7 +104,7 @@ var vpps = regexp.MustCompile(`^(virtio: |acl-plugin: |pkt info |NAT44_|fib \d)`
 var adjacency = regexp.MustCompile(` dpo-idx \d+ : ipv4 via [0-9.]+ (tap\d+): [0-9a-f]+ flow hash: 0x00000000$`)
 
 // stanzas cuts a trace into stanzas, one for each node, without the lines that match drop. The
-// node at which a packet enters is called input, whatever its driver and port. A line that
+// node at which a packet enters is called input, whatever its driver. A line that
 // begins with "input sw_if_index" counts only at the first ACL.
 func stanzas(text string, drop *regexp.Regexp) (all []stanza) {
 	for line := range strings.Lines(text) {
@@ -113,7 +113,7 @@ func stanzas(text string, drop *regexp.Regexp) (all []stanza) {
 		switch {
 		case line == "" || strings.HasPrefix(line, "Packet "):
 		case node != line:
-			if node == "virtio-input" || strings.HasPrefix(node, "tap") && strings.HasSuffix(node, "-input") {
+			if node == "virtio-input" || node == "memory-input" {
 				node = "input"
 			}
 			all = append(all, stanza{node: node})

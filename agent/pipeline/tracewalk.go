@@ -28,7 +28,8 @@ type Walker struct {
 	Tables   []uint8 // tables at which a walk has the packet as it enters
 	Most     int     // bytes of a packet; 0 for all that was kept
 	origins  map[*flow.Entry][]trace.Object
-	readAt   time.Time // when origins began
+	drivers  map[uint32]string // of ports, by number
+	readAt   time.Time         // when origins and drivers began
 }
 
 // keepOrigins is how long the objects behind an entry are believed.
@@ -42,6 +43,9 @@ func (m *Walker) Walk(t *telemetry.Trace) (*trace.Walk, error) {
 		ID: idText(a.ID), Node: m.Node, Time: a.Time, Followed: a.Followed, Resumed: a.Resumed,
 		InPort: m.port(t.Names, a.Port), Packet: flow.KeyText(&t.Start, t.Names), Frame: m.bytes(a.Frame), Length: a.Len,
 		Undone: undone(&a.Offload), Tunnel: tunnelOf(&a.Tunnel), Mark: a.Mark, Verdict: m.verdict(t),
+	}
+	if a.ID != 0 {
+		w.InPort.Driver = m.driver(a.Port)
 	}
 	before, began := &t.Start, int64(0)
 	for i := range t.Steps {
@@ -85,8 +89,19 @@ func idText(id uint64) string {
 // refresh forgets objects that were asked for too long ago.
 func (m *Walker) refresh() {
 	if now := time.Now(); now.Sub(m.readAt) > keepOrigins {
-		m.origins, m.readAt = map[*flow.Entry][]trace.Object{}, now
+		m.origins, m.drivers, m.readAt = map[*flow.Entry][]trace.Object{}, nil, now
 	}
+}
+
+// driver is the driver of a port of the switch; "" of a port that is gone.
+func (m *Walker) driver(no uint32) string {
+	if m.drivers == nil {
+		m.drivers = map[uint32]string{}
+		for _, p := range m.Pipeline.Switch.Ports() {
+			m.drivers[p.No] = p.Driver
+		}
+	}
+	return m.drivers[no]
 }
 
 func (m *Walker) port(n *flow.Names, no uint32) trace.Port {
