@@ -10,9 +10,12 @@ import (
 // Node is what a program is built for: the ports of a switch, and the addresses behind
 // them. A port with number 0 is not there.
 type Node struct {
-	Uplink  Port       // the Node's card
-	Bridge  Port       // the Node's own network; flow.PortLocal in Open vSwitch
-	Gateway Port       // the router of the pods
+	Uplink  Port // the Node's card
+	Bridge  Port // the Node's own network; flow.PortLocal in Open vSwitch
+	Gateway Port // the router of the pods
+	// Router is the MAC address of the next hop on the uplink. With it, program uplink sends to
+	// the outside directly; zero: the host routes.
+	Router  [6]byte
 	Tunnel  Port       // to the other Nodes
 	NodeIP  netip.Addr // on the uplink
 	PodCIDR netip.Prefix

@@ -9,13 +9,14 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/uplink"
 	"github.com/antrail/antrail/tables/vppl3"
 	"github.com/antrail/antrail/tables/windows2020"
 )
 
 // All are the programs. The first one is the usual one.
 func All() []*layout.Program {
-	return []*layout.Program{tables.Program, windows2020.Program, vppl3.Program}
+	return []*layout.Program{tables.Program, uplink.Program, windows2020.Program, vppl3.Program}
 }
 
 // Names are the names of the programs that need no cluster.

@@ -73,7 +73,7 @@ func TestNamed(t *testing.T) {
 			t.Errorf("%s: %v, %v", name, p, err)
 		}
 	}
-	for name, want := range map[string]string{"windows": "there is no program", "antrea": "entries come from objects", "": "there are windows2020"} {
+	for name, want := range map[string]string{"windows": "there is no program", "antrea": "entries come from objects", "": "there are uplink, windows2020"} {
 		if _, err := Named(name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", name, err)
 		}

@@ -1,0 +1,115 @@
+package uplink
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/layout"
+)
+
+// Program is the pipeline of a Node whose card is a port.
+var Program = &layout.Program{
+	Name:     "uplink",
+	Sentence: "The card is a port, and the pipeline translates what pods send outside: the Windows design with the marks of Antrea v1.15",
+	Tables: []layout.Table{
+		{Name: "UplinkClassifier", Stage: "Classifier", Number: tableUplinkClassifier},
+		{Name: "ARPSpoofGuard", Stage: "Validation", Number: tableARPSpoofGuard},
+		{Name: "ARPResponder", Stage: "Validation", Number: tableARPResponder},
+		{Name: "SpoofGuard", Stage: "Validation", Number: tableSpoofGuard},
+		{Name: "ConntrackZone", Stage: "Conntrack", Number: tableConntrackZone},
+		{Name: "ConntrackState", Stage: "Conntrack", Number: tableConntrackState},
+		{Name: "EndpointDNAT", Stage: "Services", Number: tableEndpointDNAT},
+		{Name: "L3Forwarding", Stage: "Routing", Number: tableL3Forwarding},
+		{Name: "EgressMark", Stage: "Routing", Number: tableEgressMark},
+		{Name: "L3DecTTL", Stage: "Routing", Number: tableL3DecTTL},
+		{Name: "L2ForwardingCalc", Stage: "Switching", Number: tableL2ForwardingCalc},
+		{Name: "ConntrackCommit", Stage: "Commit", Number: tableConntrackCommit},
+		{Name: "Output", Stage: "Output", Number: tableOutput},
+	},
+	Marks:  marks,
+	Build:  build,
+	Sample: sample,
+}
+
+// Numbers of the tables.
+const (
+	tableUplinkClassifier = iota
+	tableARPSpoofGuard
+	tableARPResponder
+	tableSpoofGuard
+	tableConntrackZone
+	tableConntrackState
+	tableEndpointDNAT
+	tableL3Forwarding
+	tableEgressMark
+	tableL3DecTTL
+	tableL2ForwardingCalc
+	tableConntrackCommit
+	tableOutput
+)
+
+// Priorities. The host's entry in ConntrackState lies between high and normal: see there.
+const (
+	priorityMiss   = 0
+	priorityLow    = 190
+	priorityNormal = 200
+	priorityHost   = 205
+	priorityHigh   = 210
+)
+
+// build makes all entries for a Node.
+func build(n *layout.Node) ([]layout.Entry, error) {
+	if err := check(n); err != nil {
+		return nil, err
+	}
+	return slices.Concat(
+		uplinkClassifier(n), arpSpoofGuard(n), arpResponder(n), spoofGuard(n), conntrackZone(), conntrackState(n), endpointDNAT(n),
+		l3Forwarding(n), egressMark(n), l3DecTTL(), l2ForwardingCalc(n), conntrackCommit(n), output(n),
+	), nil
+}
+
+// check finds what the entries cannot do without.
+func check(n *layout.Node) error {
+	errs := []error{n.Check()}
+	for _, p := range []struct {
+		what    string
+		missing bool
+	}{
+		{"uplink port", n.Uplink.No == 0},
+		{"bridge port", n.Bridge.No == 0},
+		{"gateway port", n.Gateway.No == 0},
+		{"IPv4 Node IP", !n.NodeIP.Is4()},
+		{"IPv4 pod range", !n.PodCIDR.Addr().Is4()},
+		{"IPv4 gateway IP", !n.GatewayIP.Is4()},
+		{"MAC address of the gateway", n.Gateway.MAC == [6]byte{}},
+	} {
+		if p.missing {
+			errs = append(errs, errors.New("there is no "+p.what))
+		}
+	}
+	if len(n.Peers) > 0 && n.Tunnel.No == 0 {
+		errs = append(errs, errors.New("there are other Nodes and no tunnel port"))
+	}
+	if direct(n) && n.Uplink.MAC == [6]byte{} {
+		errs = append(errs, errors.New("there is no MAC address of the uplink port, from which packets leave directly"))
+	}
+	return errors.Join(errs...)
+}
+
+// direct says whether packets to the outside leave by the card at once.
+func direct(n *layout.Node) bool { return n.Router != [6]byte{} }
+
+// of is an entry that a statement of the document asks for.
+func of(row, why string, e *flow.Entry) layout.Entry {
+	return layout.Entry{Entry: e, Origin: layout.Origin{Row: row, Why: why}}
+}
+
+func goTo(table uint8) flow.Action { return flow.GotoTable{Table: table} }
+
+func to(p layout.Port) flow.Action { return flow.Output{Port: p.No} }
+
+// miss sends what no entry matches to another table.
+func miss(table, next uint8) layout.Entry {
+	return of("W-22", "whatever no entry matches goes on", layout.NewEntry(table, priorityMiss, flow.Match{}, goTo(next)))
+}

@@ -1,0 +1,285 @@
+package uplink
+
+import (
+	"bytes"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/antrail/antrail/internal/programtest"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/tables/layout"
+)
+
+// The ends of the walks beside those of the sample.
+var (
+	external  = netip.MustParseAddr("198.51.100.1")
+	remotePod = netip.MustParseAddr("10.10.1.7")
+	broadcast = [6]byte{255, 255, 255, 255, 255, 255}
+)
+
+// onWire are the addresses of an IPv4 TCP or UDP frame.
+type onWire struct {
+	dstMAC           [6]byte
+	src, dst         netip.Addr
+	srcPort, dstPort uint16
+	ttl              uint8
+}
+
+func wireOf(t *testing.T, frame []byte) onWire {
+	t.Helper()
+	l := packet.ParseLayers(frame)
+	if l.EtherType != packet.EtherTypeIPv4 {
+		t.Fatalf("no IPv4 packet: %x", frame)
+	}
+	ip, tcp := packet.IPv4(frame[l.L3:]), packet.TCP(frame[l.L4:])
+	return onWire{packet.Ethernet(frame).Dst(), ip.Src(), ip.Dst(), tcp.SrcPort(), tcp.DstPort(), ip.TTL()}
+}
+
+// segment is a TCP segment between two ends.
+func segment(srcMAC, dstMAC [6]byte, src, dst netip.Addr, srcPort, dstPort uint16, flags uint16) []byte {
+	return packettest.TCP4(packettest.Options{
+		EthSrc: srcMAC, EthDst: dstMAC, Src: src, Dst: dst, SrcPort: srcPort, DstPort: dstPort, TCPFlags: flags, Seq: 100, Ack: 100, Window: 1000,
+	})
+}
+
+// checkWire compares what left.
+func checkWire(t *testing.T, what string, frame []byte, want onWire) {
+	t.Helper()
+	if got := wireOf(t, frame); got != want {
+		t.Errorf("%s: %+v, want %+v", what, got, want)
+	}
+}
+
+// inBothModes runs a test by loop and by direct mode.
+func inBothModes(t *testing.T, test func(*testing.T, *programtest.Switch, *layout.Node)) {
+	for mode, node := range modes {
+		t.Run(mode, func(t *testing.T) {
+			n := node()
+			test(t, programtest.New(t, Program, n), n)
+		})
+	}
+}
+
+// TestFourKinds is A-W1: host to outside and to a pod, answers to a pod, the host's own packets
+// from the card, ARP and IPv6 both ways (W-01, W-08 to W-11).
+func TestFourKinds(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		pod := n.Pods[0]
+		same := func(what string, in, out layout.Port, frame []byte) {
+			if got := s.Leaves(in, out, frame); !bytes.Equal(got, frame) {
+				t.Errorf("%s was changed: %x", what, got)
+			}
+		}
+		router := netip.MustParseAddr("192.0.2.1")
+		same("W-08", n.Bridge, n.Uplink, segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, 50000, 443, packet.TCPSyn))
+		same("W-11", n.Uplink, n.Bridge, segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, packet.TCPSyn|packet.TCPAck))
+		same("ARP for the host", n.Uplink, n.Bridge, packettest.ARPRequest(packettest.Options{EthSrc: routerMAC, EthDst: broadcast, Src: router, Dst: n.NodeIP}))
+		same("ARP of the host", n.Bridge, n.Uplink, packettest.ARPRequest(packettest.Options{EthSrc: n.Bridge.MAC, EthDst: routerMAC, Src: n.NodeIP, Dst: router, Reply: true}))
+		six := append(slices.Concat(n.Uplink.MAC[:], routerMAC[:], []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59, 64}), make([]byte, 32)...)
+		same("IPv6", n.Uplink, n.Bridge, six)
+		same("IPv6", n.Bridge, n.Uplink, six)
+		toPod := s.Leaves(n.Bridge, pod.Port, segment(n.Bridge.MAC, routerMAC, n.NodeIP, pod.IP(), 50001, 8080, packet.TCPSyn))
+		checkWire(t, "W-09", toPod, onWire{pod.Port.MAC, n.NodeIP, pod.IP(), 50001, 8080, 63})
+	})
+}
+
+// leaves walks a pod's packet to the outside, and returns it as it leaves by the card. In loop
+// mode it leaves by the gateway first: the host counts the TTL down and writes the next hop.
+func leaves(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod, frame []byte) []byte {
+	t.Helper()
+	if direct(n) {
+		return s.Leaves(pod.Port, n.Uplink, frame)
+	}
+	first := s.Leaves(pod.Port, n.Gateway, frame)
+	w := wireOf(t, first)
+	if w.ttl != 64 || w.dstMAC != n.Gateway.MAC {
+		t.Errorf("leaves by the gateway as %+v", w)
+	}
+	routed := slices.Concat(routerMAC[:], n.Bridge.MAC[:], first[12:])
+	routed[packet.EthernetLen+8] = 63
+	if got := s.Leaves(n.Bridge, n.Uplink, routed); !bytes.Equal(got, routed) {
+		t.Errorf("W-20: the second time it was changed: %x", got)
+	}
+	return routed
+}
+
+// outside walks a connection of a pod to the outside and returns the port that SNAT chose.
+func outside(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod, port uint16) uint16 {
+	t.Helper()
+	syn := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPSyn)
+	first := leaves(t, s, n, pod, syn)
+	chosen := wireOf(t, first).srcPort
+	checkWire(t, "W-14", first, onWire{routerMAC, n.NodeIP, external, chosen, 443, 63})
+	back := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, chosen, packet.TCPSyn|packet.TCPAck)
+	checkWire(t, "W-21", s.Leaves(n.Uplink, pod.Port, back), onWire{pod.Port.MAC, external, pod.IP(), 443, port, 63})
+	more := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPAck)
+	checkWire(t, "W-18", leaves(t, s, n, pod, more), onWire{routerMAC, n.NodeIP, external, chosen, 443, 63})
+	return chosen
+}
+
+// TestPodToExternal is A-W2 with ports in memory (W-12 to W-21). The direct way skips the gateway.
+func TestPodToExternal(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		a, b := outside(t, s, n, n.Pods[0], 40001), outside(t, s, n, n.Pods[1], 40001)
+		if a == b || min(a, b) < FirstSNATPort || max(a, b) > LastSNATPort {
+			t.Errorf("two pods have ports %d and %d", a, b)
+		}
+	})
+}
+
+// TestOtherProtocols: UDP, and echo requests by their identifier, are translated and come back.
+func TestOtherProtocols(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		pod := n.Pods[0]
+		sent := wireOf(t, leaves(t, s, n, pod, packettest.UDP4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, SrcPort: 40000, DstPort: 53})))
+		if sent.src != n.NodeIP || sent.srcPort < FirstSNATPort || sent.srcPort > LastSNATPort {
+			t.Errorf("UDP leaves as %+v", sent)
+		}
+		answer := packettest.UDP4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, SrcPort: 53, DstPort: sent.srcPort})
+		checkWire(t, "UDP", s.Leaves(n.Uplink, pod.Port, answer), onWire{pod.Port.MAC, external, pod.IP(), 53, 40000, 63})
+
+		echo := leaves(t, s, n, pod, packettest.ICMPEcho4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, ICMPID: 7}))
+		id := uint16(echo[packet.EthernetLen+20+4])<<8 | uint16(echo[packet.EthernetLen+20+5])
+		reply := packettest.ICMPEcho4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, ICMPID: id, Reply: true})
+		if dst := packet.IPv4(s.Leaves(n.Uplink, pod.Port, reply)[packet.EthernetLen:]).Dst(); dst != pod.IP() {
+			t.Errorf("the echo reply goes to %v", dst)
+		}
+	})
+}
+
+// TestNotTranslated is A-W3: pods of this Node and another, the Node, a ClusterIP and what is
+// sent to no gateway keep the pod's address (W-13, W-22, W-23).
+func TestNotTranslated(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		a, b := n.Pods[0], n.Pods[1]
+		same := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, b.Port.MAC, a.IP(), b.IP(), 40000, 80, packet.TCPSyn))
+		checkWire(t, "one Node", same, onWire{b.Port.MAC, a.IP(), b.IP(), 40000, 80, 64})
+		way := s.Send(a.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), remotePod, 40001, 80, packet.TCPSyn))
+		if len(way.Left) != 1 || way.Left[0].Port != n.Tunnel.Name {
+			t.Fatalf("across Nodes: %s", s.Walk(way))
+		}
+		checkWire(t, "across Nodes", way.Left[0].Frame, onWire{virtualMAC, a.IP(), remotePod, 40001, 80, 63})
+		node := s.Leaves(a.Port, n.Gateway, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, packet.TCPSyn))
+		checkWire(t, "the Node", node, onWire{n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, 64})
+		if table := s.Dropped(a.Port, segment(a.Port.MAC, broadcast, a.IP(), external, 40002, 22, packet.TCPSyn)); table != "Output" {
+			t.Errorf("a broadcast ends in %s", table)
+		}
+		clusterIP(t, s, n)
+	})
+}
+
+// clusterIP walks a connection to the sample's Service and its answer.
+func clusterIP(t *testing.T, s *programtest.Switch, n *layout.Node) {
+	t.Helper()
+	a, b, service := n.Pods[0], n.Pods[1], n.Services[0]
+	ip, port, end := service.Addr.Addr(), service.Addr.Port(), service.Endpoint.Port()
+	first := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPSyn))
+	checkWire(t, "W-23", first, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, end, 63})
+	answer := s.Leaves(b.Port, a.Port, segment(b.Port.MAC, a.Port.MAC, b.IP(), a.IP(), end, 40003, packet.TCPSyn|packet.TCPAck))
+	checkWire(t, "W-23, the answer", answer, onWire{a.Port.MAC, ip, a.IP(), port, 40003, 63})
+	more := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPAck))
+	checkWire(t, "W-23, more", more, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, end, 63})
+}
+
+// TestAnswersOfAPod: a pod's answer to somebody outside, whose connection came by the gateway or
+// the host's port, keeps the pod's address and goes back by the gateway. The document's own
+// entries take it for a connection to the outside.
+func TestAnswersOfAPod(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		pod := n.Pods[0]
+		for i, in := range []layout.Port{n.Gateway, n.Bridge} {
+			port := uint16(50000 + i)
+			s.Leaves(in, pod.Port, segment(in.MAC, pod.Port.MAC, external, pod.IP(), port, 8080, packet.TCPSyn))
+			back := s.Leaves(pod.Port, n.Gateway, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, port, packet.TCPSyn|packet.TCPAck))
+			checkWire(t, in.Name, back, onWire{n.Gateway.MAC, pod.IP(), external, 8080, port, 64})
+		}
+	})
+}
+
+// TestHostsOwnStream is the part of A-W4 that needs no card: the host's TCP goes on though the
+// switch has not seen it begin, and while pods talk to the same outside (W-11, W-25).
+func TestHostsOwnStream(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		outside(t, s, n, n.Pods[0], 40000)
+		for _, flags := range []uint16{packet.TCPAck | packet.TCPPsh, packet.TCPRst, packet.TCPFin | packet.TCPAck} {
+			in := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, flags)
+			if got := s.Leaves(n.Uplink, n.Bridge, in); !bytes.Equal(got, in) {
+				t.Errorf("a segment in the middle was changed: %x", got)
+			}
+		}
+	})
+}
+
+// TestForged: a pod sends by its own addresses only, and nobody outside by a pod's.
+func TestForged(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		a, b := n.Pods[0], n.Pods[1]
+		if table := s.Dropped(a.Port, segment(a.Port.MAC, b.Port.MAC, b.IP(), external, 1, 2, packet.TCPSyn)); table != "SpoofGuard" {
+			t.Errorf("a pod's forged packet ends in %s", table)
+		}
+		outside(t, s, n, a, 40000)
+		if table := s.Dropped(n.Uplink, segment(routerMAC, n.Uplink.MAC, a.IP(), external, 40000, 443, packet.TCPAck)); table != "ConntrackState" {
+			t.Errorf("a packet from outside with a pod's addresses ends in %s", table)
+		}
+	})
+}
+
+// TestExhaustion is A-W6 with ports in memory: connections to one destination get ports of the
+// range, each once, until there is none. Then the next one is dropped with a reason of its
+// own, and another destination has all ports again.
+func TestExhaustion(t *testing.T) {
+	n := directSample()
+	s := programtest.New(t, Program, n)
+	pod := n.Pods[0]
+	syn := func(dst netip.Addr, port uint16) []byte {
+		return segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), dst, port, 443, packet.TCPSyn)
+	}
+	send := func(dst netip.Addr, port uint16) []*packet.Frame {
+		b := syn(dst, port)
+		f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
+		f.SetBytes(b)
+		s.Ports[pod.Port.No].Inject(f)
+		s.Node.Switch.Poll()
+		return s.Ports[n.Uplink.No].CollectAll()
+	}
+	seen := map[uint16]bool{}
+	s.Unwatch()
+	for i := 0; len(seen) < LastSNATPort-FirstSNATPort+1; i++ { // a search ends before it has tried all ports, so more are tried
+		if 20001+i > 65535 {
+			t.Fatalf("%d connections use %d ports", i, len(seen))
+		}
+		for _, f := range send(external, uint16(20001+i)) {
+			port := wireOf(t, f.Bytes()).srcPort
+			if seen[port] || port < FirstSNATPort || port > LastSNATPort {
+				t.Fatalf("connection %d has port %d", i+1, port)
+			}
+			seen[port] = true
+		}
+	}
+	if err := s.Watch(); err != nil {
+		t.Fatal(err)
+	}
+	way := s.Send(pod.Port, syn(external, 20000))
+	if reason := way.Hops[len(way.Hops)-1].Trace.Verdict.Reason.String(); len(way.Left) > 0 || reason != "ct_nat_exhausted" {
+		t.Errorf("one connection more is dropped for %q:\n%s", reason, s.Walk(way))
+	}
+	if len(send(netip.MustParseAddr("198.51.100.2"), 20000)) != 1 {
+		t.Error("a connection to another destination is dropped")
+	}
+}
+
+// TestARPOfPods: pods find each other, their gateway and those of other Nodes, and their ARP
+// reaches neither the card nor the host's own port.
+func TestARPOfPods(t *testing.T) {
+	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
+		a := n.Pods[0]
+		for dst, want := range map[netip.Addr]layout.Port{n.Pods[1].IP(): n.Pods[1].Port, n.GatewayIP: n.Gateway, n.Peers[0].GatewayIPs[0]: a.Port} {
+			s.Leaves(a.Port, want, packettest.ARPRequest(packettest.Options{EthSrc: a.Port.MAC, EthDst: broadcast, Src: a.IP(), Dst: dst}))
+		}
+		if table := s.Dropped(a.Port, packettest.ARPRequest(packettest.Options{EthSrc: a.Port.MAC, EthDst: broadcast, Src: a.IP(), Dst: external})); table != "ARPResponder" {
+			t.Errorf("a question for the outside ends in %s", table)
+		}
+	})
+}
