@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/uplink"
 )
 
 // The Node's side follows what is in the switch: Services' addresses, NodePorts
@@ -24,6 +25,11 @@ import (
 func (a *Agent) nodeUp(passing bool) (err error) {
 	if a.host, err = host.Up(a.hostConfig()); err != nil {
 		return err
+	}
+	if a.config.LoopsOut() {
+		if err := host.CheckLoop(a.config.Gateway.Name, uplink.FirstSNATPort, uplink.LastSNATPort); err != nil {
+			return fmt.Errorf("uplink.egress: %s: %w", a.config.Uplink.Egress, err)
+		}
 	}
 	if !passing {
 		err = a.addGateway()

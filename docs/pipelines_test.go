@@ -53,7 +53,10 @@ var externalRows = []row{
 	{"E-09", "Peers by FQDN", "", "refused on every Node"},
 }
 
-const w, v = "tables/windows2020.", "tables/vppl3."
+const w, v, u = "tables/windows2020.", "tables/vppl3.", "tables/uplink."
+
+// realUplink is program uplink with real links.
+const realUplink = "agent.TestAgentRunsUplink"
 
 // real are pods of Antrea's pipeline that are attached by layer 3, with real links.
 const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-cni.TestPoliciesByLayer3"
@@ -61,11 +64,11 @@ const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-
 // windowsRows are the statements of the design for Windows Nodes.
 var windowsRows = []row{
 	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds agent.TestAgentRunsProgram", "with real links the host's port has an ordinary number"},
-	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", "", "the gate AntreaIPAM has the card as a port with what a NodeConfig says; nothing moves"},
+	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", realUplink, "program uplink, mode lab: the test makes the links so; the modes shared and owned, which would keep or move the card's addresses, are refused (`agent/config.TestUplinkFaults`)"},
 	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", "host.TestUpAndDown", "of Antrea's pipeline; not for this program"},
 	{"W-04", "A port for each pod; its address comes from host-local", "cmd/antrail-cni.TestHostLocal", "of Antrea's pipeline; this program's ports are the configuration's"},
-	{"W-05", "The tunnel port has the host's address as local_ip", "", ""},
-	{"W-06", "Order of start: network, extension, bridge, uplink", "", "Linux has no HNS; the agent opens ports before entries"},
+	{"W-05", "The tunnel port has the host's address as local_ip", "agent.TestUplinkTunnel", "program uplink"},
+	{"W-06", "Order of start: network, extension, bridge, uplink", "agent.TestUplinkTunnel", "Linux has no HNS; entries come before ports, and the gateway last"},
 	{"W-07", "CNI ADD is idempotent", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline; Linux calls once for each sandbox"},
 	{"W-08", "From the host to the outside: to the card at once", w + "TestFourKinds", ""},
 	{"W-09", "From the host to a pod of its own: into the pipeline", w + "TestFourKinds", ""},
@@ -87,16 +90,16 @@ var windowsRows = []row{
 	{"W-25", "The host's traffic is told from pods' by its source", w + "TestHostsOwnStream", ""},
 	{"W-26", "Named pipes for local connections", "door.TestTalkManyDescriptors", "Linux has unix sockets"},
 	{"W-27", "The agent is a host process that a DaemonSet manages", "hack/deploy.TestLeastRights", "Linux has a privileged container"},
-	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds", "the literal program; the translated one not yet"},
-	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram", "with real sockets, TCP"},
-	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod", "in memory"},
-	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram", "a stream of minutes not yet"},
-	{"A-W5", "Fail-open", "", ""},
-	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
+	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds " + u + "TestFourKinds", ""},
+	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink, "with real sockets, TCP and UDP"},
+	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod", "in memory"},
+	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink, "a stream of minutes not yet"},
+	{"A-W5", "Fail-open", "", "the modes that would be fail-open or restore addresses are refused; in mode lab the host has no network without the switch"},
+	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
 	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort", "in memory"},
 	{"A-W8", "CNI ADD twice", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline"},
 	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
-	{"A-W10", "The agent refuses loop mode without the sysctls", "", ""},
+	{"A-W10", "The agent refuses loop mode without the sysctls", "agent.TestUplinkLoopNeedsSysctls host.TestCheckLoop", ""},
 	{"A-W11", "Builds for Windows", "", "`hack/lint` builds lessons and recorded walks for Windows and macOS; commands over files not yet"},
 	{"A-W12", "Bridging, VLANs, flexible IPAM", "control.TestUnderlayByPackets control.TestUnderlayPoliciesByPackets agent.TestAgentOnUnderlay", "Antrea's pipeline with the gate AntreaIPAM; a NodeConfig says which Pod is in which VLAN"},
 }
@@ -111,7 +114,7 @@ var routedRows = []row{
 	{"V-06", "A /32 route for each pod", v + "TestDocumentsExchange control.TestRoutedPodByPackets", ""},
 	{"V-07", "Static ARP from a pod's address to its MAC", v + "TestDocumentsExchange " + real, ""},
 	{"V-08", "All pods have one MAC", v + "TestOneMACAddress " + real, ""},
-	{"V-09", "The input node is named after the port's driver", "", "it is named after the port"},
+	{"V-09", "The input node is named after the port's driver", "agent.TestInputNodesByDriver", ""},
 	{"V-10", "The order of the nodes", v + "TestDocumentsExchange", ""},
 	{"V-11", "The reflective ACL, if a policy speaks of the pod", v + "TestPolicies " + v + "TestNoPolicies", ""},
 	{"V-12", "nat44-out2in translates a Service's address", v + "TestService", ""},
@@ -126,7 +129,7 @@ var routedRows = []row{
 	{"V-21", "Headers as the document prints them", "agent/answer.TestTraceIsTheDocuments", ""},
 	{"V-22", "The rewritten packet in hexadecimal", "agent/answer.TestTraceIsTheDocuments", "without VPP's adjacency"},
 	{"V-23", "The ACL's tuple, and the NAT's session", "agent/answer.TestTraceIsTheDocuments", "the tuple; VPP's numbers of rules and sessions are not made up"},
-	{"V-24", "Times of both packets", "", "no test asserts a time"},
+	{"V-24", "Times of both packets", "agent/answer.TestTraceHasTimes", "no test asserts how long they take"},
 	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real, "no capture of a minute"},
 	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments", "in memory"},
 	{"A-V3", "TTL with and without routing", v + "TestDocumentsExchange " + w + "TestNotTranslated " + real, ""},
@@ -135,7 +138,7 @@ var routedRows = []row{
 	{"A-V6", "The next hop does not answer", v + "TestNobodyAnswers " + real, ""},
 	{"A-V7", "A trace under load", "dataplane.TestLiveOfALoadedLink dataplane.TestLiveChangesNothing", "`bench trace` and `bench trace-link` measure the cost; no test asserts a time"},
 	{"A-V8", "A Service, and hairpin", v + "TestService " + realPolicies, "hairpin with real sockets"},
-	{"A-V9", "Input nodes by driver", "", ""},
+	{"A-V9", "Input nodes by driver", "agent.TestInputNodesByDriver", ""},
 }
 
 // pipelinesText begins the page.

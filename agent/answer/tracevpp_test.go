@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/pipeline"
@@ -141,6 +142,28 @@ func TestTraceIsTheDocuments(t *testing.T) {
 		if i >= len(got) || i >= len(want) || got[i].node != want[i].node || !slices.Equal(got[i].lines, want[i].lines) {
 			t.Fatalf("node %d is\n%q\nthe document has\n%q", i, got[min(i, len(got)-1):], want[min(i, len(want)-1):])
 		}
+	}
+}
+
+// TestTraceHasTimes has each node of both packets bear its time: none before the node's before
+// it, and the answer's after the question's (V-24).
+func TestTraceHasTimes(t *testing.T) {
+	text := inForm(t, trace.FormVPP, routedWays(t)...)
+	var last time.Time
+	nodes := 0
+	for _, stamp := range regexp.MustCompile(`(?m)^(\d\d:\d\d:\d\d:\d{6}): \S+$`).FindAllStringSubmatch(text, -1) {
+		at, err := time.Parse("15:04:05.000000", stamp[1][:8]+"."+stamp[1][9:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at.Before(last) && last.Sub(at) < 23*time.Hour { // not midnight
+			t.Errorf("%s comes after %v:\n%s", stamp[0], last, text)
+		}
+		last = at
+		nodes++
+	}
+	if nodes != 19 {
+		t.Errorf("%d nodes have a time, and the document has 19:\n%s", nodes, text)
 	}
 }
 

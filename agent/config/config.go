@@ -66,6 +66,8 @@ type Config struct {
 	// Program is a program by its name, in place of flows. Its Node is made of gateway, tunnel,
 	// podCIDRs, peers and ports. Not with kubernetes or manifests.
 	Program string `json:"program,omitempty"`
+	// Uplink says how program uplink uses the Node's card. Only with that program, which needs it.
+	Uplink *Uplink `json:"uplink,omitempty"`
 	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of
 	// flows. The agent watches it.
 	Manifests string `json:"manifests,omitempty"`
@@ -187,8 +189,8 @@ type Port struct {
 	Driver string `json:"driver,omitempty" default:"podDriver"`
 	// Pod is the Pod that has the port, as namespace/name. Only with kubernetes.
 	Pod string `json:"pod,omitempty"`
-	// MAC is the Pod's address. Only with pod or program.
-	MAC MAC `json:"mac,omitzero"` // zero on a port without a Pod (podports/security.go)
+	// MAC is the Pod's address, or the uplink's. Only with pod or program.
+	MAC MAC `json:"mac,omitzero"` // zero on a port without a Pod (podports/portsecurity.go)
 
 	// Address is the Pod's IP address. Only with program.
 	Address netip.Addr `json:"address,omitzero"`
@@ -304,6 +306,7 @@ func (c *Config) setDefaults() {
 	c.Metrics.setDefaults()
 	c.Log.setDefaults()
 	c.Drops.setDefaults()
+	c.Uplink.setDefaults()
 	orDefault(&c.Masquerade, new(!c.External() && c.Encap() != tables.PolicyOnly))
 	if !c.External() {
 		orDefault(&c.Gateway.Name, DefaultGateway)
@@ -351,6 +354,7 @@ func (c *Config) check() error {
 	f.check(c.NodeName != "", "nodeName: missing")
 	f.check(c.Flows != "" || c.Program != "" || c.FromObjects(), "flows, program, manifests, kubernetes: one of them is missing, for entries or objects to come from")
 	c.checkProgram(&f)
+	c.checkUplink(&f)
 	f.check(c.Manifests == "" || !c.fromFiles(), "manifests: not together with flows, groups and meters")
 	if c.Kubernetes != nil {
 		c.Kubernetes.check(c, &f)

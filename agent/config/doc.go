@@ -6,6 +6,7 @@
 //	errorplace.go which key of a file cannot be read
 //	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
 //	program.go    the Node that a configuration describes to a program
+//	cardmode.go   how program uplink uses the Node's card
 //	facts.go      what only the API tells of a Node, kept in a file
 //	fits.go       whether objects describe the same Node
 //	nodetype.go   machines without pods: what they do not have

@@ -36,6 +36,9 @@ func (c *Config) ProgramNode() *layout.Node {
 	for _, p := range c.Peers {
 		n.Peers = append(n.Peers, layout.Peer{NodeIPs: p.NodeIPs, PodCIDRs: p.PodCIDRs, GatewayIPs: p.Gateways})
 	}
+	if c.Uplink != nil {
+		n.Router = c.Uplink.Router
+	}
 	c.programPorts(n)
 	return n
 }

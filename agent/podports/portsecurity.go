@@ -13,6 +13,7 @@ import (
 //	                VLAN, it is an access port of it
 //	gateway, tunnel send from any MAC, because they forward; no port may
 //	                teach the switch their own
+//	card and bridge of a program: they bring what others send, from any MAC
 //	other ports     taps for TrafficControl and L7 inspection: no security
 //
 // The MAC goes with the port (Port.MAC). So it is in the switch's file, and the next
@@ -20,7 +21,7 @@ import (
 
 // Security is what a port of Pods, or of objects, may send.
 func Security(p *config.Port, tags bool) l2.PortSecurity {
-	if p.MAC == (config.MAC{}) {
+	if p.MAC == (config.MAC{}) || p.Role == config.RoleUplink || p.Role == config.RoleBridge {
 		return l2.PortSecurity{}
 	}
 	return l2.PortSecurity{MACs: [][6]byte{p.MAC}, Enforced: true, Tags: tags && p.VLAN == 0, VLAN: p.VLAN}
