@@ -11,7 +11,8 @@
 //	           in the pipeline answers a neighbour solicitation for it
 //	sysctls    forwarding on; ARP asked with the gateway's own address, because
 //	           table ARPSpoofGuard refuses any other; reverse path check loose;
-//	           no router advertisement believed on the gateway (sysctl.go)
+//	           no router advertisement believed on the gateway (sysctl.go); what
+//	           packets that go round by the host need is only checked (loopout.go)
 //	policy     with hybrid encapsulation, answers to pods that came for an Egress
 //	routing    go back into the switch (replies.go); beside another CNI, packets to pods
 //	           go into the switch (podroutes.go)

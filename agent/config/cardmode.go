@@ -22,7 +22,7 @@ const (
 type Uplink struct {
 	// Mode is how the card belongs to the switch. It is lab: the card has no address, and the
 	// Node's address is on the other end of the bridge port's link.
-	Mode string `json:"mode,omitempty" default:"none; it has to be set"`
+	Mode string `json:"mode,omitempty"`
 	// Egress is how packets of pods leave: loop (by the gateway and the Node's routes), or
 	// direct (by the card at once, all to router).
 	Egress string `json:"egress,omitempty" default:"loop"`

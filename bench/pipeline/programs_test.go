@@ -13,6 +13,7 @@ import (
 // and each packet takes an entry of each table that it has to pass.
 func TestOtherPrograms(t *testing.T) {
 	want := map[string]map[string]float64{
+		"uplink":      {"known connection": 9, "new connection": 9, "known connection to a ClusterIP": 9, "first packet to a ClusterIP": 10},
 		"windows2020": {"known connection": 10, "new connection": 10, "known connection to a ClusterIP": 10, "first packet to a ClusterIP": 10},
 		"vppl3":       {"known connection": 5, "new connection": 5, "known connection to a ClusterIP": 5, "first packet to a ClusterIP": 5},
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/tables/layout"
+	"github.com/antrail/antrail/tables/uplink"
 	"github.com/antrail/antrail/tables/vppl3"
 	"github.com/antrail/antrail/tables/windows2020"
 )
@@ -28,7 +29,7 @@ func OtherPrograms() (all []ProgramLoad, err error) {
 	for _, l := range []struct {
 		program *layout.Program
 		node    *layout.Node
-	}{{windows2020.Program, windowsNode()}, {vppl3.Program, routedNode()}} {
+	}{{uplink.Program, cardNode()}, {windows2020.Program, cardNode()}, {vppl3.Program, routedNode()}} {
 		p, _, err := l.program.Flow(l.node)
 		if err != nil {
 			return nil, err
@@ -50,9 +51,9 @@ func programNode() *layout.Node {
 	return n
 }
 
-// windowsNode is the Node of program windows2020. Its pods send to each other by their own MAC addresses,
+// cardNode is the Node of programs uplink and windows2020. Its pods send to each other by their own MAC addresses,
 // and to all others by the gateway's.
-func windowsNode() *layout.Node {
+func cardNode() *layout.Node {
 	n := programNode()
 	n.Uplink, n.Bridge = layout.Port{Name: "uplink", No: 3}, layout.Port{Name: "host0", No: 4}
 	n.Gateway = layout.Port{Name: "antrea-gw0", No: 2, MAC: lab.TwoNodes().Nodes[0].GatewayMAC}

@@ -45,7 +45,7 @@ of a running agent have counted makes the busy ways thick; what is dropped is re
 The picture (svg) stands alone, for a light and a dark page; dot is for Graphviz, mermaid for documents
 that draw it themselves.`,
 		Example: "  antrail pipeline -o svg --packet " + examplePacket + " " + nodeFiles + " -w -\n  antrail pipeline --manifests examples/web-app --node node-a\n  antrail pipeline -o svg -w pipeline.svg --node node-a" +
-			"\n  antrail pipeline -o svg --over 1s -w - >now.svg\n  antrail pipeline -o dot " + nodeFiles + "\n  antrail pipeline --program windows2020 -o svg -w -",
+			"\n  antrail pipeline -o svg --over 1s -w - >now.svg\n  antrail pipeline -o dot " + nodeFiles + "\n  antrail pipeline --program uplink -o svg -w -",
 		Args: noArgs,
 	}
 	f.from.addTo(c)

@@ -114,6 +114,15 @@ ports: [{name: u, ofPort: 3, role: uplink}, {name: b, ofPort: 4, role: bridge},
 		}
 		return len(c.ProgramNode().Pods), 2
 	}},
+	"uplink.egress": {`loop`, func(t *testing.T, _ []string) (any, any) {
+		c, err := config.Parse([]byte(`{nodeName: a, program: uplink, uplink: {mode: lab}, podCIDRs: [10.10.0.0/24],
+gateway: {mac: "0a:00:00:00:00:01", addresses: [10.10.0.1/24]}, tunnel: {localAddress: 203.0.113.7},
+ports: [{name: u, ofPort: 3, role: uplink}, {name: b, ofPort: 4, role: bridge}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Uplink.Egress, "loop"
+	}},
 	"ports[].driver": {`podDriver`, func(t *testing.T, _ []string) (any, any) { c := oneOfEach(t); return c.Ports[0].Driver, c.PodDriver }},
 	"kubernetes.kubeconfig": {`the Pod's own service account`, func(t *testing.T, _ []string) (any, any) {
 		t.Setenv("KUBERNETES_SERVICE_HOST", "") // no Pod
