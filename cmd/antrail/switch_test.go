@@ -131,7 +131,9 @@ func TestVswitchdTools(t *testing.T) {
 	for _, c := range []struct{ change, row, want, back string }{
 		{"add-br br1", "br1", "one bridge", "del-br br1"},
 		{"set port v1 tag=5", "v1", "tag", "clear port v1 tag"},
-		{"add-port br0 gn -- set interface gn type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.9", "gn", "remote_ip", "del-port gn"},
+		{"add-port br0 gn -- set interface gn type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.9" +
+			" -- add-port br0 gw -- set interface gw type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.8",
+			"gw", "geneve tunnel at 127.0.0.1 already", "del-port gw -- del-port gn"},
 	} {
 		r.tool("ovs-vsctl", strings.Fields(c.change)...)
 		if out := r.tool("ovs-vsctl", "get", "interface", c.row, "error"); !strings.Contains(out, c.want) {
