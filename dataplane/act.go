@@ -86,7 +86,9 @@ func (k *walk) actOutput(a flow.Action) {
 		k.outputTo(k.key.InPort())
 	case flow.Normal:
 		k.normal()
-	case flow.Flood, flow.All:
+	case flow.Flood:
+		k.flood(floods)
+	case flow.All:
 		k.flood(everyPort)
 	}
 }

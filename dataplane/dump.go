@@ -195,7 +195,7 @@ func (s *Switch) Ports() []telemetry.PortStats {
 		st, by := p.port.Stats(), p.kernel.Counts.Stats()
 		st.RxPackets, st.RxBytes = st.RxPackets+by.RxPackets, st.RxBytes+by.RxBytes
 		st.TxPackets, st.TxBytes = st.TxPackets+by.TxPackets, st.TxBytes+by.TxBytes
-		all = append(all, telemetry.PortStats{No: p.no, Name: p.port.Name(), Worker: p.share.Worker(), Load: p.share.Part(), Info: p.port.Info(), Stats: st, ByKernel: by, MACs: p.macs.Stats()})
+		all = append(all, telemetry.PortStats{No: p.no, Name: p.port.Name(), Worker: p.share.Worker(), Load: p.share.Part(), Info: p.port.Info(), Config: *p.config.Load(), Stats: st, ByKernel: by, MACs: p.macs.Stats()})
 	}
 	return all
 }

@@ -102,7 +102,7 @@ func (k *walk) bridge(trunk vlanTag) {
 			return
 		}
 	}
-	k.flood(func(p *switchPort) bool { return takes(p.no) })
+	k.flood(func(p *switchPort) bool { return floods(p) && takes(p.no) })
 }
 
 // station is the port of a destination, if it is known. An address is at the port that

@@ -21,6 +21,7 @@ type switchPort struct {
 	tunnel bool
 	to     ports.TunnelEnd // of a tunnel; the zero value if entries choose it
 	aside  bool            // floods leave it out
+	config atomic.Pointer[telemetry.PortConfig]
 
 	carries ports.Carries // undone work that it passes on
 	kernel  offload.Port  // … as the kernel forwards here
@@ -42,7 +43,9 @@ func (k *walk) output(no uint32) {
 		k.outputTo(k.key.InPort())
 	case flow.PortNormal:
 		k.normal()
-	case flow.PortFlood, flow.PortAll:
+	case flow.PortFlood:
+		k.flood(floods)
+	case flow.PortAll:
 		k.flood(everyPort)
 	default:
 		k.outputTo(no)
@@ -54,6 +57,10 @@ func (k *walk) outputTo(no uint32) {
 	p := k.w.sw.ports.Load().port(no)
 	if p == nil {
 		k.drop(telemetry.DropNoSuchPort)
+		return
+	}
+	if c := p.config.Load(); c.Down || c.NoForward {
+		k.drop(telemetry.DropNoForward)
 		return
 	}
 	if p.tunnel && !k.setTunnel(&p.to) {
@@ -141,7 +148,7 @@ func (k *walk) flood(takes func(*switchPort) bool) {
 	before := k.sent
 	tunnelled := !flow.FieldByID(flow.TunDst).Get(&k.key).IsZero() || !flow.FieldByID(flow.TunIPv6Dst).Get(&k.key).IsZero()
 	for _, p := range k.w.sw.ports.Load().list {
-		if p.no != in && !p.aside && (!p.tunnel || tunnelled || p.to.Address.IsValid()) && takes(p) {
+		if c := p.config.Load(); p.no != in && !p.aside && !c.Down && !c.NoForward && (!p.tunnel || tunnelled || p.to.Address.IsValid()) && takes(p) {
 			k.outputTo(p.no)
 		}
 	}
@@ -152,3 +159,6 @@ func (k *walk) flood(takes func(*switchPort) bool) {
 
 // everyPort takes every frame.
 func everyPort(*switchPort) bool { return true }
+
+// floods says whether FLOOD and NORMAL flood to a port.
+func floods(p *switchPort) bool { return !p.config.Load().NoFlood }

@@ -51,6 +51,20 @@ func (s *Switch) SecurePort(no uint32, security l2.PortSecurity) error {
 	return nil
 }
 
+// ConfigurePort changes what a controller has set of a port. When it returns, it holds for all
+// packets.
+func (s *Switch) ConfigurePort(no uint32, c telemetry.PortConfig) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, err := s.portByNumber(no)
+	if err != nil {
+		return err
+	}
+	p.config.Store(&c)
+	s.publishPorts(slices.Clone(s.ports.Load().list))
+	return nil
+}
+
 // forgetForeign removes learned addresses that are configured on another port.
 func (s *Switch) forgetForeign() {
 	set := s.ports.Load()
@@ -97,6 +111,9 @@ func (s *portSet) access(no uint32) uint16 {
 func (k *walk) violation() telemetry.DropReason {
 	b, l := k.frame.Bytes(), &k.layers
 	if p := k.w.sw.ports.Load().port(k.inPort); p != nil {
+		if c := p.config.Load(); c.Down || c.NoReceive {
+			return telemetry.DropNoReceive
+		}
 		if g := p.guard.Load(); g != nil && g.Enforced {
 			if why := g.Check(b, l); why != telemetry.NotDropped {
 				return why

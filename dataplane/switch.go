@@ -260,6 +260,7 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 		sp.kernel.Stack = st
 	}
 	sp.guard.Store(l2.GuardOf(&security))
+	sp.config.Store(&telemetry.PortConfig{})
 	sp.share.Assign(s.idlest(old.list))
 	s.publishPorts(append(slices.Clone(old.list), sp))
 	s.forgetForeign()

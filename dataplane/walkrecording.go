@@ -192,7 +192,7 @@ func (r *recording) listVisits() {
 // same reason. One whose TTL ends walks, because a controller may want it.
 func repeats(r telemetry.DropReason) bool {
 	switch r {
-	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTooDeep, telemetry.DropNoBucket:
+	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTooDeep, telemetry.DropNoBucket, telemetry.DropNoForward:
 		return true
 	}
 	return false

@@ -33,6 +33,7 @@ import (
 //	POST   /v1/offload/programs       programs for a packet socket or tunnel that is given, after an upgrade
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
+//	PUT    /v1/ports/N/config         what a controller sets of it: down, no floods
 //	GET    /v1/ports/N/sample         ?reason=TEXT: the last packet that it dropped for it
 //	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
 //	POST   /v1/tunnel/egresses/give   the same, with receiving sockets, after an upgrade

@@ -333,6 +333,11 @@ func (c *Client) SecurePort(no uint32, security l2.PortSecurity) error {
 	return c.sendValue(http.MethodPut, portPath(no)+"/security", security, nil)
 }
 
+// ConfigurePort changes what a controller sets of a port.
+func (c *Client) ConfigurePort(no uint32, config telemetry.PortConfig) error {
+	return c.sendValue(http.MethodPut, portPath(no)+"/config", config, nil)
+}
+
 // RemovePort closes a port.
 func (c *Client) RemovePort(no uint32) error {
 	return c.sendValue(http.MethodDelete, portPath(no), struct{}{}, nil)

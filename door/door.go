@@ -90,6 +90,8 @@ type Ports interface {
 	DropSample(no uint32, reason string) ports.DropSample
 	// SecurePort says what a port may send from now on.
 	SecurePort(no uint32, security l2.PortSecurity) error
+	// ConfigurePort changes what a controller sets of a port: whether frames pass, and floods.
+	ConfigurePort(no uint32, c telemetry.PortConfig) error
 	// RemovePort closes a port. The error is for a number that no port has.
 	RemovePort(no uint32) error
 	// LearnedMACs are the addresses that NORMAL has learned.

@@ -286,6 +286,15 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		}
 		return nil, err
 	})
+	s.change(mux, "PUT /v1/ports/{no}/config", func(r *http.Request) (any, error) {
+		var c telemetry.PortConfig
+		err := read(r, &c)
+		no, noErr := portNo(r)
+		if err = errors.Join(err, noErr); err == nil {
+			err = s.sw.ConfigurePort(no, c)
+		}
+		return nil, err
+	})
 	answer(mux, "GET /v1/tunnel/path-mtu", func(r *http.Request) (any, error) {
 		node, err := netip.ParseAddr(r.URL.Query().Get("node"))
 		if err != nil || s.open == nil {

@@ -36,7 +36,15 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 	b.ports[p.Name] = p
 	b.followMarks(&p)
 	b.tunnelChanged(&p)
+	b.watchPorts()
 	return nil
+}
+
+// watchPorts tells controllers of ports that changed.
+func (b *bridges) watchPorts() {
+	if s := b.server.Load(); s != nil {
+		s.WatchPorts()
+	}
 }
 
 // deviceOwner is whose the devices of internal ports are. They outlive the switch, as the
@@ -68,6 +76,7 @@ func (b *bridges) ChangePort(_ string, p bridge.Port) error {
 	b.ports[p.Name] = p
 	b.followMarks(&p)
 	b.tunnelChanged(&p)
+	b.watchPorts()
 	return nil
 }
 
@@ -85,6 +94,9 @@ func (b *bridges) runSwitchBegan(ctx context.Context) {
 	}
 	if err == nil && again {
 		err = b.portsAgain()
+	}
+	if s := b.server.Load(); s != nil {
+		err = errors.Join(err, s.RestorePorts())
 	}
 	if err != nil {
 		b.log.Warn("the switch does not go on as the one before", "error", err)
@@ -180,9 +192,13 @@ func (b *bridges) removePort(name string) error {
 		return nil
 	}
 	delete(b.ports, name)
+	defer b.watchPorts()
 	defer b.followMarks(&p)
 	defer b.tunnelChanged(&p)
 	no := doorNumber(&p)
+	if s := b.server.Load(); s != nil {
+		s.ForgetPort(no)
+	}
 	had := b.stats(no)
 	if had == nil {
 		return nil

@@ -36,6 +36,7 @@ func (b *bridges) connect(s *ofserver.Server, br *bridge.Bridge) error {
 	}
 	b.served.Go(func() { b.runServer(ctx, s, ln); os.Remove(path) })
 	b.log.Info("serving OpenFlow", "bridge", br.Name, "socket", path, "switch", b.client.Socket())
+	b.served.Go(func() { runPortWatch(ctx, s) })
 	b.ways = map[string]*controllerWay{}
 	for _, c := range br.Controllers {
 		way := &controllerWay{ctx: ctx}
@@ -56,9 +57,30 @@ func (b *bridges) connect(s *ofserver.Server, br *bridge.Bridge) error {
 	return nil
 }
 
+// portWatchTime is how often ports are looked at, for links that go up and down by themselves.
+const portWatchTime = time.Second
+
+// runPortWatch tells controllers of ports that change, until ctx ends.
+func runPortWatch(ctx context.Context, s *ofserver.Server) {
+	t := time.NewTicker(portWatchTime)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			s.WatchPorts()
+		}
+	}
+}
+
 // runServer serves a listener until ctx ends.
 func (b *bridges) runServer(ctx context.Context, s *ofserver.Server, ln net.Listener) {
-	if err := s.Serve(ctx, ln); err != nil {
+	serve := s.Serve
+	if _, own := ln.(*controllerWay); own {
+		serve = s.ServeOwn
+	}
+	if err := serve(ctx, ln); err != nil {
 		b.log.Error("controllers are not served any more", "at", ln.Addr(), "error", err)
 	}
 }

@@ -52,6 +52,8 @@ const (
 	DropMulticastMAC
 	DropIPv6Multicast
 	DropControllerAway
+	DropNoReceive
+	DropNoForward
 	NumDropReasons
 )
 
@@ -96,6 +98,8 @@ var dropTexts = [NumDropReasons]struct{ name, sentence string }{
 	DropMulticastMAC:   {"multicast_mac", "Port security: a multicast IP address in a frame for a unicast MAC address."},
 	DropIPv6Multicast:  {"ipv6_multicast", "Port security: an IPv6 packet to a multicast address that is neither neighbour discovery nor MLD."},
 	DropControllerAway: {"controller_away", "An entry sends the packet to the controller, and no controller is connected to the switch."},
+	DropNoReceive:      {"no_receive", "Its port is down or no-receive (mod-port)."},
+	DropNoForward:      {"no_forward", "The output port is down or no-forward (mod-port)."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -109,7 +113,7 @@ func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 func (r DropReason) InTable() bool {
 	switch r {
 	case NotDropped, DropRuntFrame, DropNoPipeline,
-		DropForeignMAC, DropVLANTag, DropTTLZero, DropSourceRoute, DropExtHeaders, DropNDForbidden, DropMulticastMAC, DropIPv6Multicast:
+		DropForeignMAC, DropVLANTag, DropTTLZero, DropSourceRoute, DropExtHeaders, DropNDForbidden, DropMulticastMAC, DropIPv6Multicast, DropNoReceive:
 		return false
 	}
 	return true

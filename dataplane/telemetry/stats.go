@@ -53,6 +53,16 @@ type TableStats struct {
 	DropsByReason map[DropReason]uint64 `json:"drops,omitzero"`
 }
 
+// PortConfig is what a controller sets of a port (OFPT_PORT_MOD of OpenFlow).
+type PortConfig struct {
+	Down      bool `json:"down,omitzero"`      // no frame passes, either way
+	NoReceive bool `json:"noReceive,omitzero"` // frames that come are dropped
+	NoForward bool `json:"noForward,omitzero"` // frames that would leave are dropped
+	NoFlood   bool `json:"noFlood,omitzero"`   // FLOOD and NORMAL's floods leave it out; ALL does not
+	// NoPacketIn is kept only: no packet goes to a controller because no entry matches it.
+	NoPacketIn bool `json:"noPacketIn,omitzero"`
+}
+
 // PortStats is a port with its counters.
 type PortStats struct {
 	No   uint32 `json:"ofPort"`
@@ -62,6 +72,8 @@ type PortStats struct {
 	Worker     int     `json:"worker"`
 	Load       float64 `json:"load"`
 	ports.Info `json:"info"`
+	// Config is what a controller has set.
+	Config PortConfig `json:"config,omitzero"`
 	// Stats has all packets; ByKernel those of them that passed by offload entries.
 	ports.Stats `json:"stats"`
 	ByKernel    KernelStats `json:"byKernel"`

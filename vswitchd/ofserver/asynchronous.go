@@ -54,12 +54,18 @@ func (s *Server) tellRemoved(m *openflow.FlowRemoved) {
 func (c *connection) removedFor(m *openflow.FlowRemoved) *openflow.FlowRemoved {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.missSendLen == 0 || c.role == openflow.RoleSlave || m.Reason > openflow.LastRemoved(c.version) {
+	if m.Reason > openflow.LastRemoved(c.version) || !c.wants(openflow.AsyncFlowRemoved, uint8(m.Reason)) {
 		return nil
 	}
 	own := *m
 	own.NX = c.nxm && c.version == openflow.V10
 	return &own
+}
+
+// wants says whether the connection gets a message that it has not asked for. One that came to a
+// listener first has to say how much of a packet it wants. c.mu is held.
+func (c *connection) wants(kind openflow.AsyncKind, reason uint8) bool {
+	return c.agreed && c.missSendLen != 0 && c.async.Wants(kind, c.role, reason)
 }
 
 // controllerAction is the action of an entry that sent a packet-in.
@@ -83,7 +89,7 @@ func controllerAction(pi *telemetry.PacketIn) (found flow.Controller) {
 func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *openflow.PacketIn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.missSendLen == 0 || c.role == openflow.RoleSlave || a.ID != c.controllerID || pi.Reason == "invalid_ttl" && !c.invalidTTL {
+	if a.ID != c.controllerID || !c.wants(openflow.AsyncPacketIn, openflow.PacketInReason(pi.Reason, c.version)) {
 		return nil
 	}
 	p := &openflow.PacketIn{

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/printable"
 	"github.com/antrail/antrail/vswitchd/openflow"
@@ -45,6 +46,11 @@ type Server struct {
 	Config
 	sw    driven
 	begun time.Time
+	// watching is held while ports are compared with known, which controllers were told of.
+	watching sync.Mutex
+	known    map[uint32]openflow.Port
+	// settings are what controllers have set of ports. changes is held.
+	settings map[uint32]telemetry.PortConfig
 	// changes is held while a request changes the switch.
 	changes sync.Mutex
 
@@ -83,7 +89,7 @@ type connection struct {
 	writing sync.Mutex // held while a message is written
 
 	packetIns chan *openflow.PacketIn
-	notices   chan openflow.Body // of entries that are gone
+	notices   chan openflow.Body // of entries that are gone, and of ports
 	ended     chan struct{}
 
 	// What the controller has set. mu is held.
@@ -92,8 +98,9 @@ type connection struct {
 	missSendLen  uint16
 	controllerID uint16
 	role         openflow.ControllerRole
-	invalidTTL   bool // it wants packets whose TTL ends at a dec_ttl
-	nxm          bool // it has asked for the flow format of Nicira, in OpenFlow 1.0
+	agreed       bool                 // on a version
+	async        openflow.AsyncConfig // what it gets without having asked
+	nxm          bool                 // it has asked for the flow format of Nicira, in OpenFlow 1.0
 
 	// What only the connection's own goroutine uses.
 	tableID bool // flow mods of OpenFlow 1.0 have a table
@@ -101,9 +108,9 @@ type connection struct {
 	pending []pendingFlowMod
 }
 
-func newConnection(s *Server, peer net.Conn) *connection {
+func newConnection(s *Server, peer net.Conn, missSendLen uint16) *connection {
 	return &connection{
-		s: s, peer: peer, from: bufio.NewReaderSize(peer, readRoom), role: openflow.RoleEqual,
+		s: s, peer: peer, from: bufio.NewReaderSize(peer, readRoom), role: openflow.RoleEqual, missSendLen: missSendLen,
 		packetIns: make(chan *openflow.PacketIn, maxPending), ended: make(chan struct{}),
 		notices: make(chan openflow.Body, maxNotices),
 		bundles: bundles{open: map[uint32]*bundle{}},

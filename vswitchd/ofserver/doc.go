@@ -10,6 +10,7 @@
 //	bundles.go      changes that wait for their commit
 //	listings.go     answers to multipart requests
 //	asynchronous.go packet-ins, removed entries, and roles
+//	portstatus.go   settings of ports, and ports that come and go
 //	connection.go   what connections are and share; messages written; changes, one at a time
 //	groupmods.go    groups and meters on a stage
 //	flowmods.go     entries added, modified and deleted on it, strictly and loosely

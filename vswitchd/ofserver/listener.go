@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
@@ -24,18 +25,30 @@ func New(c Config) (*Server, error) {
 	if len(c.Versions) == 0 {
 		c.Versions = openflow.Versions
 	}
-	s := &Server{Config: c, sw: driven{c.Switch}, begun: time.Now(), connections: map[*connection]bool{}}
+	s := &Server{Config: c, sw: driven{c.Switch}, begun: time.Now(), connections: map[*connection]bool{}, settings: map[uint32]telemetry.PortConfig{}}
 	if c.Switch.Names() == nil {
 		if err := c.Switch.Apply(&flow.Bundle{Names: flow.NewNames()}); err != nil {
 			return nil, err
 		}
 	}
+	s.WatchPorts()
 	return s, nil
 }
 
 // Serve accepts connections until the listener is closed or ctx ends. It closes the listener
 // and its connections.
-func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
+func (s *Server) Serve(ctx context.Context, ln net.Listener) error { return s.serve(ctx, ln, 0) }
+
+// ServeOwn is Serve for connections that the switch has made to its own controllers. They are told
+// of packets, entries and ports without asking.
+func (s *Server) ServeOwn(ctx context.Context, ln net.Listener) error {
+	return s.serve(ctx, ln, defaultMissSendLen)
+}
+
+// defaultMissSendLen is OFP_DEFAULT_MISS_SEND_LEN.
+const defaultMissSendLen = 128
+
+func (s *Server) serve(ctx context.Context, ln net.Listener, missSendLen uint16) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { ln.Close() })
@@ -52,7 +65,7 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 			}
 			return err
 		}
-		c := s.admit(peer)
+		c := s.admit(newConnection(s, peer, missSendLen))
 		if c == nil {
 			s.Log.Warn("a controller is refused: too many are connected", "most", maxConnections)
 			peer.Close()
@@ -62,14 +75,13 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	}
 }
 
-// admit makes a connection of a peer; nil if there are too many.
-func (s *Server) admit(peer net.Conn) *connection {
+// admit counts a connection; nil if there are too many.
+func (s *Server) admit(c *connection) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.connections) >= maxConnections {
 		return nil
 	}
-	c := newConnection(s, peer)
 	s.connections[c] = true
 	return c
 }

@@ -209,7 +209,7 @@ func (s *Server) sortedPorts() ([]telemetry.PortStats, error) {
 }
 
 func portOfStats(p *telemetry.PortStats) openflow.Port {
-	return openflow.Port{No: p.No, Name: p.Name, MAC: p.MAC, Alive: p.Up}
+	return openflow.Port{No: p.No, Name: p.Name, MAC: p.MAC, Config: configBits(&p.Config), Alive: p.Up && !p.Config.Down}
 }
 
 // ports are the ports as OpenFlow 1.0's features have them.

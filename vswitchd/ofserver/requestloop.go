@@ -50,6 +50,7 @@ func (c *connection) hello() error {
 		return fmt.Errorf("the first message is no hello: %v", err)
 	}
 	if c.version, ok = h.Negotiate(c.s.Versions); ok {
+		c.set(func() { c.async, c.agreed = openflow.DefaultAsync(c.version), true })
 		return nil
 	}
 	why := fmt.Sprintf("the versions here are %v", c.s.Versions)

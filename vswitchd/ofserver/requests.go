@@ -34,6 +34,10 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 		return c.packetOut(q)
 	case *openflow.Resume:
 		return c.resume(q)
+	case *openflow.GetAsync:
+		return c.reply(m.XID, c.asyncConfig())
+	case *openflow.SetAsync:
+		c.setAsync(q)
 	case *openflow.BundleControl:
 		return c.bundleControl(m.XID, q)
 	case *openflow.BundleAdd:
@@ -73,7 +77,7 @@ func (c *connection) config() *openflow.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	answer := &openflow.Config{MissSendLen: c.missSendLen}
-	if c.invalidTTL {
+	if c.async.Wants(openflow.AsyncPacketIn, openflow.RoleEqual, openflow.PacketInReason("invalid_ttl", c.version)) {
 		answer.Flags = openflow.InvalidTTLToController
 	}
 	return answer
@@ -98,7 +102,10 @@ func (c *connection) setConfig(q *openflow.SetConfig) error {
 	if q.Flags&^openflow.InvalidTTLToController != 0 {
 		return openflow.Fail(openflow.ConfigBadFlags, "fragments are handled in the normal way only, not in way %d", q.Flags)
 	}
-	c.set(func() { c.missSendLen, c.invalidTTL = q.MissSendLen, q.Flags != 0 })
+	c.set(func() {
+		c.missSendLen = q.MissSendLen
+		c.async.SetInvalidTTL(q.Flags != 0)
+	})
 	return nil
 }
 
@@ -110,20 +117,6 @@ func (c *connection) queues(xid uint32, q *openflow.QueueConfig) error {
 		}
 	}
 	return c.reply(xid, &openflow.QueueConfigReply{Port: q.Port})
-}
-
-// portMod takes a change that changes nothing: ports have no configuration here.
-func (c *connection) portMod(q *openflow.PortMod) error {
-	if err := c.mayChange(); err != nil {
-		return err
-	}
-	if err := c.s.sw.hasPort(q.No, openflow.PortModBadPort); err != nil {
-		return err
-	}
-	if q.Config&q.Mask != 0 {
-		return openflow.Fail(openflow.PortModNotPermitted, "port %d: configuration %#x is not supported", q.No, q.Config&q.Mask)
-	}
-	return nil
 }
 
 // packetOut sends a packet into the switch.

@@ -24,6 +24,8 @@
 //	bundlemessages.go          changes that happen whole or not at all
 //	packetmessages.go          packet-outs and packet-ins
 //	flowremoved.go             entries that are gone
+//	portstatus.go              ports that come, go and change
+//	asyncconfig.go             which messages come without having been asked for
 //	continuation.go            packets that wait at a controller
 //	switchmessages.go          what the switch is; its configuration; roles
 //

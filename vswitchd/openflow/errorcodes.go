@@ -61,8 +61,10 @@ const (
 	UnknownBucket
 	BucketExists
 	PortModBadPort
+	PortModBadHWAddr
 	PortModBadConfig
 	PortModNotPermitted
+	AsyncConfigUnsupported
 	TableFeaturesNotPermitted
 	QueueBadPort
 	BadQueue
@@ -186,7 +188,9 @@ var errorRows = [numErrorKinds]errorRow{
 	UnknownBucket:             same10("OFPGMFC_UNKNOWN_BUCKET", 6, 15),
 	BucketExists:              same10("OFPGMFC_BUCKET_EXISTS", 6, 16),
 	PortModBadPort:            {"OFPPMFC_BAD_PORT", code{0, 4, 0}, code{0, 7, 0}},
+	PortModBadHWAddr:          {"OFPPMFC_BAD_HW_ADDR", code{0, 4, 1}, code{0, 7, 1}},
 	PortModBadConfig:          {"OFPPMFC_BAD_CONFIG", unencodable, code{0, 7, 2}},
+	AsyncConfigUnsupported:    {"OFPACFC_UNSUPPORTED", unencodable, code{0, 15, 1}},
 	PortModNotPermitted:       {"OFPPMFC_EPERM", unencodable, code{0, 7, 4}},
 	TableFeaturesNotPermitted: since13("OFPTFFC_EPERM", 13, 5),
 	QueueBadPort:              {"OFPQOFC_BAD_PORT", code{0, 5, 0}, code{0, 9, 0}},
@@ -254,7 +258,7 @@ var late = map[ErrorKind]struct {
 	instead ErrorKind
 }{
 	DuplicateInstruction: {V14, UnknownInstruction}, UnknownBucket: {V15, BadBucket}, BucketExists: {V15, BadBucket},
-	BadPropertyType: {V14, BadLength}, BadPropertyLength: {V14, BadLength}, BadPropertyValue: {V14, BadLength},
+	AsyncConfigUnsupported: {V14, BadType}, BadPropertyType: {V14, BadLength}, BadPropertyLength: {V14, BadLength}, BadPropertyValue: {V14, BadLength},
 }
 
 // sentAs is the error that is sent for k in a version.

@@ -12,9 +12,11 @@ const (
 	nxtFlowModTable   = 15
 	nxtPacketInFormat = 16
 	nxtPacketIn       = 17
+	nxtSetAsync       = 19
 	nxtControllerID   = 20
 	nxtTLVRequest     = 25
 	nxtTLVReply       = 26
+	nxtSetAsync2      = 27
 	nxtResume         = 28
 	nxtCTFlushZone    = 29
 	nxtPacketIn2      = 30
@@ -89,6 +91,8 @@ var nxDecoders = map[uint32]func(*reader, Version) (Body, error){
 	nxtFlowModTable:   func(r *reader, _ Version) (Body, error) { return &FlowModTableID{r.u8() != 0}, nil },
 	nxtPacketInFormat: decodePacketInFormat,
 	nxtControllerID:   func(r *reader, _ Version) (Body, error) { r.skip(6); return &SetControllerID{r.u16()}, nil },
+	nxtSetAsync:       func(r *reader, _ Version) (Body, error) { return decodeSetAsync(r, V13) },
+	nxtSetAsync2:      func(r *reader, _ Version) (Body, error) { return decodeSetAsync(r, V14) },
 	nxtTLVRequest:     empty(&TLVTableRequest{}),
 	nxtCTFlushZone:    func(r *reader, _ Version) (Body, error) { r.skip(6); return &CTFlush{Zone: r.u16()}, nil },
 	nxtCTFlush:        decodeCTFlush,

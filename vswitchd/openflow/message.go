@@ -99,6 +99,7 @@ const (
 	typeSetConfig     = 9
 	typePacketIn      = 10
 	typeFlowRemoved   = 11
+	typePortStatus    = 12
 	typePacketOut     = 13
 	typeFlowMod       = 14
 )
@@ -116,6 +117,9 @@ const (
 	typeQueueConfigReply = 23
 	typeRole             = 24
 	typeRoleReply        = 25
+	typeGetAsync         = 26
+	typeAsyncReply       = 27
+	typeSetAsync         = 28
 	typeMeterMod         = 29
 	typeBundleControl    = 33
 	typeBundleAdd        = 34
@@ -159,6 +163,8 @@ func init() { // bundles hold messages
 		typeBarrier:       empty(&BarrierRequest{}),
 		typeQueueConfig:   decodeQueueConfig,
 		typeRole:          decodeRole,
+		typeGetAsync:      empty(&GetAsync{}),
+		typeSetAsync:      decodeSetAsync,
 		typeMeterMod:      decodeMeterMod,
 		typeBundleControl: decodeBundleControl,
 		typeBundleAdd:     decodeBundleAdd,
@@ -177,7 +183,7 @@ func empty(b Body) func(*reader, Version) (Body, error) {
 
 // firstWith is the first version that has a type.
 var firstWith = map[uint8]Version{
-	typeGroupMod: V13, typeRole: V13, typeMeterMod: V13, typeBundleControl: V14, typeBundleAdd: V14,
+	typeGroupMod: V13, typeRole: V13, typeGetAsync: V13, typeSetAsync: V13, typeMeterMod: V13, typeBundleControl: V14, typeBundleAdd: V14,
 }
 
 func decodeBody(r *reader, v Version, kind uint8) (Body, error) {
@@ -216,6 +222,10 @@ func kindOf(b Body) uint8 {
 		return b.kind()
 	case *FlowRemoved:
 		return b.kind()
+	case *PortStatus:
+		return typePortStatus
+	case *AsyncReply:
+		return typeAsyncReply
 	case *BarrierReply:
 		return typeBarrierReply
 	case *QueueConfigReply:

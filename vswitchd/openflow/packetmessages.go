@@ -128,8 +128,11 @@ func (p *PacketIn) encode(w *writer, v Version) error {
 }
 
 // reasonIn is the reason's number, which before OpenFlow 1.4 is one of three.
-func (p *PacketIn) reasonIn(v Version) uint8 {
-	no := reasonNo(p.Reason)
+func (p *PacketIn) reasonIn(v Version) uint8 { return PacketInReason(p.Reason, v) }
+
+// PacketInReason is the number of a reason for a packet-in in a version.
+func PacketInReason(reason string, v Version) uint8 {
+	no := reasonNo(reason)
 	if v < V14 && no > 2 {
 		return 1
 	}

@@ -4,19 +4,19 @@ import "time"
 
 // Port is a port: a part of StatsPortDesc, and of Features in OpenFlow 1.0.
 type Port struct {
-	No    uint32
-	Name  string
-	MAC   [6]byte
-	Down  bool   // by configuration: OFPPC_PORT_DOWN
-	Alive bool   // the link is up; OFPPS_LINK_DOWN says that it is not
-	Speed uint32 // kilobits per second, 0 if unknown
+	No   uint32
+	Name string
+	MAC  [6]byte
+	// Config is what a controller has set: PortDown and so on.
+	Config uint32
+	Alive  bool   // the link is up; OFPPS_LINK_DOWN says that it is not
+	Speed  uint32 // kilobits per second, 0 if unknown
 }
 
-// Bits of a port's configuration and state.
+// Bits of a port's state.
 const (
-	configDown = 1 << 0
-	linkDown   = 1 << 0
-	stateLive  = 1 << 2
+	linkDown  = 1 << 0
+	stateLive = 1 << 2
 )
 
 // part implements Part.
@@ -59,10 +59,7 @@ func (p *Port) middle(w *writer, v Version) {
 // state writes name, configuration and state.
 func (p *Port) state(w *writer, v Version) {
 	w.name(p.Name, 16)
-	config, state := uint32(0), uint32(0)
-	if p.Down {
-		config |= configDown
-	}
+	config, state := p.Config&portConfigBits(v), uint32(0)
 	if !p.Alive {
 		state |= linkDown
 	} else if v >= V13 {
