@@ -223,7 +223,7 @@ func TestGivePort(t *testing.T) {
 }
 
 // TestPortsOutliveAKill: a switch that is killed has lent a packet socket, a tap and a tunnel.
-// The next one goes on with them. What came meanwhile has waited.
+// The next one goes on with them. Frames that came meanwhile are still there.
 func TestPortsOutliveAKill(t *testing.T) {
 	g, pod := newGiving(t), nstest.New(t)
 	nstest.AddVeth(t, g.node, "sw0", pod, "eth0")

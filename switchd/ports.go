@@ -28,7 +28,7 @@ type PortSet struct {
 	mu     sync.Mutex
 	specs  map[uint32]*door.PortSpec
 	opened map[uint32]ports.Port
-	// changes counts the changes of specs; moved is told when a tunnel comes or goes.
+	// changes counts the changes of specs. moved receives when a tunnel is opened or closed.
 	changes uint64
 	moved   chan struct{}
 }

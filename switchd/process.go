@@ -426,7 +426,7 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 	return errors.Join(append(errs, workers.stop())...)
 }
 
-// runTooLong answers the senders of what was too long for a tunnel, until ctx ends.
+// runTooLong answers the senders of frames that were too long for a tunnel, until ctx ends.
 func (p *Process) runTooLong(ctx context.Context) error {
 	for ctx.Err() == nil {
 		until, end := context.WithCancel(ctx)

@@ -36,7 +36,7 @@ func (u *Uplink) setDefaults() {
 	}
 }
 
-// checkUplink finds what is wrong with the section, and a mode that is not built.
+// checkUplink reports the section's faults. A mode that is not built is one.
 func (c *Config) checkUplink(f *faults) {
 	if c.Program != uplink.Program.Name {
 		f.check(c.Uplink == nil, "uplink: only with program %s", uplink.Program.Name)

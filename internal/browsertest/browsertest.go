@@ -80,7 +80,7 @@ func startChromium(path string) (context.Context, error) {
 }
 
 // Open opens a page by the URL that lets a browser in, 1280 by 800 and light. Each
-// browser has its own cookies and storage. The test is skipped where there is no Chromium.
+// browser has its own cookies and storage. Without Chromium the test is skipped.
 func Open(t testing.TB, page string) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

@@ -5,8 +5,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// L3DecTTL counts the TTL down of what the switch routes. The host has done so for what came
-// by the gateway.
+// L3DecTTL decrements the TTL of packets that the switch routes. The host has decremented that of
+// packets from the gateway.
 //
 // Reads:  PktSourceField.
 // Writes: the TTL.

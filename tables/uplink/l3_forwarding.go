@@ -10,7 +10,7 @@ import (
 //
 // Reads:  RewriteMACField, the destination.
 // Writes: MAC addresses, the tunnel's destination.
-// Next:   L3DecTTL for what it routes, L2ForwardingCalc for what is switched. EgressMark is the
+// Next:   L3DecTTL for routed packets, L2ForwardingCalc for switched ones. EgressMark is the
 // table-miss.
 
 func l3Forwarding(n *layout.Node) []layout.Entry {

@@ -22,7 +22,7 @@ var (
 	snatCTField    = layout.Field{Name: "SNATCTMarkField", Subfield: layout.Range(flow.CTMark, 8, 8)}
 )
 
-// Where packets come from, and what is known of them.
+// The sources and the properties of a packet, as values of its marks.
 var (
 	fromTunnelRegMark     = pktSourceField.Mark("FromTunnelRegMark", 1)
 	fromGatewayRegMark    = pktSourceField.Mark("FromGatewayRegMark", 2)

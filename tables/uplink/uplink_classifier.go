@@ -7,8 +7,8 @@ import (
 
 // UplinkClassifier notes where a packet comes from, and passes the host's own network through.
 //
-// The host's card is a port, and so is the host. What is not IPv4 passes between the two at
-// once, IPv6 too. Of the host's IPv4, only packets to pods of this Node enter the pipeline. IPv4
+// The host's card is a port, and so is the host. Frames without IPv4, IPv6 among them,
+// pass between the two at once. Of the host's IPv4, only packets to pods of this Node enter the pipeline. IPv4
 // packets from the card all enter it: only conntrack tells an answer to a pod from one to the
 // host, because both have the Node's address.
 //
