@@ -19,8 +19,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/internal/reaptest"
 	"github.com/vishvananda/netlink"
@@ -177,6 +179,27 @@ func (n *Namespace) AddAddress(t testing.TB, name, cidr string) {
 	if err := n.links.AddrAdd(n.Link(t, name), a); err != nil {
 		t.Fatalf("address %s on %s in %s: %v", cidr, name, n.Name, err)
 	}
+	if a.IP.To4() == nil && n.Link(t, name).Attrs().OperState == netlink.OperUp {
+		n.awaitLocalRoute(t, a.IP)
+	}
+}
+
+// awaitLocalRoute waits until packets to an IPv6 address arrive. The kernel makes the address's
+// route a moment after the address, and drops packets to it before.
+func (n *Namespace) awaitLocalRoute(t testing.TB, ip net.IP) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		routes, err := n.links.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Table: unix.RT_TABLE_LOCAL}, netlink.RT_FILTER_TABLE)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.ContainsFunc(routes, func(r netlink.Route) bool { return r.Dst != nil && r.Dst.IP.Equal(ip) }) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("no route to %v in %s", ip, n.Name)
+		}
+	}
 }
 
 // AddNeighbour makes ip reachable at mac over a link without asking, so that
@@ -213,6 +236,19 @@ func AddVeth(t testing.TB, a *Namespace, aName string, b *Namespace, bName strin
 	}
 	a.SetUp(t, aName)
 	b.SetUp(t, bName)
+	a.awaitCarrier(t, aName)
+	b.awaitCarrier(t, bName)
+}
+
+// awaitCarrier waits until the kernel has told a link's users that its other end is up. An
+// address of IPv6 that comes before gets no route, ever.
+func (n *Namespace) awaitCarrier(t testing.TB, name string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); n.Link(t, name).Attrs().OperState != netlink.OperUp; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s in %s has no carrier", name, n.Name)
+		}
+	}
 }
 
 // MAC is the address that AddVeth gives to an end of this name: locally
