@@ -105,7 +105,7 @@ func (b *bridges) runSwitchBegan(ctx context.Context) {
 	b.receivers.receive(b.tunnels())
 }
 
-// tunnelChanged has a tunnel receive where it should, for a port that is new or another one.
+// tunnelChanged sets the addresses at which the tunnel of a new or changed port receives.
 // b.mu is held.
 func (b *bridges) tunnelChanged(p *bridge.Port) {
 	if slices.Contains(tunnelTypes, p.Type) {

@@ -33,7 +33,7 @@ type changes struct {
 	mark   uint64
 }
 
-// maxRecent bounds what is remembered, in entries, groups and meters.
+// maxRecent is how many entries, groups and meters are remembered at most.
 const maxRecent = 1 << 20
 
 // forgetTime is how often the switch is asked what its file has.

@@ -26,7 +26,7 @@ type tunnelPort struct {
 	anywhere bool // the row names no address
 }
 
-// receivers say where tunnels of a switch receive besides their own addresses.
+// receivers are the addresses at which a switch's tunnels receive, apart from their own.
 type receivers struct {
 	client *door.Client
 	log    *slog.Logger

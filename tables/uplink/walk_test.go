@@ -149,8 +149,8 @@ func TestOtherProtocols(t *testing.T) {
 	})
 }
 
-// TestNotTranslated is A-W3: pods of this Node and another, the Node, a ClusterIP and what is
-// sent to no gateway keep the pod's address (W-13, W-22, W-23).
+// TestNotTranslated is A-W3. Packets keep the pod's address if they go to a pod of any Node, to the
+// Node, to a ClusterIP, or to no gateway (W-13, W-22, W-23).
 func TestNotTranslated(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		a, b := n.Pods[0], n.Pods[1]

@@ -23,8 +23,8 @@ func (p *PortStatus) encode(w *writer, v Version) error {
 	return p.Port.part(w, v, false)
 }
 
-// Bits of a port's configuration (ofp_port_config), which is what a controller sets. FLOOD,
-// and what has to do with STP, is of OpenFlow 1.0 alone.
+// Bits of a port's configuration (ofp_port_config), which a controller sets. FLOOD and the bits of
+// STP are of OpenFlow 1.0 alone.
 const (
 	PortDown       = 1 << 0
 	PortNoSTP      = 1 << 1
