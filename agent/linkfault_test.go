@@ -2,13 +2,20 @@ package agent
 
 import (
 	"encoding/json"
+	"log/slog"
 	"net/url"
 	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/switchd"
 )
 
 // asker asks an agent that runs as a process.
@@ -130,6 +137,64 @@ func TestLinkGone(t *testing.T) {
 	const down = "link client-a-1 is down"
 	a.until("/pods", down)
 	a.wantLine("/readyz", true, "links: warning: ", "Pod default/client-a: "+down)
+}
+
+// midway is a switch that is looked at before the agent knows that a port is in it, and
+// again before it knows that the port has left.
+type midway struct {
+	*switchd.Switch
+	look func()
+}
+
+func (m midway) AddSecuredPort(no uint32, p ports.Port, s l2.PortSecurity) error {
+	err := m.Switch.AddSecuredPort(no, p, s)
+	m.look()
+	return err
+}
+
+func (m midway) RemovePort(no uint32) error {
+	m.look()
+	return m.Switch.RemovePort(no)
+}
+
+// TestPortRecordOnce: a port that enters or leaves the switch is listed once at any moment;
+// two records of it would be a series twice, and metrics would be refused.
+func TestPortRecordOnce(t *testing.T) {
+	c, _ := keptNode(t)
+	a := liveAgent(t, c, slog.New(slog.DiscardHandler), nil)
+	defer closePipeline(t, a.Pipeline)
+	const no = 77
+	looks := 0
+	once := func() {
+		looks++
+		n := 0
+		for _, r := range a.PortRecords() {
+			if r.No == no {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("look %d: the port has %d records, want 1", looks, n)
+		}
+	}
+	ns := nstest.New(t)
+	nstest.AddVeth(t, ns, "web-a", ns, "eth0")
+	ns.Do(t, func() {
+		want := []config.Port{{Name: "web-a", OFPort: no, Link: "web-a"}}
+		open := func(p config.Port) (ports.Port, error) { return memory.New(p.Link, memory.Options{}), nil }
+		a.Pods = podports.New(want, midway{a.Local, once}, open, slog.New(slog.DiscardHandler))
+		a.Pods.Reconcile()
+		once()
+		if err := ns.Links().LinkDel(ns.Link(t, "web-a")); err != nil {
+			t.Error(err)
+			return
+		}
+		a.Pods.Reconcile()
+		once()
+	})
+	if looks != 4 {
+		t.Errorf("%d looks, want 4", looks)
+	}
 }
 
 // wantGone checks all places that report a Pod's link.

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/podports"
@@ -45,9 +46,13 @@ func (p *Pipeline) LinkFaults() (all []string) {
 	return all
 }
 
-// missingRecords are the ports that are wanted and not in the switch.
-func (p *Pipeline) missingRecords() (all []api.PortRecord) {
+// missingRecords are the ports that are wanted and not in the switch. A port that enters or
+// leaves the switch at this moment may be in both lists: the switch's record counts.
+func (p *Pipeline) missingRecords(inSwitch []api.PortRecord) (all []api.PortRecord) {
 	for _, m := range p.Pods.Missing() {
+		if slices.ContainsFunc(inSwitch, func(r api.PortRecord) bool { return r.No == m.OFPort }) {
+			continue
+		}
 		all = append(all, api.PortRecord{No: m.OFPort, Name: m.Name, Pod: p.podAt(m.OFPort), Link: m.Link, Driver: m.Driver, Missing: m.Why.What})
 	}
 	return all

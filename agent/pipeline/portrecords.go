@@ -44,7 +44,7 @@ func (p *Pipeline) PortRecords() []api.PortRecord {
 		r.Pod = p.podAt(s.No)
 		all = append(all, r)
 	}
-	return append(all, p.missingRecords()...)
+	return append(all, p.missingRecords(all)...)
 }
 
 // podAt is the Pod at a port, as namespace/name; "" for none.
