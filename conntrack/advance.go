@@ -11,6 +11,8 @@ import (
 //  2. Run the state machine on the copy (advance).
 //  3. Write the copy back: without the lock by Cell.Commit, with it by Cell.Store.
 //
+// Pass copies nothing for a protocol without states: there only the expiry changes (restart).
+//
 // The rules:
 //
 //  1. Without the lock a packet writes only its direction's sequence state and the expiry

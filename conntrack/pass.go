@@ -134,6 +134,9 @@ func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
 		return t.unknown(p, s.zone)
 	}
 	c := t.arena.At(s.at.Slot)
+	if !p.packet.Stateful() {
+		return t.restart(c, s, p, now)
+	}
 	var state proto.State
 	for range passTries {
 		head := c.Head()
@@ -158,6 +161,32 @@ func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
 			return true
 		case change == proto.ChangedWindow:
 			return t.passLocked(s, p, now)
+		}
+	}
+	return false
+}
+
+// restart is Pass for a protocol without states. Nothing advances: a packet whose result is the
+// same only restarts the timeout.
+func (t *Table) restart(c *store.Cell, s *Seen, p *Passing, now int64) bool {
+	for range passTries {
+		head := c.Head()
+		if uint32(head) != s.at.Gen {
+			return false
+		}
+		expires, flags := c.Expires(), c.Flags()
+		ok := s.matches(c.Says())
+		switch {
+		case head&store.Locked != 0 || c.Head() != head: // the words may be of several moments
+			continue
+		case !ok || expires <= now:
+			return false
+		case flags&store.Offloaded != 0:
+			return t.passLocked(s, p, now)
+		}
+		next := now + int64(t.machine.Timeouts.Other(p.packet.Protocol, flags))
+		if expires == next || c.Postpone(expires, next) {
+			return true
 		}
 	}
 	return false

@@ -28,6 +28,11 @@ func (p *Packet) Read(protocol uint8, transport []byte) {
 	}
 }
 
+// Stateful says whether the packet's protocol has a state machine of its own.
+func (p *Packet) Stateful() bool {
+	return p.Protocol == packet.ProtoTCP || p.Protocol == packet.ProtoSCTP
+}
+
 // Opens says whether a packet with key k may begin a connection of its protocol.
 func Opens(k *tuple.Key, p *Packet) bool {
 	switch k.Proto {
