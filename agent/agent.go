@@ -26,6 +26,7 @@ import (
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/uplink"
 )
 
 // Agent is a running agent.
@@ -168,7 +169,7 @@ func (a *Agent) start(ctx context.Context) error {
 	if err := a.openTunnel(); err != nil {
 		return err
 	}
-	r := podSwitch{&a.opened, c.Gateway.MTU, c.PodVLANTags, c.Encap() == tables.PolicyOnly}
+	r := podSwitch{&a.opened, c, c.Encap() == tables.PolicyOnly}
 	a.Pods = podports.New(pods, r, r.open, a.log)
 	a.Pods.Tags = c.PodVLANTags
 	if a.live != nil {
@@ -185,6 +186,9 @@ func (a *Agent) start(ctx context.Context) error {
 func (a *Agent) enter() (err error) {
 	var reopening sync.WaitGroup
 	reopening.Go(func() { a.runReconcile() })
+	if a.config.SharesCard() { // the Node's rules name the tap
+		reopening.Wait()
+	}
 	stands := a.nodeStands()
 	if stands {
 		reopening.Wait()
@@ -397,6 +401,12 @@ func hostOf(c *config.Config) host.Config {
 		Tunnel: outerOf(c), Masquerade: *c.Masquerade,
 		MarkMAC: tap.MarkMAC, Virtual: virtualOf(&c.Gateway), EgressReplies: c.Encap() == tables.Hybrid, PodRoutes: c.Encap() == tables.PolicyOnly, Underlay: c.Tunnel.LocalAddress,
 		Record: c.RecordFile(), Files: c.OwnFiles(),
+	}
+	if c.SharesCard() {
+		up := c.PortOf(config.RoleUplink)
+		h.Shared = &host.SharedCard{
+			Link: c.Uplink.Card, Tap: up.Link, MAC: up.MAC, Addr: c.Tunnel.LocalAddress, First: uplink.FirstSNATPort, Last: uplink.LastSNATPort,
+		}
 	}
 	for _, p := range c.Peers {
 		for i, cidr := range p.PodCIDRs {

@@ -23,7 +23,13 @@ import (
 // switch, if they do not yet: before, what pods send would leave the Node by no rule of
 // ours.
 func (a *Agent) nodeUp(passing bool) (err error) {
-	if a.host, err = host.Up(a.hostConfig()); err != nil {
+	c := a.hostConfig()
+	if c.Shared != nil {
+		if err := c.Shared.Check(); err != nil {
+			return fmt.Errorf("uplink.mode: %s: %w", a.config.Uplink.Mode, err)
+		}
+	}
+	if a.host, err = host.Up(c); err != nil {
 		return err
 	}
 	if a.config.LoopsOut() {

@@ -137,22 +137,28 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 // podSwitch opens the pods' ports in the switch.
 type podSwitch struct {
 	*switchPorts
-	mtu  int
-	tags bool // pods may send VLAN tags
+	config *config.Config
 	// beside: another CNI has made the links (mode networkPolicyOnly).
 	beside bool
 }
 
 // open opens a port with its security.
 func (s podSwitch) open(p config.Port) (ports.Port, error) {
-	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: podports.Security(&p, s.tags)}
+	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: podports.Security(&p, s.config.PodVLANTags)}
 	if s.beside {
 		if err := host.NotBridged(p.Link); err != nil {
 			return nil, err
 		}
 	}
 	if p.Driver == config.DriverTap {
-		spec.Tap = &door.TapSpec{MTU: s.mtu, Marks: !p.NoReturn, Aside: true, Owner: s.owner}
+		spec.Tap = &door.TapSpec{MTU: s.config.Gateway.MTU, Marks: !p.NoReturn, Aside: true, Owner: s.owner}
+		if p.Role == config.RoleUplink {
+			card, err := net.InterfaceByName(s.config.Uplink.Card)
+			if err != nil {
+				return nil, fmt.Errorf("uplink.card: %s: %w", s.config.Uplink.Card, err)
+			}
+			spec.Tap.MTU, spec.Tap.Marks = card.MTU, false
+		}
 	}
 	return &remotePort{s.sw, spec}, s.openPort(spec)
 }

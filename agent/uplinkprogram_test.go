@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net"
@@ -58,37 +59,81 @@ func uplinkConfig(t *testing.T, w programWorld, egress string) *config.Config {
 	return c
 }
 
-// stream is a connection of the host to the outside.
+// stream is a connection between two namespaces.
 type stream struct{ near, far net.Conn }
 
 // talk sends a word both ways.
 func (s *stream) talk(t *testing.T, word string) {
 	t.Helper()
-	s.near.SetDeadline(time.Now().Add(10 * time.Second))
-	s.far.SetDeadline(time.Now().Add(10 * time.Second))
-	got := make([]byte, len(word))
-	for _, way := range [][2]net.Conn{{s.near, s.far}, {s.far, s.near}} {
-		if _, err := io.WriteString(way[0], word); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := io.ReadFull(way[1], got); err != nil || string(got) != word {
-			t.Fatalf("the host's stream: %q: %v", got, err)
-		}
+	s.send(t, word)
+	s.receive(t, word)
+	back := stream{s.far, s.near}
+	back.send(t, word)
+	back.receive(t, word)
+}
+
+func (s *stream) send(t *testing.T, word string) {
+	t.Helper()
+	if _, err := io.WriteString(s.near, word); err != nil {
+		t.Fatal(err)
 	}
 }
 
-// openStream connects the host to the outside.
-func openStream(t *testing.T, w programWorld) *stream {
+func (s *stream) receive(t *testing.T, word string) {
+	t.Helper()
+	s.far.SetDeadline(time.Now().Add(10 * time.Second))
+	got := make([]byte, len(word))
+	if _, err := io.ReadFull(s.far, got); err != nil || string(got) != word {
+		t.Fatalf("a stream: %q in place of %q: %v", got, word, err)
+	}
+}
+
+// carry sends so many words of 4 kB both ways, and receives each.
+func (s *stream) carry(words int) error {
+	word := bytes.Repeat([]byte("word"), 1<<10)
+	for i := range words {
+		for _, way := range [][2]net.Conn{{s.near, s.far}, {s.far, s.near}} {
+			way[0].SetDeadline(time.Now().Add(10 * time.Second))
+			way[1].SetDeadline(time.Now().Add(10 * time.Second))
+			got := make([]byte, len(word))
+			_, err := way[0].Write(word)
+			if err == nil {
+				_, err = io.ReadFull(way[1], got)
+			}
+			if err != nil || !bytes.Equal(got, word) {
+				return fmt.Errorf("word %d of a stream: %v", i, err)
+			}
+		}
+	}
+	return nil
+}
+
+// besidePods has a stream of the host carry 8 MB each way, while a pod begins 50 connections to
+// the outside (A-W4).
+func besidePods(t *testing.T, hosts *stream, w programWorld) {
+	t.Helper()
+	carried := make(chan error, 1)
+	go func() { carried <- hosts.carry(2000) }()
+	for range 50 {
+		wantSNAT(t, exchange(t, w.pod, w.outside, "192.0.2.1:8080"))
+	}
+	if err := <-carried; err != nil {
+		t.Error(err)
+	}
+}
+
+// openStream connects one namespace to an address in another.
+func openStream(t *testing.T, from, to *nstest.Namespace, addr string) *stream {
 	t.Helper()
 	var l net.Listener
 	var err error
-	w.outside.Do(t, func() { l, err = net.Listen("tcp", "192.0.2.1:9000") })
+	to.Do(t, func() { l, err = net.Listen("tcp", addr) })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	var s stream
-	w.node.Do(t, func() { s.near, err = net.DialTimeout("tcp", "192.0.2.1:9000", 10*time.Second) })
+	from.Do(t, func() { s.near, err = net.DialTimeout("tcp", addr, 10*time.Second) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,12 +154,12 @@ func TestAgentRunsUplink(t *testing.T) {
 			c := uplinkConfig(t, w, egress)
 			p := startProcess(t, w.node, c)
 			wantReady(t, c)
-			hosts := openStream(t, w)
+			hosts := openStream(t, w.node, w.outside, "192.0.2.1:9000")
 			hosts.talk(t, "before")
 			wantSNAT(t, exchange(t, w.pod, w.outside, "192.0.2.1:8080"))
 			wantSNAT(t, datagram(t, w.pod, w.outside, "192.0.2.1:8053"))
 			wantWayOut(t, c)
-			hosts.talk(t, "after")
+			besidePods(t, hosts, w)
 			if seen := exchange(t, w.outside, w.node, "192.0.2.10:8082"); seen.Addr().String() != "192.0.2.1" {
 				t.Errorf("the host saw the outside as %v", seen)
 			}
@@ -137,9 +182,9 @@ func wantWayOut(t *testing.T, c *config.Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := map[string]string{config.EgressLoop: `output:"antrea-gw0"`, config.EgressDirect: "output:uplink"}[c.Uplink.Egress]
+	port := map[string]string{config.EgressLoop: "output:antrea-gw0", config.EgressDirect: "output:" + c.PortOf(config.RoleUplink).Name}[c.Uplink.Egress]
 	for line := range strings.Lines(string(text)) {
-		if strings.Contains(line, "priority=205") && strings.Contains(line, "0x20000") && strings.Contains(line, port) && !strings.Contains(line, "n_packets=0,") {
+		if strings.Contains(line, "priority=205") && strings.Contains(line, "0x20000") && strings.Contains(strings.ReplaceAll(line, `"`, ""), port) && !strings.Contains(line, "n_packets=0,") {
 			return
 		}
 	}

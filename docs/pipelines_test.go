@@ -55,8 +55,8 @@ var externalRows = []row{
 
 const w, v, u = "tables/windows2020.", "tables/vppl3.", "tables/uplink."
 
-// realUplink is program uplink with real links.
-const realUplink = "agent.TestAgentRunsUplink"
+// realUplink is program uplink with real links, and sharedUplink with a card that stays the kernel's.
+const realUplink, sharedUplink = "agent.TestAgentRunsUplink", "agent.TestSharedCard"
 
 // real are pods of Antrea's pipeline that are attached by layer 3, with real links.
 const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-cni.TestPoliciesByLayer3"
@@ -64,7 +64,7 @@ const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-
 // windowsRows are the statements of the design for Windows Nodes.
 var windowsRows = []row{
 	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds agent.TestAgentRunsProgram", "with real links the host's port has an ordinary number"},
-	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", realUplink, "program uplink, mode lab: the test makes the links so; the modes shared and owned, which would keep or move the card's addresses, are refused (`agent/config.TestUplinkFaults`)"},
+	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", realUplink, "program uplink, mode lab: the test makes the links so; the mode that would move addresses, owned, is refused (`agent/config.TestUplinkFaults`)"},
 	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", "host.TestUpAndDown", "of Antrea's pipeline; not for this program"},
 	{"W-04", "A port for each pod; its address comes from host-local", "cmd/antrail-cni.TestHostLocal", "of Antrea's pipeline; this program's ports are the configuration's"},
 	{"W-05", "The tunnel port has the host's address as local_ip", "agent.TestUplinkTunnel", "program uplink"},
@@ -91,10 +91,10 @@ var windowsRows = []row{
 	{"W-26", "Named pipes for local connections", "door.TestTalkManyDescriptors", "Linux has unix sockets"},
 	{"W-27", "The agent is a host process that a DaemonSet manages", "hack/deploy.TestLeastRights", "Linux has a privileged container"},
 	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds " + u + "TestFourKinds", ""},
-	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink, "with real sockets, TCP and UDP"},
+	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink + " " + sharedUplink, ""},
 	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod", "in memory"},
-	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink, "a stream of minutes not yet"},
-	{"A-W5", "Fail-open", "", "the modes that would be fail-open or restore addresses are refused; in mode lab the host has no network without the switch"},
+	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink + " " + sharedUplink, "8 MB each way beside 50 connections of a pod"},
+	{"A-W5", "Fail-open", sharedUplink, "mode shared; owned is refused"},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
 	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort", "in memory"},
 	{"A-W8", "CNI ADD twice", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline"},

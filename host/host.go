@@ -19,7 +19,8 @@
 //	nftables   one table, "antrail": masquerade of pod traffic that leaves the
 //	           cluster, forwarding of the gateway's traffic, no conntrack of the
 //	           tunnel's outer packets (nft.go); no packets from the gateway to a
-//	           tunnel (guard.go); marks, Services and Egresses (side.go, nftside.go)
+//	           tunnel (guard.go); marks, Services and Egresses (side.go, nftside.go); packets
+//	           between a card and the tap that stands for it (sharedcard.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
 // address that comes to this Node is told to its neighbours (announce.go), and of other
@@ -77,6 +78,9 @@ type Config struct {
 	// Underlay is this Node's address there: Egresses' addresses are put beside
 	// it.
 	Underlay netip.Addr
+
+	// Shared is a card that the switch shares with the kernel; nil for none (sharedcard.go).
+	Shared *SharedCard
 
 	// Side is what is asked of the Node already; nil for nothing. It is in the nftables
 	// table from the table's first moment on; Set makes the rest of it.

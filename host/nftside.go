@@ -77,6 +77,7 @@ func addMarkTable(s *nft.Script, c *Config) {
 		mac := c.MarkMAC(mark)
 		t.Rule("gateway", "ether type { ip, ip6 } meta mark and", hex(mark), "!= 0 ether saddr set", net.HardwareAddr(mac[:]))
 	}
+	c.Shared.addTo(t)
 }
 
 // setTable fills the sets and maps, all in one transaction, unless they hold that already.

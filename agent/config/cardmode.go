@@ -1,15 +1,21 @@
 package config
 
-import "github.com/antrail/antrail/tables/uplink"
+import (
+	"slices"
+
+	"github.com/antrail/antrail/tables/uplink"
+)
 
 // How the card belongs to the switch, with program uplink.
 const (
 	// CardLab: the card is a link without an address, and the Node's address is on the other
 	// end of the bridge port's link. Whoever makes the links has moved it.
 	CardLab = "lab"
-	// CardShared and CardOwned are not built: the card stays the kernel's, or its addresses
-	// move to the switch.
-	CardShared, CardOwned = "shared", "owned"
+	// CardShared: the card stays the kernel's with its addresses. The kernel gives the switch
+	// only packets that may answer a pod.
+	CardShared = "shared"
+	// CardOwned is not built: the card's addresses move to the switch.
+	CardOwned = "owned"
 )
 
 // The ways by which packets of pods go to the outside.
@@ -20,9 +26,12 @@ const (
 
 // Uplink says how program uplink uses the card.
 type Uplink struct {
-	// Mode is how the card belongs to the switch. It is lab: the card has no address, and the
-	// Node's address is on the other end of the bridge port's link.
+	// Mode is how the card belongs to the switch. With shared, it stays the kernel's: the uplink
+	// port is a tap, and there is no bridge port. With lab, the Node's address is on the other end
+	// of the bridge port's link.
 	Mode string `json:"mode,omitempty"`
+	// Card is the link that is shared. Only with shared, which needs it.
+	Card string `json:"card,omitempty"`
 	// Egress is how packets of pods leave: loop (by the gateway and the Node's routes), or
 	// direct (by the card at once, all to router).
 	Egress string `json:"egress,omitempty" default:"loop"`
@@ -43,21 +52,47 @@ func (c *Config) checkUplink(f *faults) {
 		return
 	}
 	if c.Uplink == nil {
-		f.check(false, "uplink: missing; program %s wants uplink.mode: %s", c.Program, CardLab)
+		f.check(false, "uplink: missing; program %s wants uplink.mode, one of %s", c.Program, modes)
 		return
 	}
 	u := c.Uplink
 	switch u.Mode {
-	case CardLab:
-	case CardShared, CardOwned:
-		f.check(false, "uplink.mode: %s is not supported: antrail neither shares a card with the kernel nor moves its addresses; give the switch a link of its own and set %s", u.Mode, CardLab)
+	case CardLab, CardShared:
+	case CardOwned:
+		f.check(false, "uplink.mode: %s is not supported: antrail does not move addresses of a card; it is %s", u.Mode, modes)
 	default:
-		f.check(false, "uplink.mode: %q is not %s", u.Mode, CardLab)
+		f.check(false, "uplink.mode: %q is neither of %s", u.Mode, modes)
 	}
+	c.checkCardPorts(f)
 	f.check(u.Egress == EgressLoop || u.Egress == EgressDirect, "uplink.egress: %q is none of %s and %s", u.Egress, EgressLoop, EgressDirect)
 	f.check(u.Egress != EgressDirect || u.Router != MAC{}, "uplink.router: missing; with egress: %s it is the next hop's MAC address on the card", EgressDirect)
 	f.check(u.Egress == EgressDirect || u.Router == MAC{}, "uplink.router: only with egress: %s", EgressDirect)
 }
+
+// modes are those that are built.
+const modes = CardLab + " and " + CardShared
+
+// checkCardPorts finds ports that the mode does not have, or has otherwise.
+func (c *Config) checkCardPorts(f *faults) {
+	shares, up := c.SharesCard(), c.PortOf(RoleUplink)
+	f.check(shares == (c.Uplink.Card != ""), "uplink.card: with mode %s, the card's link, and with no other mode", CardShared)
+	if up != nil {
+		f.check(shares == (up.Driver == DriverTap), "port %s: the driver of the uplink port is %s with uplink.mode: %s, and with no other mode", up.Name, DriverTap, CardShared)
+		f.check(!shares || up.MAC != MAC{}, "port %s: no mac; it is the card's", up.Name)
+	}
+	f.check(shares == (c.PortOf(RoleBridge) == nil), "uplink.mode: with %s there is no bridge port, and in each other mode there is one", CardShared)
+}
+
+// PortOf is the port of a role; nil if there is none.
+func (c *Config) PortOf(role string) *Port {
+	if i := slices.IndexFunc(c.Ports, func(p Port) bool { return p.Role == role }); i >= 0 {
+		return &c.Ports[i]
+	}
+	return nil
+}
+
+// SharesCard says whether the Node's card stays the kernel's.
+func (c *Config) SharesCard() bool { return c.Uplink != nil && c.Uplink.Mode == CardShared }
 
 // LoopsOut says whether packets to the outside pass through the host.
 func (c *Config) LoopsOut() bool { return c.Uplink != nil && c.Uplink.Egress == EgressLoop }

@@ -33,16 +33,20 @@ func TestUplinkModes(t *testing.T) {
 // refused by their key.
 func TestUplinkFaults(t *testing.T) {
 	for _, s := range []struct{ old, new, want string }{
-		{"mode: lab", "mode: shared", "uplink.mode: shared is not supported"},
+		{"mode: lab", "mode: shared", "uplink.card: with mode shared"},
+		{"mode: lab", "mode: shared, card: eth0", "the driver of the uplink port is tap with uplink.mode: shared"},
+		{"mode: lab", "mode: shared, card: eth0", "uplink.mode: with shared there is no bridge port"},
+		{"mode: lab", "mode: lab, card: eth0", "uplink.card: with mode shared"},
+		{"role: uplink", "role: uplink, driver: tap", "and with no other mode"},
 		{"mode: lab", "mode: owned", "uplink.mode: owned is not supported"},
-		{"mode: lab", "mode: xdp", `uplink.mode: "xdp" is not lab`},
-		{"mode: lab, ", "", `uplink.mode: "" is not lab`},
+		{"mode: lab", "mode: xdp", `uplink.mode: "xdp" is neither of lab and shared`},
+		{"mode: lab, ", "", `uplink.mode: "" is neither of lab and shared`},
 		{"egress: direct", "egress: nat", `uplink.egress: "nat" is none of loop and direct`},
 		{"egress: direct", "egress: loop", "uplink.router: only with egress: direct"},
 		{`, router: "02:00:00:00:00:01"`, "", "uplink.router: missing"},
 		{`, mac: "02:00:00:00:00:0a"`, "", "no MAC address of the uplink port"},
 		{"program: uplink\n", "program: windows2020\n", "uplink: only with program uplink"},
-		{`uplink: {mode: lab, egress: direct, router: "02:00:00:00:00:01"}`, "", "uplink: missing; program uplink wants uplink.mode: lab"},
+		{`uplink: {mode: lab, egress: direct, router: "02:00:00:00:00:01"}`, "", "uplink: missing; program uplink wants uplink.mode"},
 	} {
 		if !strings.Contains(uplinkSection, s.old) {
 			t.Fatalf("there is no %q", s.old)

@@ -10,8 +10,10 @@ import (
 // Node is what a program is built for: the ports of a switch, and the addresses behind
 // them. A port with number 0 is not there.
 type Node struct {
-	Uplink  Port // the Node's card
-	Bridge  Port // the Node's own network; flow.PortLocal in Open vSwitch
+	Uplink Port // the Node's card
+	// Bridge is the Node's own network; flow.PortLocal in Open vSwitch. Program uplink can do
+	// without: the card stays the kernel's then.
+	Bridge  Port
 	Gateway Port // the router of the pods
 	// Router is the MAC address of the next hop on the uplink. With it, program uplink sends to
 	// the outside directly; zero: the host routes.

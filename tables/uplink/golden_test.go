@@ -3,6 +3,7 @@ package uplink
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -23,12 +24,26 @@ func directSample() *layout.Node {
 	return n
 }
 
-// modes are the two ways to the outside.
+// sharedSample is the direct sample whose card stays the kernel's.
+func sharedSample() *layout.Node {
+	n := directSample()
+	n.Bridge = layout.Port{}
+	return n
+}
+
+// modes are the two ways to the outside, with a card that is the switch's.
 var modes = map[string]func() *layout.Node{"loop": sample, "direct": directSample}
 
-// TestDump: the entries of both modes are the golden dumps.
+// allModes are modes, and a card that stays the kernel's.
+func allModes() map[string]func() *layout.Node {
+	all := maps.Clone(modes)
+	all["shared"] = sharedSample
+	return all
+}
+
+// TestDump: the entries of all modes are the golden dumps.
 func TestDump(t *testing.T) {
-	for mode, node := range modes {
+	for mode, node := range allModes() {
 		prog, _, err := Program.Flow(node())
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +67,7 @@ func TestDump(t *testing.T) {
 // TestNoTwoEntriesCompete: no two entries of a table have the same priority and match, and
 // every goto leads to a table that is there.
 func TestNoTwoEntriesCompete(t *testing.T) {
-	for mode, node := range modes {
+	for mode, node := range allModes() {
 		prog, origins, err := Program.Flow(node())
 		if err != nil {
 			t.Fatal(err)
@@ -105,7 +120,7 @@ func TestMissing(t *testing.T) {
 		t.Fatal("a Node without ports is taken")
 	}
 	for _, want := range []string{
-		"no uplink port", "no bridge port", "no gateway port", "no IPv4 Node IP", "no IPv4 pod range", "no IPv4 gateway IP",
+		"no uplink port", "no gateway port", "no IPv4 Node IP", "no IPv4 pod range", "no IPv4 gateway IP",
 		"no MAC address of the gateway", "no tunnel port", "no MAC address of the uplink port",
 	} {
 		if !strings.Contains(err.Error(), want) {

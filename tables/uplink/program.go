@@ -49,12 +49,16 @@ const (
 	tableOutput
 )
 
-// Priorities. The host's entry in ConntrackState lies between high and normal: see there.
+// protoICMP is ICMP's IP protocol.
+const protoICMP = 1
+
+// Priorities. The host's entries in ConntrackState lie between high and normal: see there.
 const (
 	priorityMiss   = 0
 	priorityLow    = 190
 	priorityNormal = 200
 	priorityHost   = 205
+	priorityCopy   = 207
 	priorityHigh   = 210
 )
 
@@ -77,7 +81,6 @@ func check(n *layout.Node) error {
 		missing bool
 	}{
 		{"uplink port", n.Uplink.No == 0},
-		{"bridge port", n.Bridge.No == 0},
 		{"gateway port", n.Gateway.No == 0},
 		{"IPv4 Node IP", !n.NodeIP.Is4()},
 		{"IPv4 pod range", !n.PodCIDR.Addr().Is4()},
@@ -95,6 +98,18 @@ func check(n *layout.Node) error {
 		errs = append(errs, errors.New("there is no MAC address of the uplink port, from which packets leave directly"))
 	}
 	return errors.Join(errs...)
+}
+
+// shared says whether the card stays the kernel's: the host has no port of its own then, and the
+// uplink port brings answers to pods only.
+func shared(n *layout.Node) bool { return n.Bridge.No == 0 }
+
+// toHost sends to the host by its own port, or by the gateway.
+func toHost(n *layout.Node) []flow.Action {
+	if shared(n) {
+		return []flow.Action{layout.SetMAC(flow.EthDst, n.Gateway.MAC), to(n.Gateway)}
+	}
+	return []flow.Action{to(n.Bridge)}
 }
 
 // direct says whether packets to the outside leave by the card at once.

@@ -12,6 +12,9 @@ import (
 // packets from the card all enter it: only conntrack tells an answer to a pod from one to the
 // host, because both have the Node's address.
 //
+// In mode shared the host has no port. From the card the kernel gives the switch only packets
+// that may answer a pod.
+//
 // Reads:  in_port; the destination address of what the host sends.
 // Writes: PktSourceField, RewriteMACField.
 // Next:   ARPSpoofGuard for ARP; SpoofGuard from pods and the gateway; ConntrackZone from
@@ -22,16 +25,19 @@ func uplinkClassifier(n *layout.Node) []layout.Entry {
 		return of(row, why, layout.NewEntry(tableUplinkClassifier, priority, m, actions...))
 	}
 	all := []layout.Entry{
-		entry("W-09", "what the host forwards to a pod of its own enters the pipeline", priorityHigh,
-			layout.Match(layout.IPv4, layout.InPort(n.Bridge), layout.Net(flow.IPDst, n.PodCIDR)),
-			fromBridgeRegMark.Set(), rewriteMACRegMark.Set(), goTo(tableConntrackZone)),
 		entry("W-16", "an IP packet from the card may answer a pod, which only conntrack knows", priorityNormal,
 			layout.Match(layout.IPv4, layout.InPort(n.Uplink)), fromUplinkRegMark.Set(), goTo(tableConntrackZone)),
-		entry("W-08", "what the host sends elsewhere leaves by the card", priorityLow, layout.Match(layout.InPort(n.Bridge)), to(n.Uplink)),
-		entry("W-11", "what is not IPv4 is the host's", priorityLow, layout.Match(layout.InPort(n.Uplink)), to(n.Bridge)),
 		entry("W-24", "the host's connections to pods enter by the gateway", priorityNormal,
 			layout.Match(layout.IPv4, layout.InPort(n.Gateway)), fromGatewayRegMark.Set(), goTo(tableSpoofGuard)),
 		entry("W-22", "ARP of the gateway", priorityNormal, layout.Match(layout.ARP, layout.InPort(n.Gateway)), goTo(tableARPSpoofGuard)),
+	}
+	if !shared(n) {
+		all = append(all,
+			entry("W-09", "what the host forwards to a pod of its own enters the pipeline", priorityHigh,
+				layout.Match(layout.IPv4, layout.InPort(n.Bridge), layout.Net(flow.IPDst, n.PodCIDR)),
+				fromBridgeRegMark.Set(), rewriteMACRegMark.Set(), goTo(tableConntrackZone)),
+			entry("W-08", "what the host sends elsewhere leaves by the card", priorityLow, layout.Match(layout.InPort(n.Bridge)), to(n.Uplink)),
+			entry("W-11", "what is not IPv4 is the host's", priorityLow, layout.Match(layout.InPort(n.Uplink)), to(n.Bridge)))
 	}
 	if n.Tunnel.No != 0 {
 		all = append(all, entry("W-22", "from another Node, which has checked the sender", priorityNormal,

@@ -85,6 +85,22 @@ func TestFourKinds(t *testing.T) {
 	})
 }
 
+// TestShared: with a card that stays the kernel's, pods reach the outside as ever (A-W2). What
+// answers no pod goes to the host by the gateway, to the gateway's MAC address (W-11).
+func TestShared(t *testing.T) {
+	n := sharedSample()
+	s := programtest.New(t, Program, n)
+	outside(t, s, n, n.Pods[0], 40000)
+	back := s.Leaves(n.Uplink, n.Gateway, segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 15000, packet.TCPAck))
+	checkWire(t, "the host's", back, onWire{n.Gateway.MAC, external, n.NodeIP, 443, 15000, 64})
+	unasked := packettest.ICMPEcho4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, ICMPID: 9, Reply: true})
+	if table := s.Dropped(n.Uplink, unasked); table != "ConntrackState" {
+		t.Errorf("a copy of the host's own echo reply ends in %s", table)
+	}
+	toPod := s.Leaves(n.Gateway, n.Pods[0].Port, segment(n.Gateway.MAC, n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, packet.TCPSyn))
+	checkWire(t, "from the host", toPod, onWire{n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, 64})
+}
+
 // leaves walks a pod's packet to the outside, and returns it as it leaves by the card. In loop
 // mode it leaves by the gateway first: the host counts the TTL down and writes the next hop.
 func leaves(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod, frame []byte) []byte {
