@@ -174,10 +174,21 @@ func (c *plugs) Pod(p cni.Pod) error {
 		return fmt.Errorf("the Pod %s/%s that is known has ended", p.Namespace, p.Name)
 	case pod.HostNetwork:
 		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is in its Node's network", p.Namespace, p.Name), "")
+	case pod.Attach != "" && pod.Attach != cni.AttachSwitched && pod.Attach != cni.AttachRouted:
+		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("annotation %s of Pod %s/%s is %q, and neither %s nor %s",
+			cluster.AttachAnnotation, p.Namespace, p.Name, pod.Attach, cni.AttachSwitched, cni.AttachRouted), "")
 	case pod.NodeName != c.live.config.NodeName:
 		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is of Node %q", p.Namespace, p.Name, pod.NodeName), "")
 	}
 	return nil
+}
+
+// Attach implements node.Switch.
+func (c *plugs) Attach(p cni.Pod) string {
+	if pod := c.live.store.Snapshot().Pod(cluster.Name{Namespace: p.Namespace, Name: p.Name}); pod != nil {
+		return pod.Attach
+	}
+	return ""
 }
 
 // Taken implements node.Switch: addresses that other Pods say to have, and numbers

@@ -66,6 +66,13 @@ type Limit struct {
 	Burst uint64 `json:"burst"`
 }
 
+// How a Pod is attached: on one Ethernet with the others of its Node, or alone with its router. A
+// configuration says it, and a Pod's own annotation (cluster.AttachAnnotation) outranks that.
+const (
+	AttachSwitched = "layer2"
+	AttachRouted   = "layer3"
+)
+
 // Request is what the plugin asks. What a verb has no use for is empty.
 type Request struct {
 	Attachment

@@ -130,7 +130,7 @@ var routedRows = []row{
 	{"V-22", "The rewritten packet in hexadecimal", "agent/answer.TestTraceIsTheDocuments", "without VPP's adjacency"},
 	{"V-23", "The ACL's tuple, and the NAT's session", "agent/answer.TestTraceIsTheDocuments", "the tuple; VPP's numbers of rules and sessions are not made up"},
 	{"V-24", "Times of both packets", "agent/answer.TestTraceHasTimes", "no test asserts how long they take"},
-	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real, "no capture of a minute"},
+	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real + " cmd/antrail-cni.TestAttachedAsThePodSays", "a capture of 57 echo requests; by configuration or by annotation"},
 	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments", "in memory"},
 	{"A-V3", "TTL with and without routing", v + "TestDocumentsExchange " + w + "TestNotTranslated " + real, ""},
 	{"A-V4", "Policies", v + "TestPolicies " + realPolicies, "with real sockets by Antrea's tables, which check both sides"},

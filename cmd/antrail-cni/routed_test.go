@@ -41,6 +41,7 @@ func TestAttachedByLayer3(t *testing.T) {
 	}
 	a.wantRouted(t, ra.IPs[0].Address.IP, ra.Interfaces[0].Mac)
 	b.wantRouted(t, rb.IPs[0].Address.IP, rb.Interfaces[0].Mac)
+	captured := map[*sandbox]func() int{a: captureARP(t, a), b: captureARP(t, b)}
 	for _, x := range []struct {
 		from, to *sandbox
 		ttl      string
@@ -51,6 +52,14 @@ func TestAttachedByLayer3(t *testing.T) {
 	w.eventually("the Node reaches a", func() error { return (&sandbox{Namespace: w.node}).ping(a.addresses()[0]) })
 	if err := a.ping("169.254.1.1"); err == nil {
 		t.Error("somebody has the next hop's address")
+	}
+	for range 50 { // A-V1: none of the two asks by ARP, and nobody asks them
+		a.wantTTL(t, b.addresses()[0], "ttl=63")
+	}
+	for s, arp := range captured {
+		if n := arp(); n != 0 {
+			t.Errorf("%d ARP frames at %s", n, s.pod)
+		}
 	}
 	// Nobody but the next hop is in the neighbour table, and it is as ADD made it: no ARP was asked.
 	a.wantRouted(t, ra.IPs[0].Address.IP, ra.Interfaces[0].Mac)
@@ -91,6 +100,59 @@ func (s *sandbox) wantRouted(t *testing.T, ip net.IP, nextHopMAC string) {
 	if err != nil || len(neighbours) != 1 || neighbours[0].State != netlink.NUD_PERMANENT || neighbours[0].IP.String() != "169.254.1.1" ||
 		neighbours[0].HardwareAddr.String() != nextHopMAC {
 		t.Errorf("%s: neighbours %v, %v", s.pod, neighbours, err)
+	}
+}
+
+// captureARP counts the ARP frames that a sandbox sends and receives, until the count is asked for
+// (packet(7)).
+func captureARP(t *testing.T, s *sandbox) (count func() int) {
+	t.Helper()
+	const arp = unix.ETH_P_ARP<<8&0xff00 | unix.ETH_P_ARP>>8
+	fd := -1
+	var err error
+	s.Do(t, func() { fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, arp) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	return func() (n int) {
+		frame := make([]byte, 2000)
+		for {
+			got, err := unix.Read(fd, frame)
+			if err != nil {
+				return n
+			}
+			t.Logf("%s: %x", s.pod, frame[:got])
+			n++
+		}
+	}
+}
+
+// TestAttachedAsThePodSays: the annotation of a Pod outranks the configuration, both ways, and a
+// Pod whose annotation says neither has no interface.
+func TestAttachedAsThePodSays(t *testing.T) {
+	w := newIPv4World(t, "a", "b", "c")
+	for pod, how := range map[string]string{"a": "layer3", "b": "layer2", "c": "layer4"} {
+		w.write("manifests/pod-"+pod+".yaml", fmt.Sprintf(`
+apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default, uid: uid-%s, annotations: {antrail.io/attach: %s}}
+spec: {nodeName: node-a, containers: [{name: c, image: x}]}
+status: {phase: Pending}
+`, pod, pod, how))
+	}
+	w.start()
+	a, b, c := w.sandbox("a"), w.sandbox("b"), w.sandbox("c")
+	routed := w.addSandbox(a)
+	w.setConf(byLayer3)
+	w.addSandbox(b)
+	a.wantRouted(t, routed.IPs[0].Address.IP, routed.Interfaces[0].Mac)
+	if routes, err := b.Command("ip", "route").CombinedOutput(); err != nil || strings.Contains(string(routes), "169.254.1.1") {
+		t.Errorf("b is attached by layer 3: %v: %s", err, routes)
+	}
+	a.wantTTL(t, b.addresses()[0], "ttl=63")
+	if out, err := w.cnitool("add", c); err == nil || !strings.Contains(string(out), `annotation antrail.io/attach of Pod default/c is "layer4"`) {
+		t.Errorf("ADD of c: %v: %s", err, out)
 	}
 }
 

@@ -57,7 +57,7 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 		return nil, err
 	}
 	what := attachment{
-		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress, Routed: r.Routed,
+		Attachment: r.Attachment, Netns: r.Netns, NetnsID: s.id, Network: r.Network, Pod: r.Pod, Egress: r.Egress, Routed: n.routed(r),
 	}
 	a, err := n.reserve(what, r)
 	if isTaken(err) && n.sweep() {
@@ -80,6 +80,14 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 	}
 	n.Log.Info("pod attached", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "interface", a.Interface, "addresses", a.addrs(), "port", a.Link, "ofPort", a.OFPort)
 	return result, nil
+}
+
+// routed says whether a Pod is attached by layer 3: as the Pod says, or the configuration.
+func (n *Node) routed(r *cni.Request) bool {
+	if how := n.Switch.Attach(r.Pod); how != "" {
+		return how == cni.AttachRouted
+	}
+	return r.Routed
 }
 
 // build makes what is reserved.

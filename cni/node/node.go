@@ -54,6 +54,9 @@ type Switch interface {
 	// Pod is nil when a Pod is known and may have a port. A *types.Error is for
 	// ever; any other error says what may come about yet.
 	Pod(cni.Pod) error
+	// Attach is how a Pod is to be attached, cni.AttachSwitched or cni.AttachRouted; "" as the
+	// configuration says.
+	Attach(cni.Pod) string
 	// Taken is what others than a Pod have.
 	Taken(cni.Pod) Taken
 	// Plug says which ports there are from now on.

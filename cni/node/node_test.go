@@ -27,6 +27,7 @@ type memorySwitch struct {
 	unknown map[string]error
 	closed  error // why no port is in force
 	taken   Taken
+	attach  string
 	changed chan struct{}
 	status  error
 }
@@ -37,8 +38,9 @@ func (s *memorySwitch) Pod(p cni.Pod) error {
 	return s.unknown[p.Name]
 }
 
-func (s *memorySwitch) Taken(cni.Pod) Taken { return s.taken }
-func (s *memorySwitch) Status() error       { return s.status }
+func (s *memorySwitch) Taken(cni.Pod) Taken   { return s.taken }
+func (s *memorySwitch) Attach(cni.Pod) string { return s.attach }
+func (s *memorySwitch) Status() error         { return s.status }
 
 func (s *memorySwitch) Plug(all []Port) {
 	s.mu.Lock()

@@ -26,12 +26,6 @@ type conf struct {
 	} `json:"runtimeConfig,omitzero"`
 }
 
-// How a Pod is attached: on one Ethernet with the others of its Node, or alone with its router.
-const (
-	attachSwitched = "layer2"
-	attachRouted   = "layer3"
-)
-
 // bandwidth is the capability of that name: bits a second, and bits. What the Pod
 // receives is limited by the plugin bandwidth; what it sends never comes past
 // that one, for the switch has it before.
@@ -58,8 +52,8 @@ func (c *conf) parse(text []byte) error {
 	if c.Socket == "" {
 		c.Socket = DefaultSocket
 	}
-	if c.Attach != "" && c.Attach != attachSwitched && c.Attach != attachRouted {
-		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("attach: %q is neither %s nor %s", c.Attach, attachSwitched, attachRouted), "")
+	if c.Attach != "" && c.Attach != cni.AttachSwitched && c.Attach != cni.AttachRouted {
+		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("attach: %q is neither %s nor %s", c.Attach, cni.AttachSwitched, cni.AttachRouted), "")
 	}
 	if c.RawPrevResult == nil {
 		return nil

@@ -70,7 +70,7 @@ func newCall(args *skel.CmdArgs) (*call, error) {
 	}
 	c.request = cni.Request{
 		Attachment: cni.Attachment{Container: args.ContainerID, Interface: args.IfName},
-		Netns:      args.Netns, Network: c.Name, Pod: pod, Delegated: c.delegated(), Routed: c.Attach == attachRouted, Egress: egress,
+		Netns:      args.Netns, Network: c.Name, Pod: pod, Delegated: c.delegated(), Routed: c.Attach == cni.AttachRouted, Egress: egress,
 	}
 	return c, nil
 }

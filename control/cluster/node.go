@@ -134,9 +134,15 @@ type Pod struct {
 	// UID is what the Node knows the Pod by: that of the kubelet's own manifest
 	// for one that does not come from the API. Empty in most manifests.
 	UID string
+	// Attach is the Pod's AttachAnnotation, as it is written.
+	Attach string
 	// SwitchPort is what the CNI plugin gave the Pod; zero: nothing (PodPort).
 	SwitchPort SwitchPort
 }
+
+// AttachAnnotation says how the CNI plugin attaches a Pod: layer2 or layer3. A Pod without it is
+// attached as the CNI configuration says.
+const AttachAnnotation = "antrail.io/attach"
 
 // Terminated reports whether the Pod has ended for good (phase Succeeded or
 // Failed): its addresses may belong to another Pod by now.

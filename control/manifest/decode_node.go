@@ -94,6 +94,7 @@ func decodePod(c *check, in *corev1.Pod) cluster.Object {
 		IPs:            c.onePerFamily(statusAt.Child("podIPs"), podIPs(&in.Status)),
 		Ports:          containerPorts(c, &in.Spec),
 		UID:            cmp.Or(in.Annotations[mirrorAnnotation], string(in.UID)),
+		Attach:         in.Annotations[cluster.AttachAnnotation],
 	}
 	if p.ServiceAccount == "" {
 		p.ServiceAccount = "default"
