@@ -155,6 +155,7 @@ func (c *connection) stageMessage(st *stage, message []byte) error {
 	if err != nil {
 		return err
 	}
+	st.xid = m.XID
 	switch q := m.Body.(type) {
 	case *openflow.FlowMod:
 		return st.flowMod(q, c.tableID)

@@ -53,6 +53,9 @@ type Server struct {
 	settings map[uint32]telemetry.PortConfig
 	// changes is held while a request changes the switch.
 	changes sync.Mutex
+	// watch is what flow monitors compare with. changes is held.
+	watch flowWatch
+	tlvs  []openflow.TLVMapping // by their index; changes is held
 
 	mu          sync.Mutex
 	connections map[*connection]bool
@@ -103,9 +106,10 @@ type connection struct {
 	nxm          bool                 // it has asked for the flow format of Nicira, in OpenFlow 1.0
 
 	// What only the connection's own goroutine uses.
-	tableID bool // flow mods of OpenFlow 1.0 have a table
-	bundles bundles
-	pending []pendingFlowMod
+	monitors flowMonitors
+	tableID  bool // flow mods of OpenFlow 1.0 have a table
+	bundles  bundles
+	pending  []pendingFlowMod
 }
 
 func newConnection(s *Server, peer net.Conn, missSendLen uint16) *connection {
@@ -113,7 +117,7 @@ func newConnection(s *Server, peer net.Conn, missSendLen uint16) *connection {
 		s: s, peer: peer, from: bufio.NewReaderSize(peer, readRoom), role: openflow.RoleEqual, missSendLen: missSendLen,
 		packetIns: make(chan *openflow.PacketIn, maxPending), ended: make(chan struct{}),
 		notices: make(chan openflow.Body, maxNotices),
-		bundles: bundles{open: map[uint32]*bundle{}},
+		bundles: bundles{open: map[uint32]*bundle{}}, monitors: flowMonitors{updates: newUpdateQueue()},
 	}
 }
 
@@ -166,6 +170,7 @@ func (c *connection) change(f func(*stage) error) error {
 	c.s.changes.Lock()
 	defer c.s.changes.Unlock()
 	st := newStage(c.s.sw)
+	st.watched = len(c.s.watch.monitors) > 0
 	if err := f(st); err != nil {
 		return err
 	}
@@ -175,6 +180,7 @@ func (c *connection) change(f func(*stage) error) error {
 	for _, gone := range st.removed() {
 		c.s.tellRemoved(gone)
 	}
+	c.s.watch.tell(c, st.told)
 	return nil
 }
 

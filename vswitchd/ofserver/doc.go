@@ -10,10 +10,14 @@
 //	bundles.go      changes that wait for their commit
 //	listings.go     answers to multipart requests
 //	asynchronous.go packet-ins, removed entries, and roles
+//	flowmonitors.go what a connection's flow monitors tell of changes of entries
+//	flowwatch.go    the entries that they compare with
+//	updatequeue.go  what they tell, until it is written; pauses
 //	portstatus.go   settings of ports, and ports that come and go
 //	connection.go   what connections are and share; messages written; changes, one at a time
 //	groupmods.go    groups and meters on a stage
 //	flowmods.go     entries added, modified and deleted on it, strictly and loosely
+//	tlvtable.go     options of Geneve that controllers give numbers
 //	holding.go      packets dropped while a controller installs its entries
 //	staging.go      a stage: changes that are not applied yet, on top of the switch's entries
 //	doorlists.go    the switch's lists, and whether it answered
@@ -21,7 +25,7 @@
 // A controller is not trusted:
 //
 //  1. A connection holds at most maxBundleBytes of bundles, one request, and one answer page.
-//     Packet-ins that it does not read are lost beyond maxPending.
+//     Packet-ins that it does not read are lost beyond maxPending. Its flow monitors pause.
 //  2. A peer that does not read for writeTime loses its connection. Only the goroutine of its
 //     own connection waits for it, and that one holds no lock meanwhile.
 //  3. Changes run one after the other under one lock. Each is one bundle of the door, so a

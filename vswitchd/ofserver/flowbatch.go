@@ -28,13 +28,17 @@ func (c *connection) flush() error {
 	wrong := make([]error, len(all))
 	err := c.change(func(st *stage) error {
 		for i, p := range all {
+			st.begin(p.bytes)
 			wrong[i] = st.flowMod(p.mod, c.tableID)
 		}
 		return nil
 	})
 	for i, p := range all {
 		if wrong[i] == nil && err != nil {
-			wrong[i] = c.change(func(st *stage) error { return st.flowMod(p.mod, c.tableID) })
+			wrong[i] = c.change(func(st *stage) error {
+				st.begin(p.bytes)
+				return st.flowMod(p.mod, c.tableID)
+			})
 		}
 		if err := c.refuse(p.bytes, wrong[i]); err != nil {
 			return err

@@ -47,6 +47,7 @@ func (st *stage) add(m *openflow.FlowMod) error {
 	}
 	e := m.Entry
 	st.put(&e, m.ResetCounts)
+	st.tell(openflow.EventAdded, &e, nil)
 	return nil
 }
 
@@ -125,7 +126,11 @@ func (st *stage) modify(m *openflow.FlowMod) error {
 		if m.SetCookie {
 			e.Cookie = m.Entry.Cookie
 		}
+		old := p.now
 		st.put(&e, m.ResetCounts)
+		if st.watched && (e.Cookie != old.Cookie || e.String() != old.String()) {
+			st.tell(openflow.EventModified, &e, old)
+		}
 	}
 	return nil
 }
@@ -138,7 +143,7 @@ func (st *stage) delete(m *openflow.FlowMod) error {
 	}
 	for _, p := range all {
 		if sendsTo(p.now.Actions, m.OutPort, m.OutGroup) {
-			p.remove(openflow.RemovedDelete)
+			st.remove(p, openflow.RemovedDelete)
 		}
 	}
 	return nil

@@ -119,7 +119,7 @@ func (st *stage) deleteThat(why openflow.RemovedReason, wanted func(flow.Action)
 	}
 	for _, p := range st.slots {
 		if p.now != nil && anyAction(p.now.Actions, wanted) {
-			p.remove(why)
+			st.remove(p, why)
 		}
 	}
 	return nil

@@ -96,8 +96,11 @@ func (s *Server) runConnection(ctx context.Context, c *connection) {
 		delete(s.connections, c)
 		s.mu.Unlock()
 		close(c.ended)
+		c.monitors.updates.end()
+		c.endMonitors()
 	}()
 	go c.runPacketIns()
+	go c.runUpdates()
 	if err := c.serve(); err != nil {
 		s.Log.Info("a controller's connection has ended", "why", err)
 	}

@@ -18,6 +18,11 @@ func (c *connection) list(xid uint32, q *openflow.Request) error {
 	if err != nil {
 		return err
 	}
+	return c.writePages(xid, q, parts)
+}
+
+// writePages writes parts, page by page.
+func (c *connection) writePages(xid uint32, q *openflow.Request, parts iter.Seq[openflow.Part]) error {
 	for b, err := range openflow.Pages(c.version, xid, q, parts) {
 		if wrong, ok := errors.AsType[*openflow.Error](err); ok {
 			return wrong

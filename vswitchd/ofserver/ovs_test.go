@@ -84,6 +84,7 @@ var steps = []step{
 	{"", "", "get-frags", nil},
 	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=output:2"}},
 	{"", "", "packet-out", []string{"in_port=1 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=load:0xa->NXM_OF_IP_TOS[2..7],output:2"}},
+	{"15", "", "packet-out", []string{"in_port=1 reg0=5 metadata=0x7 tun_id=3 packet=000000000001000000000002080045000014000000004011000001020304050607 actions=output:reg0[0..1]"}},
 	{"", "", "probe", nil},
 	{"15", "", "dump-table-desc", nil},
 	{"", "", "set-frags", []string{"normal"}},
@@ -108,6 +109,26 @@ var steps = []step{
 	{"", "", "add-groups", []string{"GROUPS"}},
 	{"", "", "dump-ipfix-bridge", nil},
 	{"", "", "dump-tlv-map", nil},
+	{"", "", "add-tlv-map", []string{"{class=0x102,type=0x80,len=4}->tun_metadata0,{class=0xffff,type=0,len=8}->tun_metadata3"}},
+	{"", "", "add-tlv-map", []string{"{class=0x103,type=0x80,len=4}->tun_metadata0"}}, // the field is mapped
+	{"", "", "add-tlv-map", []string{"{class=0x102,type=0x80,len=4}->tun_metadata1"}}, // the option is
+	{"", "", "add-tlv-map", []string{"{class=0x104,type=1,len=5}->tun_metadata4"}},
+	{"", "", "add-tlv-map", []string{"{class=0x104,type=1,len=128}->tun_metadata4"}},
+	{"", "", "add-tlv-map", []string{"{class=0x104,type=1,len=4}->tun_metadata64"}},
+	{"", "", "add-tlv-map", []string{"{class=0x105,type=1,len=124}->tun_metadata5,{class=0x105,type=2,len=124}->tun_metadata6"}}, // too large together
+	{"", "", "dump-tlv-map", nil},
+	{"", "", "del-tlv-map", []string{"{class=0x102,type=0x80,len=4}->tun_metadata0"}},
+	{"", "", "del-tlv-map", []string{"{class=0x102,type=0x80,len=4}->tun_metadata9"}}, // it is not mapped
+	{"", "", "dump-tlv-map", nil},
+	{"", "", "del-tlv-map", nil},
+	{"", "", "dump-tlv-map", nil},
+	{"", "", "queue-stats", []string{"77"}}, // there is none
+	{"", "", "queue-stats", []string{"1", "5"}},
+	{"14 15", "", "queue-get-config", []string{"1", "5"}},
+	{"", "", "dump-group-features", nil},
+	{"13 14 15", "", "meter-features", nil},
+	{"", "", "dump-group-stats", []string{"1"}},
+	{"", "", "dump-group-stats", []string{"99"}},
 	{"13 14 15", "", "dump-group-stats", nil},
 	{"", "", "del-groups", []string{"group_id=2"}},
 	{"", "", "del-groups", nil},
@@ -122,11 +143,11 @@ var steps = []step{
 // differs are what may differ in what both say: numbers of transactions and datapaths, times,
 // addresses, and counters.
 var differs = regexp.MustCompile(`xid=0x[0-9a-f]+|duration[=:][0-9.]+s|dpid:[0-9a-f]+|addr:[0-9a-f:]+|(drop|errs|frame|over|crc|coll)=[0-9?]+|` +
-	`[0-9T:-]+Z\|[0-9]+\||lookup=[0-9]+, matched=[0-9]+|unix:[^ ]*|/tmp/[^ :]*|tx pkts=[0-9]+, bytes=[0-9]+|, idle_age=[0-9]+|ref_count=[0-9]+`)
+	`[0-9T:-]+Z\|[0-9]+\||lookup=[0-9]+, matched=[0-9]+|unix:[^ ]*|/tmp/[^ :]*|tx pkts=[0-9]+, bytes=[0-9]+|, idle_age=[0-9]+|ref_count=[0-9]+|max_meter:[0-9]+`)
 
-// lacks are what Open vSwitch says alone: it has queues, remembers that an entry was added with
+// lacks are what Open vSwitch says alone: it has queues and MPLS, remembers that an entry was added with
 // check_overlap, and its dummy ports have counters of their own.
-var lacks = regexp.MustCompile(`enqueue |check_overlap |(?m:^ *(CUSTOM Statistics|rx_(custom|q0)_.*)\n)`)
+var lacks = regexp.MustCompile(`enqueue | set_mpls_ttl dec_mpls_ttl push_mpls pop_mpls set_queue|check_overlap |(?m:^ *(CUSTOM Statistics|rx_(custom|q0)_.*)\n)`)
 
 // said is what a tool said, in a form that can be compared. Lines that begin with a blank have no
 // order.

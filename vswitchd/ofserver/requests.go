@@ -13,6 +13,7 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.EchoRequest:
 		return c.reply(m.XID, &openflow.EchoReply{Data: q.Data})
 	case *openflow.BarrierRequest:
+		c.monitors.updates.drain()
 		return c.reply(m.XID, &openflow.BarrierReply{})
 	case *openflow.FeaturesRequest:
 		return c.features(m.XID)
@@ -21,7 +22,12 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.SetConfig:
 		return c.setConfig(q)
 	case *openflow.Request:
+		if q.Kind == openflow.StatsFlowMonitor {
+			return c.monitor(m.XID, q)
+		}
 		return c.list(m.XID, q)
+	case *openflow.FlowMonitorCancel:
+		return c.cancelMonitor(q)
 	case *openflow.QueueConfig:
 		return c.queues(m.XID, q)
 	case *openflow.GroupMod:
@@ -51,7 +57,12 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.SetControllerID:
 		c.set(func() { c.controllerID = q.ID })
 	case *openflow.TLVTableRequest:
-		return c.reply(m.XID, &openflow.TLVTable{})
+		return c.reply(m.XID, c.s.tlvTable())
+	case *openflow.TLVTableMod:
+		if err := c.mayChange(); err != nil {
+			return err
+		}
+		return c.s.changeTLVs(q)
 	case *openflow.CTFlush:
 		return c.flushConnections(q)
 	case *openflow.SetFlowFormat:
@@ -133,10 +144,13 @@ func (c *connection) packetOut(q *openflow.PacketOut) error {
 			return err
 		}
 	}
-	if !q.Fields.IsAny() {
-		return openflow.Fail(openflow.BadField, "a packet-out sets no field but in_port")
+	if q.Fields.IsAny() {
+		if err := c.s.Switch.PacketOut(port, q.Actions, q.Frame); err != nil {
+			return openflow.Fail(openflow.BadActionArgument, "packet-out: %v", err)
+		}
+		return nil
 	}
-	if err := c.s.Switch.PacketOut(port, q.Actions, q.Frame); err != nil {
+	if err := c.s.Switch.Resume(&telemetry.Paused{InPort: port, Fields: q.Fields, Frame: q.Frame, Rests: []telemetry.Rest{{Actions: q.Actions}}}); err != nil {
 		return openflow.Fail(openflow.BadActionArgument, "packet-out: %v", err)
 	}
 	return nil

@@ -20,6 +20,13 @@ type stage struct {
 	loaded bool               // all entries of the switch have a slot
 	groups *numbered[flow.Group]
 	meters *numbered[flow.Meter]
+
+	// watched says that flow monitors are to be told of changes: of told. message and xid are those
+	// of the flow mod that is put on the stage.
+	watched bool
+	told    []flowChange
+	message int
+	xid     uint32
 }
 
 // slot is the place of an entry: what was there, and what is to be there.
@@ -39,6 +46,19 @@ func newStage(sw driven) *stage {
 	return &stage{
 		sw: sw, seed: maphash.MakeSeed(), index: map[uint64][]*slot{},
 		groups: &numbered[flow.Group]{changed: map[uint32]bool{}}, meters: &numbered[flow.Meter]{changed: map[uint32]bool{}},
+	}
+}
+
+// begin says which message is put on the stage. Flow monitors are told of its changes together.
+func (st *stage) begin(message []byte) {
+	st.message++
+	st.xid = openflow.XID(message)
+}
+
+// tell keeps a change for flow monitors. old is nil if it is not known.
+func (st *stage) tell(event openflow.FlowEvent, e, old *flow.Entry) {
+	if st.watched {
+		st.told = append(st.told, flowChange{FlowUpdate: openflow.FlowUpdate{Event: event, Entry: e}, old: old, own: true, xid: st.xid, message: st.message})
 	}
 }
 
@@ -84,7 +104,14 @@ func (st *stage) put(e *flow.Entry, fresh bool) {
 }
 
 // remove removes the entry of a slot.
-func (p *slot) remove(why openflow.RemovedReason) { p.now, p.changed, p.why = nil, true, why }
+func (st *stage) remove(p *slot, why openflow.RemovedReason) {
+	if st.watched {
+		st.tell(openflow.EventRemoved, p.now, nil)
+		last := &st.told[len(st.told)-1]
+		last.Reason, last.own = why, why == openflow.RemovedDelete
+	}
+	p.now, p.changed, p.why = nil, true, why
+}
 
 // removed are the entries that the stage removes and of which controllers are to be told. Their
 // counters are those at the time of the request.

@@ -7,10 +7,11 @@
 //
 // A switch decodes requests and encodes answers, so most bodies have one direction.
 //
-//	wireversion.go, wire.go      versions; bytes taken and written
+//	wire.go                    versions; bytes taken and written
 //	message.go, hello.go       headers and types; how versions are agreed on, echo and barrier
 //	errorcodes.go              errors, and their numbers in each version
 //	experimenter.go            messages of Nicira and ONF
+//	tlvtable.go                options of Geneve with a number
 //	fieldheaders.go            numbers of fields, beside the registry of package flow
 //	match.go, match10.go       matches of fields; the fixed match of OpenFlow 1.0
 //	actiondecode.go, nicira.go actions read: OpenFlow's own; Nicira's
@@ -19,12 +20,13 @@
 //	instruction.go             what an entry does, as OpenFlow 1.3 and later have it
 //	flowmod.go, flowstats.go   changes of entries; entries with counters
 //	multipart.go               questions, and answers in pages of 64 kB
-//	tablestats.go, portmessages.go tables and ports with counters
+//	tablestats.go              tables with counters
+//	portmessages.go            ports with counters, and ports that come, go and change
 //	group.go, meter.go         groups and meters
 //	bundlemessages.go          changes that happen whole or not at all
 //	packetmessages.go          packet-outs and packet-ins
 //	flowremoved.go             entries that are gone
-//	portstatus.go              ports that come, go and change
+//	flowmonitor.go             changes of entries that a controller watches
 //	asyncconfig.go             which messages come without having been asked for
 //	continuation.go            packets that wait at a controller
 //	switchmessages.go          what the switch is; its configuration; roles

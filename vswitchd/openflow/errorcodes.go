@@ -95,6 +95,17 @@ const (
 	BundleMessageFailed
 	BundleTooMany
 	NotConfigured
+	MonitorExists
+	MonitorBadCommand
+	MonitorBadFlags
+	MonitorUnknown
+	TLVBadCommand
+	TLVBadSize
+	TLVBadIndex
+	TLVTableFull
+	TLVAlreadyMapped
+	TLVDuplicate
+	PipelineFieldsOnly
 	numErrorKinds
 )
 
@@ -132,6 +143,11 @@ func since13(name string, kind, no uint16) errorRow {
 // same10 is the row of an error that has the same numbers in OpenFlow 1.0, but as Nicira's.
 func same10(name string, kind, no uint16) errorRow {
 	return errorRow{name, code{nicira, kind, no}, code{0, kind, no}}
+}
+
+// nicirasOwn is the row of an error that is Nicira's in all versions.
+func nicirasOwn(name string, no10, kind uint16) errorRow {
+	return errorRow{name, code{nicira, 1, no10}, code{nicira, kind, 0}}
 }
 
 var errorRows = [numErrorKinds]errorRow{
@@ -222,7 +238,21 @@ var errorRows = [numErrorKinds]errorRow{
 	BundleTooMany:             since13("OFPBFC_MSG_TOO_MANY", 17, 12),
 	BundleMessageFailed:       since13("OFPBFC_MSG_FAILED", 17, 13),
 	NotConfigured:             {"NXST_NOT_CONFIGURED", code{nicira, 1, 535}, code{nicira, 36, 0}},
+	MonitorExists:             {"OFPMOFC_MONITOR_EXISTS", code{nicira, 1, 517}, code{0, 16, 1}},
+	MonitorBadFlags:           {"OFPMOFC_BAD_FLAGS", code{nicira, 1, 518}, code{0, 16, 5}},
+	MonitorUnknown:            {"OFPMOFC_UNKNOWN_MONITOR", code{nicira, 1, 519}, code{0, 16, 3}},
+	TLVBadCommand:             nicirasOwn("NXTTMFC_BAD_COMMAND", 527, 16),
+	TLVBadSize:                nicirasOwn("NXTTMFC_BAD_OPT_LEN", 528, 17),
+	TLVBadIndex:               nicirasOwn("NXTTMFC_BAD_FIELD_IDX", 529, 18),
+	TLVTableFull:              nicirasOwn("NXTTMFC_TABLE_FULL", 530, 19),
+	TLVAlreadyMapped:          nicirasOwn("NXTTMFC_ALREADY_MAPPED", 531, 20),
+	TLVDuplicate:              nicirasOwn("NXTTMFC_DUP_ENTRY", 532, 21),
+	PipelineFieldsOnly:        since13("OFPBRC_PIPELINE_FIELDS_ONLY", 1, 17),
+	MonitorBadCommand:         since13("OFPMOFC_BAD_COMMAND", 16, 4),
 }
+
+// monitors13 are the errors of flow monitors in OpenFlow 1.3, which are Nicira's.
+var monitors13 = map[ErrorKind]uint16{MonitorExists: 6, MonitorBadFlags: 7, MonitorUnknown: 8}
 
 // Error is a request's fault: a kind that the peer is told by number, and a sentence for the
 // log.
@@ -258,7 +288,7 @@ var late = map[ErrorKind]struct {
 	instead ErrorKind
 }{
 	DuplicateInstruction: {V14, UnknownInstruction}, UnknownBucket: {V15, BadBucket}, BucketExists: {V15, BadBucket},
-	AsyncConfigUnsupported: {V14, BadType}, BadPropertyType: {V14, BadLength}, BadPropertyLength: {V14, BadLength}, BadPropertyValue: {V14, BadLength},
+	AsyncConfigUnsupported: {V14, BadType}, BadPropertyType: {V14, BadLength}, PipelineFieldsOnly: {V15, BadField}, MonitorBadCommand: {V14, BadMultipart}, BadPropertyLength: {V14, BadLength}, BadPropertyValue: {V14, BadLength},
 }
 
 // sentAs is the error that is sent for k in a version.
@@ -272,6 +302,9 @@ func (k ErrorKind) sentAs(v Version) ErrorKind {
 // codeIn is the error's numbers in a version.
 func (k ErrorKind) codeIn(v Version) code {
 	row := errorRows[k.sentAs(v)]
+	if no := monitors13[k]; v == V13 && no != 0 {
+		return code{nicira, no, 0}
+	}
 	switch {
 	case v == V10:
 		return row.v10

@@ -14,6 +14,10 @@ const (
 	nxtPacketIn       = 17
 	nxtSetAsync       = 19
 	nxtControllerID   = 20
+	nxtMonitorCancel  = 21
+	nxtMonitorPaused  = 22
+	nxtMonitorResumed = 23
+	nxtTLVMod         = 24
 	nxtTLVRequest     = 25
 	nxtTLVReply       = 26
 	nxtSetAsync2      = 27
@@ -36,33 +40,11 @@ type FlowModTableID struct{ Set bool }
 // SetControllerID is NXT_SET_CONTROLLER_ID: which packet-ins are for this connection.
 type SetControllerID struct{ ID uint16 }
 
-// TLVTableRequest is NXT_TLV_TABLE_REQUEST, and TLVTable its answer: no option is mapped.
-type (
-	TLVTableRequest struct{}
-	TLVTable        struct{}
-)
-
 // CTFlush is NXT_CT_FLUSH_ZONE, or NXT_CT_FLUSH without a tuple.
 type CTFlush struct {
 	Zone uint16
 	// All is every zone.
 	All bool
-}
-
-// Room for options in a TLV table: 256 bytes in 64 fields.
-const (
-	tlvSpace  = 256
-	tlvFields = 64
-)
-
-// encode implements Body.
-func (*TLVTable) encode(w *writer, _ Version) error {
-	w.u32(nicira)
-	w.u32(nxtTLVReply)
-	w.u32(tlvSpace)
-	w.u16(tlvFields)
-	w.zeros(10)
-	return nil
 }
 
 func decodeExperimenter(r *reader, v Version) (Body, error) {
@@ -74,6 +56,8 @@ func decodeExperimenter(r *reader, v Version) (Body, error) {
 		return decodeBundleControl(r, v)
 	case vendor == onf && v == V13 && subtype == onfBundleAdd:
 		return decodeBundleAdd(r, v)
+	case vendor == onf && v == V13 && subtype == onfFlowMonitor:
+		return decodeMonitorCancel(r, v)
 	case vendor != nicira && vendor != onf:
 		return nil, fail(BadExperimenter, "no messages of experimenter %#x are supported", vendor)
 	}
@@ -93,6 +77,8 @@ var nxDecoders = map[uint32]func(*reader, Version) (Body, error){
 	nxtControllerID:   func(r *reader, _ Version) (Body, error) { r.skip(6); return &SetControllerID{r.u16()}, nil },
 	nxtSetAsync:       func(r *reader, _ Version) (Body, error) { return decodeSetAsync(r, V13) },
 	nxtSetAsync2:      func(r *reader, _ Version) (Body, error) { return decodeSetAsync(r, V14) },
+	nxtMonitorCancel:  decodeNXMonitorCancel,
+	nxtTLVMod:         decodeTLVTableMod,
 	nxtTLVRequest:     empty(&TLVTableRequest{}),
 	nxtCTFlushZone:    func(r *reader, _ Version) (Body, error) { r.skip(6); return &CTFlush{Zone: r.u16()}, nil },
 	nxtCTFlush:        decodeCTFlush,

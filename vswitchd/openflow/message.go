@@ -252,6 +252,9 @@ func Encode(m Message) ([]byte, error) {
 	if kind == typeBundleControl && m.Version == V13 {
 		kind = typeExperimenter
 	}
+	if s, ok := m.Body.(*FlowMonitorState); ok {
+		kind = s.kind(m.Version)
+	}
 	w.b[0], w.b[1] = byte(m.Version), wireType(m.Version, kind)
 	binary.BigEndian.PutUint32(w.b[4:], m.XID)
 	if err := body.encode(w, m.Version); err != nil {

@@ -27,11 +27,12 @@ const (
 	StatsPortDesc      StatsKind = 13
 	StatsTableDesc     StatsKind = 14
 	StatsQueueDesc     StatsKind = 15
+	StatsFlowMonitor   StatsKind = 16
 )
 
 // nxStats are the kinds that Nicira's extension to OpenFlow 1.0 has, by its subtypes.
 var nxStats = map[uint32]StatsKind{
-	0: StatsFlow, 1: StatsAggregate, 7: StatsGroup, 8: StatsGroupDesc, 9: StatsGroupFeatures,
+	0: StatsFlow, 1: StatsAggregate, 2: StatsFlowMonitor, 7: StatsGroup, 8: StatsGroupDesc, 9: StatsGroupFeatures,
 }
 
 // nxIPFIXBridge and nxIPFIXFlow are statistics that are answered by an error if there is no
@@ -52,6 +53,8 @@ type Request struct {
 	Flows FlowSelection
 	// Features are tables to be changed, of StatsTableFeatures; empty for a question.
 	Features []TableName
+	// Monitors are what is to be watched, of StatsFlowMonitor.
+	Monitors []FlowMonitor
 	// More says that another request follows that belongs to this one.
 	More bool
 }
@@ -92,6 +95,9 @@ func (q *Request) experimenter(r *reader, v Version) (Body, error) {
 	switch {
 	case r.short:
 		return nil, r.done()
+	case vendor == onf && v == V13 && subtype == onfFlowMonitor:
+		q.Kind = StatsFlowMonitor
+		return q, q.body(r, v)
 	case vendor != nicira:
 		return nil, fail(BadExperimenter, "no statistics of experimenter %#x are supported", vendor)
 	case subtype == nxIPFIXBridge, subtype == nxIPFIXFlow:
@@ -137,6 +143,10 @@ func (q *Request) body(r *reader, v Version) error {
 	case StatsMeter, StatsMeterConfig:
 		q.Meter = r.u32()
 		r.skip(4)
+	case StatsFlowMonitor:
+		if err := q.monitors(r, v); err != nil {
+			return err
+		}
 	case StatsTableFeatures:
 		if err := q.features(r); err != nil {
 			return err
@@ -247,7 +257,8 @@ func (p *Reply) encode(w *writer, v Version) error {
 }
 
 func (w *writer) replyHead(kind StatsKind, nx, more bool, v Version) {
-	if nx {
+	ofONF := kind == StatsFlowMonitor && v == V13
+	if nx || ofONF {
 		w.u16(experimenterKind)
 	} else {
 		w.u16(uint16(kind))
@@ -259,6 +270,10 @@ func (w *writer) replyHead(kind StatsKind, nx, more bool, v Version) {
 	w.u16(flags)
 	if v >= V13 {
 		w.u32(0)
+	}
+	if ofONF {
+		w.u32(onf)
+		w.u32(onfFlowMonitor)
 	}
 	if nx {
 		w.u32(nicira)
