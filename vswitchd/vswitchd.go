@@ -21,6 +21,9 @@ type Process struct {
 	RunDir string
 	// Database is the file of the database, which says what bridge and ports there are.
 	Database string
+	// DatabaseServer is the unix socket of an ovsdb-server that has the database, in place of Database.
+	// "" is none.
+	DatabaseServer string
 	// Bridge is the name of the bridge in place of a database, if it is not "". DatapathID is
 	// its number in OpenFlow. If it is 0, it is made of the bridge's name.
 	Bridge     string
@@ -81,7 +84,7 @@ func (p *Process) serve(ctx context.Context, c *controller) error {
 		return nil
 	}
 	d, err := daemon.New(daemon.Config{
-		Dir: p.RunDir, Database: p.Database, Switch: c.bridges, Release: p.Release, Log: p.Log, Limits: server.DefaultLimits,
+		Dir: p.RunDir, Database: p.Database, Server: p.DatabaseServer, Switch: c.bridges, Release: p.Release, Log: p.Log, Limits: server.DefaultLimits,
 	})
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/antrail/antrail/internal/version"
 	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/vswitchd"
+	"github.com/antrail/antrail/vswitchd/ovsdb/replica"
 	"github.com/spf13/cobra"
 )
 
@@ -106,7 +107,7 @@ var bridgeName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,14}$`)
 
 func vswitchdCommand() *cobra.Command {
 	p := vswitchd.Process{}
-	var level, datapath string
+	var level, datapath, remote string
 	c := &cobra.Command{
 		Use:   "vswitchd",
 		Short: "Make a switch look like Open vSwitch to its tools",
@@ -115,8 +116,8 @@ already (antrail switch), so that ovs-vsctl, ovs-ofctl, ovs-appctl and controlle
 where these tools look. The process is the switch's only controller, so it does not go with an agent. It ends on
 SIGTERM; the switch goes on.
 
-The bridge and its ports follow the rows of the database. With --bridge, vswitchd opens no database and serves OpenFlow
-alone; the switch keeps its ports.`,
+The bridge and its ports follow the rows of the database, or with --db those of an ovsdb-server that runs already. With
+--bridge, vswitchd opens no database and serves OpenFlow alone; the switch keeps its ports.`,
 		Example: "  antrail switch &\n  antrail vswitchd &\n  ovs-vsctl add-br br-int -- add-port br-int veth0\n  ovs-ofctl -O OpenFlow15 dump-flows br-int",
 		Args:    noArgs,
 	}
@@ -124,17 +125,23 @@ alone; the switch keeps its ports.`,
 	f.StringVar(&p.Switch, "switch", switchSocket, "unix socket of the switch's door")
 	f.StringVar(&p.RunDir, "rundir", cmp.Or(os.Getenv("OVS_RUNDIR"), ovsRunDir), "directory of sockets; OVS_RUNDIR sets the default")
 	f.StringVar(&p.Database, "database", filepath.Join(cmp.Or(os.Getenv("OVS_DBDIR"), ovsDatabaseDir), "conf.db"), "file of the database, also one of Open vSwitch; OVS_DBDIR sets the default directory")
+	f.StringVar(&remote, "db", "", "unix:SOCKET of an ovsdb-server that has the database, in place of --database")
 	f.StringVar(&p.Bridge, "bridge", "", "name of the bridge, in place of a database")
 	f.StringVar(&datapath, "datapath-id", "", "the number of --bridge, 1 to 16 hexadecimal digits; made of its name when not given")
 	f.BoolVar(&p.TakeOver, "take-over", false, "take the place of the switch's controller, if it has one")
 	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
-	c.MarkFlagsMutuallyExclusive("bridge", "database")
+	c.MarkFlagsMutuallyExclusive("bridge", "database", "db")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		var l slog.Level
 		if err := l.UnmarshalText([]byte(level)); err != nil {
 			return usageError{err}
 		}
 		var err error
+		if remote != "" {
+			if p.DatabaseServer, err = replica.Socket(remote); err != nil {
+				return usageError{fmt.Errorf("--db: %w", err)}
+			}
+		}
 		switch {
 		case p.Bridge != "" && !bridgeName.MatchString(p.Bridge):
 			return usageError{errors.New("--bridge is no name of a bridge: 1 to 15 letters, digits, and _ . -")}

@@ -47,6 +47,9 @@ var configuration = map[string][]string{
 	"Datapath":   {},
 }
 
+// awayTime is how long a Reconciler waits for a database's server that is away.
+const awayTime = time.Second
+
 // Run follows the rows until ctx ends. The row of Open_vSwitch is made if it is not there.
 func (r *Reconciler) Run(ctx context.Context) error {
 	stop := r.db.Observe(nil, r.tell)
@@ -56,6 +59,10 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	}
 	for {
 		interval, err := r.Round()
+		if errors.Is(err, store.ErrAway) {
+			r.log.Info("the next round comes when the database's server is back", "why", err)
+			interval, err = awayTime, nil
+		}
 		if err != nil {
 			return err
 		}

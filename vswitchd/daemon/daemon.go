@@ -2,6 +2,8 @@
 // one process: the database's socket, the reconciler of its rows, the control sockets and the
 // pid files.
 //
+// With Config.Server, another process has the database, and this one is ovs-vswitchd alone.
+//
 // The caller brings the switch (bridge.Switch), and more commands of ovs-appctl. A switch that
 // serves OpenFlow opens its sockets, BRIDGE.mgmt, when it is told of a bridge.
 //
@@ -19,6 +21,7 @@ import (
 	"sync/atomic"
 
 	"github.com/antrail/antrail/vswitchd/bridge"
+	"github.com/antrail/antrail/vswitchd/ovsdb/replica"
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 	"github.com/antrail/antrail/vswitchd/ovsdb/server"
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
@@ -32,6 +35,9 @@ type Config struct {
 	Dir string
 	// Database is the file of the database; one of ovsdb-server is taken over.
 	Database string
+	// Server is the unix socket of an ovsdb-server that has the database, in place of Database. "" is
+	// none. Then the daemon takes the place of ovs-vswitchd alone.
+	Server string
 	// Switch is what the rows configure.
 	Switch bridge.Switch
 	// Release is the version of the program, as "1.2.3".
@@ -60,7 +66,8 @@ type Daemon struct {
 
 	log     *slog.Logger
 	db      *store.Database
-	clients *server.Server
+	clients *server.Server   // nil with replica
+	replica *replica.Replica // of another server's database; nil for the database's file
 	sockets []socket
 	undo    []func() error // what Close does, in reverse
 	stop    chan struct{}
@@ -97,21 +104,30 @@ func (d *Daemon) open(c Config) error {
 	d.Control = unixctl.New(module("unixctl"), switchName+" (antrail) "+c.Release)
 	d.Control.Register(unixctl.Exit(true, d.exit))
 	d.Control.Register(d.Coverage.Commands()...)
+	d.Control.Register(levels.Commands()...)
+	if err := d.openControl(c.Dir, switchName, d.Control); err != nil || d.replica != nil {
+		return err
+	}
 	database := unixctl.New(module("unixctl"), serverName+" (antrail) "+c.Release)
 	database.Register(unixctl.Exit(false, d.exit), unixctl.MemoryShow(d.clients.Usage))
 	database.Register(unixctl.NewCoverage().Commands()...)
 	database.Register(d.databaseCommands()...)
-	for name, commands := range map[string]*unixctl.Server{serverName: database, switchName: d.Control} {
-		commands.Register(levels.Commands()...)
-		if err := d.openControl(c.Dir, name, commands); err != nil {
-			return err
-		}
+	database.Register(levels.Commands()...)
+	if err := d.openControl(c.Dir, serverName, database); err != nil {
+		return err
 	}
 	return d.listen(filepath.Join(c.Dir, "db.sock"), d.clients.Serve)
 }
 
-// openDatabase opens the database's file, and says what a crash did to it.
+// openDatabase opens the database's file, and says what a crash did to it. Or it copies the rows of
+// the server that has the database.
 func (d *Daemon) openDatabase(c Config, module func(string) *slog.Logger) (err error) {
+	if c.Server != "" {
+		d.replica, err = replica.Open(context.Background(), c.Server, "ovs_vswitchd", schema.OpenVSwitch(), module("storage"))
+		d.undo = append(d.undo, d.replica.Close)
+		d.db = d.replica.DB
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(c.Database), 0o755); err != nil {
 		return err
 	}
@@ -187,12 +203,15 @@ func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var parts sync.WaitGroup
-	failures := make(chan error, len(d.sockets)+2)
+	failures := make(chan error, len(d.sockets)+3)
 	run := func(serve func(context.Context) error) {
 		parts.Go(func() { failures <- runPart(ctx, serve) })
 	}
 	run(d.Reconciler.Run)
 	run(d.Coverage.Run)
+	if d.replica != nil {
+		run(d.replica.Run)
+	}
 	for _, s := range d.sockets {
 		run(func(ctx context.Context) error { return s.serve(ctx, s.Listener) })
 	}

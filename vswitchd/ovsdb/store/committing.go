@@ -98,8 +98,11 @@ func (tx *Tx) changes() (all []Change) {
 }
 
 // write appends the transaction to the log, if there is one and a column that outlives the
-// process changed.
+// process changed. In a database that follows another server, it goes there.
 func (tx *Tx) write(changes []Change) error {
+	if tx.d.send != nil && !tx.followed {
+		return tx.d.send(changes)
+	}
 	if tx.d.log == nil {
 		return nil
 	}

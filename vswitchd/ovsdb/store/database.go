@@ -33,7 +33,8 @@ type Database struct {
 	tables    map[*schema.Table]map[datum.ID]*Row
 	refs      map[datum.ID]int // strong references to a row
 	unique    uniqueness
-	log       *logFile // nil if nothing outlives the process
+	log       *logFile             // nil if nothing outlives the process
+	send      func([]Change) error // to the server that has the rows; nil for this one
 	observers []*observer
 	changed   chan struct{} // closed by the next commit
 }

@@ -11,6 +11,7 @@
 //   - uniqueness.go: indexes that no two rows may share.
 //   - logrecords.go: rows from the log's records, and records from rows.
 //   - tx.go: a transaction in progress: rows beside those of the database.
+//   - following.go: a database whose rows another server has.
 //   - database.go: the rows, and who is told of their changes.
 //   - row.go: a row, and its columns as Go values.
 //   - logfile.go: the file that transactions are appended to.

@@ -15,6 +15,7 @@ type Tx struct {
 	rows     map[*schema.Table]map[datum.ID]*Row
 	comments []string
 	durable  bool
+	followed bool // it takes over what another server has
 }
 
 func newTx(d *Database) *Tx { return &Tx{d: d, rows: map[*schema.Table]map[datum.ID]*Row{}} }

@@ -1,0 +1,142 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
+	"github.com/antrail/antrail/vswitchd/ovsdb/store"
+)
+
+// retryTime is how long a Replica waits before it connects again.
+const retryTime = time.Second
+
+// Replica is a copy of a database. DB has no row of Open_vSwitch without one at the server.
+type Replica struct {
+	DB *store.Database
+
+	path string
+	lock string
+	log  *slog.Logger
+
+	mu  sync.Mutex
+	now *session // nil while the server is away
+}
+
+// Socket is the path in the text "unix:PATH". The error is for other texts.
+func Socket(remote string) (string, error) {
+	path, ok := strings.CutPrefix(remote, "unix:")
+	if !ok || path == "" {
+		return "", fmt.Errorf("%q: a database's server has the form unix:PATH", remote)
+	}
+	return path, nil
+}
+
+// Open connects to the server at a unix socket and copies its rows. It holds the lock of a name
+// there, so that no second process follows the rows. The error says that the server does not answer,
+// that it has another database, or that somebody has the lock.
+func Open(ctx context.Context, path, lock string, s *schema.Database, log *slog.Logger) (*Replica, error) {
+	r := &Replica{DB: store.New(s), path: path, lock: lock, log: log}
+	r.DB.Log = log
+	r.DB.Elsewhere(r.send)
+	return r, r.connect(ctx)
+}
+
+// connect begins a session, and takes over the server's rows.
+func (r *Replica) connect(ctx context.Context) error {
+	n, err := begin(ctx, r.path, r.DB.Schema, r.lock)
+	if err != nil {
+		return err
+	}
+	if err := r.DB.Follow(n.initial, true); err != nil {
+		n.close()
+		return fmt.Errorf("the rows of %s: %w", r.path, err)
+	}
+	if !r.hasRoot() {
+		n.close()
+		return fmt.Errorf("the database at %s has no row in table Open_vSwitch: run ovs-vsctl --no-wait init", r.path)
+	}
+	r.set(n)
+	return nil
+}
+
+func (r *Replica) hasRoot() (has bool) {
+	r.DB.Read(func(v store.View) {
+		for range v.Named("Open_vSwitch") {
+			has = true
+		}
+	})
+	return has
+}
+
+func (r *Replica) set(n *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = n
+}
+
+func (r *Replica) session() *session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now
+}
+
+// Run takes over changes until ctx ends, and connects again when the server was away.
+func (r *Replica) Run(ctx context.Context) error {
+	for {
+		n := r.session()
+		err := n.follow(ctx, func(updates map[string]any) error { return r.DB.Follow(updates, false) })
+		r.set(nil)
+		n.close()
+		if ctx.Err() != nil {
+			return nil
+		}
+		r.log.Warn("the database's server is away", "socket", r.path, "why", err)
+		for err != nil {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(retryTime):
+			}
+			if err = r.connect(ctx); err != nil {
+				r.log.Info("the database's server does not answer", "socket", r.path, "why", err)
+			}
+		}
+	}
+}
+
+// Close ends the connection.
+func (r *Replica) Close() error {
+	if n := r.session(); n != nil {
+		n.close()
+	}
+	return nil
+}
+
+// send has the server make changes.
+func (r *Replica) send(changes []store.Change) error {
+	n := r.session()
+	if n == nil {
+		return store.ErrAway
+	}
+	ops, err := operations(changes, n.has)
+	if err != nil || len(ops) == 0 {
+		return err
+	}
+	result, err := n.call("transact", append([]any{r.DB.Schema.Name}, ops...)...)
+	if err != nil {
+		return errors.Join(store.ErrAway, err)
+	}
+	results, _ := result.([]any)
+	for _, one := range results {
+		if refusal := member(one, "error"); refusal != nil {
+			return fmt.Errorf("the database's server refuses a transaction: %v: %v", refusal, member(one, "details"))
+		}
+	}
+	return nil
+}
