@@ -54,13 +54,13 @@ func (c *connection) takeMonitors(q *openflow.Request) ([]openflow.Part, error) 
 }
 
 // with are the monitors of a connection after a request.
-func (f *flowMonitors) with(asked []openflow.FlowMonitor) (map[uint32]*openflow.FlowMonitor, error) {
+func (f *flowMonitors) with(requested []openflow.FlowMonitor) (map[uint32]*openflow.FlowMonitor, error) {
 	after := map[uint32]*openflow.FlowMonitor{}
 	for id, m := range f.all {
 		after[id] = m
 	}
-	for i := range asked {
-		m := &asked[i]
+	for i := range requested {
+		m := &requested[i]
 		switch have := after[m.ID]; {
 		case m.Table != openflow.AllTables && m.Table > lastTable:
 			return nil, openflow.Fail(openflow.BadTableID, "there is no table %d", m.Table)

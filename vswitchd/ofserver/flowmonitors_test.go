@@ -59,6 +59,7 @@ func TestFlowMonitorsAsOpenVSwitch(t *testing.T) {
 	for _, m := range monitored {
 		for _, version := range strings.Fields(m.versions) {
 			t.Run("OpenFlow"+version+" "+m.spec, func(t *testing.T) {
+				t.Parallel()
 				ovs := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "p2", Number: 2})
 				r := newRig(t)
 				got := monitorEntries(t, r.dir, version, m.spec, r.expire)
