@@ -94,6 +94,8 @@ func TestBundleChanges(t *testing.T) {
 	step("modify keeps counters", &flow.Bundle{Add: entries("table=0,priority=2,tcp actions=output:4")}, "4", map[uint16]uint64{1: 1, 2: 2})
 	step("replace keeps those of equal identity", &flow.Bundle{Replace: true, Add: entries("table=0,priority=2,tcp actions=output:3\ntable=0,priority=3,udp actions=drop")}, "3", map[uint16]uint64{2: 3, 3: 0})
 	step("delete what is not there", &flow.Bundle{Delete: entries("table=0,priority=7 actions=drop\ntable=9 actions=drop")}, "3", map[uint16]uint64{2: 4, 3: 0})
+	again := entries("table=0,priority=2,tcp actions=output:4")
+	step("delete and add begins new counters", &flow.Bundle{Delete: again, Add: again}, "4", map[uint16]uint64{2: 1, 3: 0})
 	step("delete", &flow.Bundle{Delete: entries("table=0,priority=2,tcp actions=drop")}, "drop table_miss in 0", map[uint16]uint64{3: 0})
 	step("replace by nothing", &flow.Bundle{Replace: true}, "drop table_miss in 0", map[uint16]uint64{})
 }

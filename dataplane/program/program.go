@@ -66,16 +66,18 @@ func (p *Program) buildTables(n *Program, b *flow.Bundle, c *Compiler, now int64
 			edit(uint8(id))
 		}
 	}
+	deleted := make(map[*lookup.Entry]bool, len(b.Delete))
 	for _, e := range b.Delete {
 		if old := p.installed(e); old != nil && !b.Replace {
 			edit(e.Table).Remove(old)
+			deleted[old] = true
 		}
 	}
 	for to, n := range addedMasks(b) {
 		edit(to.table).Static.Expect(&to.mask, n)
 	}
 	for ne := range c.entries(b.Add, now) {
-		if old := p.installed(ne.Entry); old != nil {
+		if old := p.installed(ne.Entry); old != nil && !deleted[old] {
 			ne.Inherit(old)
 		}
 		edit(ne.Table).Add(ne)

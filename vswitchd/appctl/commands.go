@@ -8,7 +8,7 @@ import (
 
 // Commands are the commands of ovs-appctl that read or empty the switch.
 func (s *Switch) Commands() []unixctl.Command {
-	return append(s.absent(), []unixctl.Command{
+	return append(append(s.absent(), s.otherLists()...), []unixctl.Command{
 		{Name: "ofproto/list", Run: s.list},
 		{Name: "ofproto/trace", Usage: traceUsage, Min: 1, Max: math.MaxInt, Run: s.trace},
 		{Name: "bridge/dump-flows", Usage: "[--offload-stats] bridge", Min: 1, Max: 2, Run: s.dumpFlows},

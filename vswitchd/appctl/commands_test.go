@@ -46,6 +46,8 @@ var compared = []string{
 	"bond/list", "bond/show", "bond/show p1", "lacp/show", "lacp/show p1", "lacp/show-stats", "lacp/show-stats p1",
 	"cfm/show", "cfm/show p1", "bfd/show", "bfd/show p1", "stp/show", "stp/show br0", "rstp/show", "rstp/show br0",
 	"mdb/show", "mdb/show br0", "mdb/show nobr", "mdb/flush", "mdb/flush br0", "mdb/flush nobr",
+	"fdb/stats-show nobr", "dpif/dump-flows nobr", "ovs/route/show", "qos/show p1", "qos/show nop", "qos/show-types p1",
+	"revalidator/wait", "tnl/arp/show", "tnl/neigh/show", "tnl/ports/show",
 	"nocommand",
 }
 
@@ -90,6 +92,23 @@ func TestCommandsAsOpenVSwitch(t *testing.T) {
 	r.install("walk.flows", "walk.groups")
 	for _, words := range compared {
 		r.wantSame(words)
+	}
+}
+
+// TestOtherLists: what antrail counts in another way than Open vSwitch, and what it cannot list.
+func TestOtherLists(t *testing.T) {
+	r := newRig(t)
+	r.install("walk.flows", "walk.groups")
+	for words, want := range map[string]string{
+		"memory/show":         "ports:4 rules:",
+		"upcall/show":         "netdev@ovs-netdev:\n  flows         : (current 0)",
+		"fdb/stats-show br0":  "  Current MAC entries in the table: 0",
+		"dpctl/dump-flows -m": "cached flows cannot be listed",
+		"dpif/dump-flows br0": "cached flows cannot be listed",
+	} {
+		if ours, _ := r.both(strings.Fields(words)...); !strings.Contains(ours, want) {
+			t.Errorf("ovs-appctl %s: %q, want %q", words, ours, want)
+		}
 	}
 }
 

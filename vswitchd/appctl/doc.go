@@ -2,6 +2,7 @@
 //
 //	commands.go        the commands
 //	listings.go        those that list entries, ports and addresses, and forget these
+//	lists.go           those that list what antrail has in another form
 //	absent.go          those about what the switch does not have
 //	datapath.go        dpif/show-dp-features: what antrail's datapath does
 //	connections.go     dpctl/…: tracked connections

@@ -237,6 +237,33 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestQoSIsRefused: the bridge of a port with QoS names that in its row. A port with QoS wakes the
+// reconciler.
+func TestQoSIsRefused(t *testing.T) {
+	x := newTable(t)
+	x.addPort("br0", "p", dummy("p"))
+	x.change(func(tx *store.Tx) error {
+		qos, err := tx.Insert("QoS", map[string]datum.Datum{"type": text("linux-htb")})
+		if err != nil {
+			return err
+		}
+		for r := range tx.Rows("Port") {
+			if err := tx.Set("Port", r.ID(), map[string]datum.Datum{"qos": datum.One(datum.Ref(qos))}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	x.round()
+	x.db.Read(func(v store.View) {
+		for r := range v.Named("Bridge") {
+			if got := r.Map("status")["unsupported"]; got != "qos" {
+				t.Errorf("unsupported: %q", got)
+			}
+		}
+	})
+}
+
 // TestRefusalIsLoggedOnce: a port that is refused in each round is in the log once, and again
 // with another reason.
 func TestRefusalIsLoggedOnce(t *testing.T) {

@@ -83,6 +83,9 @@ func readBridge(v store.View, r *store.Row) *wantedBridge {
 			b.unsupported = append(b.unsupported, column)
 		}
 	}
+	if slices.ContainsFunc(r.Refs("ports"), func(id datum.ID) bool { return len(v.Row("Port", id).Refs("qos")) > 0 }) {
+		b.unsupported = append(b.unsupported, "qos")
+	}
 	for _, id := range r.Refs("controller") {
 		b.Controllers = append(b.Controllers, readController(v.Row("Controller", id)))
 	}

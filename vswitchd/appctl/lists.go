@@ -1,0 +1,88 @@
+package appctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/vswitchd/unixctl"
+)
+
+// Lists that antrail has in another form than Open vSwitch, or not at all. Each worker has a cache
+// of its own, which nobody may read, so cached flows cannot be listed. Tunnels leave by the routes
+// and neighbours of the kernel, so the switch has none.
+
+func (s *Switch) otherLists() []unixctl.Command {
+	return []unixctl.Command{
+		{Name: "dpctl/dump-flows", Usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", Max: 6, Run: noCachedFlows},
+		{Name: "dpif/dump-flows", Usage: "[-m] [--names | --no-names] bridge", Min: 1, Max: 3, Run: s.dumpCachedFlows},
+		{Name: "fdb/stats-show", Usage: "bridge", Min: 1, Max: 1, Run: s.showLearnedStats},
+		{Name: "memory/show", Run: s.showMemory},
+		{Name: "ovs/route/show", Run: nothing("Route Table:\n")},
+		{Name: "qos/show", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("QoS not configured on %s\n")},
+		{Name: "qos/show-types", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("No QoS types supported for interface: %s\n")},
+		{Name: "revalidator/wait", Run: nothing("")}, // a change of entries is in force when it returns
+		{Name: "tnl/arp/show", Run: nothing(noNeighbours)},
+		{Name: "tnl/neigh/show", Run: nothing(noNeighbours)},
+		{Name: "tnl/ports/show", Usage: "-v", Max: 1, Run: nothing("Listening ports:\n")},
+		{Name: "upcall/show", Run: s.showUpcalls},
+	}
+}
+
+const noNeighbours = "IP                                            MAC                 Bridge\n" +
+	"==========================================================================\n"
+
+var errNoCachedFlows = errors.New("cached flows cannot be listed: each worker has a cache of its own. dpctl/show counts them; ovs-ofctl dump-flows lists the entries")
+
+// noCachedFlows is dpctl/dump-flows.
+func noCachedFlows(_ context.Context, args []string) (string, error) {
+	args = slices.DeleteFunc(args, func(a string) bool { return a == "-m" || a == "--names" })
+	if _, err := ofDatapath(args); err != nil {
+		return "", fmt.Errorf("ovs-vswitchd: %w", err)
+	}
+	return "", errNoCachedFlows
+}
+
+// dumpCachedFlows is dpif/dump-flows.
+func (s *Switch) dumpCachedFlows(_ context.Context, args []string) (string, error) {
+	if args[len(args)-1] != s.Bridge() {
+		return "", errNoBridge
+	}
+	return "", errNoCachedFlows
+}
+
+// showLearnedStats is fdb/stats-show, without what antrail does not count: addresses that it has
+// learned, forgotten and moved so far.
+func (s *Switch) showLearnedStats(_ context.Context, args []string) (string, error) {
+	if args[0] != s.Bridge() {
+		return "", errNoBridge
+	}
+	return fmt.Sprintf("Statistics for bridge \"%s\":\n  Current MAC entries in the table: %d\n", args[0], len(s.Switch.LearnedMACs())), nil
+}
+
+// showMemory is memory/show: how many ports and entries there are.
+func (s *Switch) showMemory(context.Context, []string) (string, error) {
+	rules := 0
+	for _, t := range s.Switch.Tables() {
+		rules += t.Entries + t.Learned
+	}
+	return fmt.Sprintf("ports:%d rules:%d\n", len(s.Switch.Ports()), rules), nil
+}
+
+// noQoS says that a port has no QoS.
+func (s *Switch) noQoS(text string) answer {
+	return func(_ context.Context, args []string) (string, error) {
+		if !slices.ContainsFunc(s.Switch.Ports(), func(p telemetry.PortStats) bool { return p.Name == args[0] }) {
+			return "", errors.New("no such interface")
+		}
+		return fmt.Sprintf(text, args[0]), nil
+	}
+}
+
+// showUpcalls is upcall/show. No packet leaves the workers, so there are no upcalls, and the keys
+// of flows are the caches'.
+func (s *Switch) showUpcalls(context.Context, []string) (string, error) {
+	return fmt.Sprintf("%s:\n  flows         : (current %d)\n", datapath, s.Switch.Cache().Entries), nil
+}
