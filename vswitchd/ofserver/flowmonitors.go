@@ -13,8 +13,8 @@ const maxMonitors = 64
 // flowMonitors are those of a connection. Server.changes is held, but for updates.
 type flowMonitors struct {
 	all map[uint32]*openflow.FlowMonitor
-	// parts are what they tell of the change that is being told, and abbreviated says that one of
-	// the parts stands for all changes of the connection itself.
+	// parts are updates about the current change. With abbreviated, one part stands for all changes
+	// that the connection itself has made.
 	parts       []openflow.Part
 	abbreviated bool
 	updates     *updateQueue
@@ -129,8 +129,8 @@ var kindsOf = map[openflow.FlowEvent]openflow.MonitorFlags{
 	openflow.EventAdded: openflow.MonitorAdded, openflow.EventRemoved: openflow.MonitorRemoved, openflow.EventModified: openflow.MonitorModified,
 }
 
-// add adds a change to what the monitors tell. own says that their connection made it. known is
-// what was known of the entry before; nil for nothing.
+// add makes an update of a change, if a monitor wants it. own says that the monitors' connection made
+// the change. known is the entry as the server knew it before; nil for an unknown one.
 func (f *flowMonitors) add(ch *flowChange, own bool, known *watchedFlow) {
 	flags := wanted(f.all, kindsOf[ch.Event], ch.Entry, ch.old)
 	if flags == 0 {
@@ -154,7 +154,7 @@ func (f *flowMonitors) add(ch *flowChange, own bool, known *watchedFlow) {
 	f.parts = append(f.parts, &u)
 }
 
-// flush queues what add has added. now is the number of the newest change.
+// flush queues the updates that add has made. now is the number of the newest change.
 func (f *flowMonitors) flush(c *connection, now uint64) {
 	parts := f.parts
 	f.parts, f.abbreviated = nil, false
@@ -184,7 +184,7 @@ func (c *connection) monitorState(resumed bool) []byte {
 	return b
 }
 
-// runUpdates writes what monitors tell until the connection has ended.
+// runUpdates writes updates until the connection has ended.
 func (c *connection) runUpdates() {
 	u := c.monitors.updates
 	for {
@@ -202,8 +202,8 @@ func (c *connection) runUpdates() {
 	}
 }
 
-// resumeMonitors tells what has changed while the monitors paused. The controller has read all
-// that was told before.
+// resumeMonitors sends the changes that happened while the monitors paused. The controller has read
+// all earlier updates.
 func (c *connection) resumeMonitors() {
 	c.s.changes.Lock()
 	parts := c.s.watch.since(c.monitors.all, c.monitors.updates.resume())

@@ -166,8 +166,8 @@ func withCommand(t *testing.T, command openflow.FlowCommand, text string) []byte
 	return b
 }
 
-// TestOwnChangesAreAbbreviated: a controller is told of its own changes by their number, before the
-// barrier that follows them. With MonitorOwn it is told in full.
+// TestOwnChangesAreAbbreviated: a controller gets the numbers of its own changes before the barrier
+// that follows them. With MonitorOwn it gets the changes in full.
 func TestOwnChangesAreAbbreviated(t *testing.T) {
 	for flags, event := range map[byte]string{0x1f: "event=ABBREV xid=0x11", 0x3f: "event=ADDED table=9", 0x5f: "event=ADDED table=9"} {
 		r := newRig(t)
@@ -301,8 +301,7 @@ func TestMonitorErrors(t *testing.T) {
 	expect("OFPMOFC_UNKNOWN_MONITOR")
 }
 
-// TestLearnedEntriesAreTold: a monitor is told of an entry that a packet has learned, and of its
-// end.
+// TestLearnedEntriesAreTold: a monitor tells of an entry that a packet has learned, and of its end.
 func TestLearnedEntriesAreTold(t *testing.T) {
 	r := newRig(t)
 	r.monitors(t, flowMod(t, 1, "ip,actions=learn(table=3,cookie=0x77,hard_timeout=1,dl_type=0x800,NXM_OF_IP_SRC[],output:NXM_OF_IN_PORT[])")).barrier()

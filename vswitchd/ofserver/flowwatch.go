@@ -14,9 +14,9 @@ import (
 // controller monitors entries: learned ones, and those whose timeouts have passed.
 const watchTime = 250 * time.Millisecond
 
-// flowWatch is what the server knows of the switch's entries while there are flow monitors.
-// Server.changes is held for everything. Changes of controllers are told as they are made. Others
-// are found by comparing.
+// flowWatch has the switch's entries while there are flow monitors. The caller of its methods holds
+// Server.changes. Monitors hear of a controller's change when it is made. The server finds other
+// changes by comparing the entries with those of the switch.
 type flowWatch struct {
 	running  bool
 	seed     maphash.Seed
@@ -151,7 +151,7 @@ func (w *flowWatch) hash(e *flow.Entry) uint64 {
 	return maphash.Comparable(w.seed, e.Match) ^ uint64(e.Priority)<<8 ^ uint64(e.Table)
 }
 
-// find is what is known of the entry with the identity of e; nil for nothing.
+// find is the known entry with the identity of e; nil if there is none.
 func (w *flowWatch) find(e *flow.Entry) *watchedFlow {
 	for _, k := range w.flows[w.hash(e)] {
 		if k.entry.Table == e.Table && k.entry.Priority == e.Priority && k.entry.Match == e.Match {
@@ -190,7 +190,7 @@ func (w *flowWatch) tellOne(by *connection, ch *flowChange) {
 	w.note(ch, k)
 }
 
-// note takes a change into what is known.
+// note changes the known entries.
 func (w *flowWatch) note(ch *flowChange, k *watchedFlow) {
 	h := w.hash(ch.Entry)
 	switch {

@@ -1,6 +1,7 @@
 package openflow
 
 import (
+	"encoding/hex"
 	"testing"
 
 	"github.com/antrail/antrail/flow"
@@ -13,6 +14,13 @@ func FuzzDecode(f *testing.F) {
 		f.Add(c.bytes)
 	}
 	f.Add(pausedPacket(f))
+	for _, text := range monitorMessages {
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) >= headerSize && len(b) <= maxMessage { // lengths are read by Read
 			b[2], b[3] = byte(len(b)>>8), byte(len(b))
@@ -35,6 +43,41 @@ func FuzzDecode(f *testing.F) {
 			_, _ = Decode(x.Message)
 		}
 	})
+}
+
+// monitorMessages are flow monitors as ovs-ofctl 3.1 requests them in each version, their
+// cancellation, and a change of the TLV table.
+var monitorMessages = []string{
+	"0110004000000005ffff000000002320000000020000000000000000001f0002001102000000000000000602080000000c010600001402005000000000000000",
+	"0412004000000005ffff0000000000004f4e46000000074e00000000001f001500000002020000000001001580000a020800800014010680001c020050000000",
+	"051200380000000500100000000000000000000000000002ffffffff001f02000001001580000a020800800014010680001c020050000000",
+	"0612002800000005001000000000000000000000ffffffffffffffff005fff000001000400000000",
+	"010400140000000000002320000000150000000a", "04040014000000004f4e46000000074e0000000a",
+	"010400200000000000002320000000180000000000000000010280040000" + "0000",
+}
+
+// TestDecodeMonitors: what ovs-ofctl requests is what is decoded.
+func TestDecodeMonitors(t *testing.T) {
+	for i, text := range monitorMessages[:4] {
+		b, err := hex.DecodeString(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Decode(b)
+		q, ok := m.Body.(*Request)
+		if err != nil || !ok || q.Kind != StatsFlowMonitor || len(q.Monitors) != 1 {
+			t.Fatalf("%d: %+v, %v", i, m.Body, err)
+		}
+		got := q.Monitors[0]
+		want := FlowMonitor{Flags: 0x1f, FlowSelection: FlowSelection{Table: 2, OutPort: 2, OutGroup: AnyGroup, Match: got.Match}}
+		match := "tcp,tcp_dst=80"
+		if i == 3 {
+			want.Flags, want.Table, want.OutPort, match = 0x3f, AllTables, flow.PortNone, ""
+		}
+		if got != want || got.Match.String() != match && got.Match.String() != "tcp,tp_dst=80" {
+			t.Errorf("%d: %+v %q, want %+v %q", i, got, got.Match.String(), want, match)
+		}
+	}
 }
 
 // pausedPacket is NXT_RESUME with two lists of actions.
