@@ -96,3 +96,13 @@ func (p *Process) Wait(t *testing.T) {
 	}
 	t.Logf("%s", &p.out)
 }
+
+// Kill ends the confined one by SIGKILL, unless it has failed before.
+func (p *Process) Kill(t *testing.T) {
+	t.Helper()
+	p.cmd.Process.Kill()
+	p.cmd.Wait() // the error is the signal
+	if strings.Contains(p.out.String(), "--- FAIL") {
+		t.Fatalf("confined: %s", &p.out)
+	}
+}

@@ -146,7 +146,7 @@ func (m *Memory) adopt(o Options, g *given) (p *Port, err error) {
 	if err == nil {
 		u.alone = u.alone || o.Attached
 		p = newPort(u, o.Interface, nic, g.ledger, state)
-		p.theirs, p.given = true, o.Attached
+		p.theirs, p.given, p.killed = true, o.Attached, o.Killed
 		p.program, p.socket = &program{link: g.link, locals: g.locals}, &socket{fd: g.in, out: g.out}
 		if err = u.addPort(p, o); err == nil {
 			return p, unix.Close(g.memory)
@@ -285,6 +285,10 @@ func (p *Port) BeginTraffic() error {
 }
 
 func (p *Port) beginTraffic() error {
+	if p.killed {
+		p.reconcile()
+		p.killed = false
+	}
 	if err := p.umem.freeRest(); err != nil {
 		return err
 	}
@@ -300,6 +304,7 @@ func (p *Port) beginTraffic() error {
 	s.rx.resume(false)
 	s.tx.resume(true)
 	s.done.resume(false)
+	p.beginJournal()
 	p.rx.stock.out = p.rx.held.count()
 	p.tx.outstanding = p.tx.held.count()
 	p.theirs = false

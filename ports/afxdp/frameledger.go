@@ -15,12 +15,13 @@ import (
 const Layout = 1
 
 // ledger is what another process has to know of a port to go on with it, in memory of its
-// own. It is a page with facts, and behind that one bit for each frame that the kernel
+// own. It is a page with facts and a journal, and behind that one bit for each frame that the kernel
 // has. Frames to receive into and frames to be sent are apart.
 type ledger struct {
 	fd       int
 	memory   []byte
 	facts    facts
+	journal  journal
 	received held
 	sent     held
 }
@@ -87,7 +88,7 @@ func openLedger(fd int) (*ledger, error) {
 func (l *ledger) divided(frames int) *ledger {
 	bits := heldIn(l.memory[os.Getpagesize():])
 	n := words(frames)
-	l.received, l.sent = bits[:n:n], bits[n:]
+	l.journal, l.received, l.sent = journalIn(l.memory), bits[:n:n], bits[n:]
 	return l
 }
 
@@ -100,7 +101,7 @@ func (l *ledger) write(f facts) error {
 
 // close gives it back; nobody may look at the frames any more.
 func (l *ledger) close() error {
-	l.received, l.sent = nil, nil
+	l.journal, l.received, l.sent = nil, nil, nil
 	return errors.Join(unix.Munmap(l.memory), unix.Close(l.fd))
 }
 

@@ -56,6 +56,9 @@ type Options struct {
 	// its program. Adopt then needs no capability, takes mode, rings and polling as they
 	// are, and Relink does nothing. Open ignores it.
 	Attached bool
+	// Killed says that this process was killed, and may not have rested: Adopt finds the frames
+	// that the kernel has (killed.go). It is for memory of one port.
+	Killed bool
 }
 
 // BusyPoll is how a worker drives a card's queue itself (Linux,

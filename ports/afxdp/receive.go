@@ -47,6 +47,7 @@ func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 			}
 		}
 	}
+	p.noteCut()
 	rx.release()
 	p.restock()
 	return n, bytes
@@ -93,8 +94,11 @@ func (p *Port) refill() {
 		n := p.umem.takeFree(p.rx.scratch[:want])
 		p.rx.stock.out += n
 		for _, frame := range p.rx.scratch[:n] {
-			p.rx.held.add(frame)
 			fill.write(uint64(frame) * FrameSize)
+		}
+		p.ledger.journal[filled] = uint64(fill.local)
+		for _, frame := range p.rx.scratch[:n] {
+			p.rx.held.add(frame)
 		}
 		fill.submit()
 		if n < want {

@@ -66,9 +66,10 @@ func (p *Port) transmit(part []*packet.Frame) int {
 
 // post puts a frame of this UMEM into the TX ring.
 func (p *Port) post(own *packet.Frame, options uint32) {
+	p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: options | putRequest(own)})
+	p.ledger.journal[posted] = uint64(p.socket.tx.local)
 	p.tx.held.add(own.Index)
 	p.tx.outstanding++
-	p.socket.tx.write(unix.XDPDesc{Addr: address(own), Len: uint32(own.Len()), Options: options | putRequest(own)})
 }
 
 // leaves says whether f can be sent from where it is. It must be of this UMEM, with room

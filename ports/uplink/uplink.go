@@ -45,6 +45,8 @@ type Config struct {
 	BusyPoll afxdp.BusyPoll
 	// Why is the reason for AF_XDP, which Info tells.
 	Why string
+	// Killed is afxdp.Options.Killed.
+	Killed bool
 }
 
 // Port carries frames to other Nodes. It implements ports.Port.
@@ -106,7 +108,7 @@ func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.
 	if c.Kind.Port() != 0 {
 		inner += packet.UDPLen
 	}
-	o.Interface, o.Why, o.Attached = c.Link, c.Why, c.Given
+	o.Interface, o.Why, o.Attached, o.Killed = c.Link, c.Why, c.Given, c.Killed
 	o.Filter = &afxdp.Filter{Proto: c.Kind.Proto(), Port: c.Kind.Port(), Inner: inner}
 	return open(o)
 }
