@@ -112,6 +112,7 @@ type Switch struct {
 	trial     sched.Trial
 	tried     *switchPort // the port that is moved on trial
 	triedFrom int         // … and its worker before
+	pauses    int         // of PauseReceiving that have not ended
 }
 
 // portSet is the ports of a switch; it never changes.
@@ -310,13 +311,14 @@ func (s *Switch) publishPorts(list []*switchPort) {
 	s.fdb.Ports.Store(int32(len(list)))
 	s.ports.Store(set)
 	s.offload.Withdraw()
-	for i, w := range s.workers {
-		w.assign(s.received(i))
-	}
+	s.assignPorts()
 }
 
-// received are the ports that a worker receives from.
+// received are the ports that a worker receives from: none while receiving is paused.
 func (s *Switch) received(worker int) (mine []*switchPort) {
+	if s.pauses > 0 {
+		return nil
+	}
 	for _, p := range s.ports.Load().list {
 		if p.share.Worker() == worker {
 			mine = append(mine, p)

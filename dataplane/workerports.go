@@ -1,6 +1,9 @@
 package dataplane
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // A worker asks in each round the ports that are awake. One that has brought
 // nothing for quietRounds rounds is left to the poller, which names it when it
@@ -52,6 +55,30 @@ func (w *worker) assign(list []*switchPort) {
 	}
 	w.receive.Store(set)
 	w.poller.Wake()
+}
+
+// assignPorts tells all workers which ports they receive from. The caller holds s.mu.
+func (s *Switch) assignPorts() {
+	for i, w := range s.workers {
+		w.assign(s.received(i))
+	}
+}
+
+// PauseReceiving has workers receive from no port until resume is called. A worker may finish
+// its round. Meanwhile frames wait in the ports, and packets are sent by them as before. So
+// several ports become part of the switch at once: no packet of one misses another. Of several
+// pauses, the last to end counts.
+func (s *Switch) PauseReceiving() (resume func()) {
+	s.pause(1)
+	return sync.OnceFunc(func() { s.pause(-1) })
+}
+
+// pause begins a pause, or ends one.
+func (s *Switch) pause(by int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pauses += by
+	s.assignPorts()
 }
 
 // adopt takes up the ports that were assigned since the last round, all awake.
