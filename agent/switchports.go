@@ -14,10 +14,10 @@ import (
 )
 
 // switchPorts are the ports that the agent has opened in the switch. A switch that is
-// confined may open none itself: the agent opens them, gives the switch the descriptors
-// and keeps none. The program of a packet socket is attached to the link without a
-// bpf_link, and the device of a tap has an owner: both stay when either process ends. The
-// program of AF_XDP has a bpf_link, and goes when the switch ends.
+// confined may open none itself: the agent opens them, gives the switch the descriptors, and
+// keeps copies that the switch lends (borrow). The program of a packet socket is attached to
+// the link without a bpf_link, and the device of a tap has an owner: both stay when either
+// process ends. The program of AF_XDP has a bpf_link, and goes when nobody has its descriptors.
 type switchPorts struct {
 	sw    *door.Client
 	owner string // of taps
@@ -38,8 +38,12 @@ type lentPort struct {
 	fds []int
 }
 
-// openPort has the switch open a port, or gives it the port.
+// openPort has the switch open a port, or gives it the port. Copies of an earlier one would keep
+// its XDP program on the link.
 func (s *switchPorts) openPort(p *door.PortSpec) error {
+	s.mu.Lock()
+	s.giveBack(p.No)
+	s.mu.Unlock()
 	if err := s.openIn(s.sw, p); err != nil {
 		return err
 	}
@@ -145,38 +149,78 @@ func (s *switchPorts) removeAll() error {
 	return errors.Join(errs...)
 }
 
-// reopen gives the ports to a switch that has been started again, or opens them, some of them at
-// once. The agent opens later what cannot be opened now.
+// reopen gives the ports to a switch that has been started again, or opens them. The lent ones
+// begin together: a packet of one would not find another that is missing. The agent opens later
+// what cannot be opened now.
 func (s *switchPorts) reopen(sw *door.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lent := s.lent
 	s.lent = map[uint32]lentPort{}
-	var reopening sync.WaitGroup
-	room := make(chan struct{}, podports.AtOnce)
-	for _, p := range s.open {
-		room <- struct{}{}
-		reopening.Go(func() { s.runReopen(sw, p, lent[p.No]); <-room })
+	g := s.giver(sw)
+	resume, err := sw.PausePorts()
+	if err != nil {
+		s.log.Warn("ports begin one after the other: the switch does not pause them", "error", err)
+		resume = func() {}
 	}
-	reopening.Wait()
+	there := s.eachPort(func(p *door.PortSpec) bool { return s.again(g, p, lent[p.No]) })
+	resume()
+	s.eachPort(func(p *door.PortSpec) bool {
+		if there[p.No] {
+			return true
+		}
+		err := g.OpenIn(p)
+		if err != nil {
+			s.log.Warn("a port is not opened again yet", "port", p.Name, "error", err)
+		}
+		return err == nil
+	})
 	s.log.Info("the switch runs again", "ports", len(s.open))
 }
 
-// runReopen gives one port again, or opens it.
-func (s *switchPorts) runReopen(sw *door.Client, p *door.PortSpec, lent lentPort) {
-	g := s.giver(sw)
-	err := errors.New("no switch has lent it")
-	if lent.fds != nil {
-		again := *p
-		again.Why = lent.why
-		err = g.Again(&again, lent.fds)
-		door.CloseDescriptors(lent.fds)
+// eachPort calls a function with each port, some of them at once, and returns the numbers of
+// those for which it says true. s.mu is held.
+func (s *switchPorts) eachPort(do func(*door.PortSpec) bool) map[uint32]bool {
+	var calls portCalls
+	room := make(chan struct{}, podports.AtOnce)
+	for _, p := range s.open {
+		room <- struct{}{}
+		calls.Go(func() { calls.runCall(p, do); <-room })
 	}
-	if err == nil {
-		return
+	calls.Wait()
+	return calls.done
+}
+
+// portCalls are calls of a function with ports, at once.
+type portCalls struct {
+	sync.WaitGroup
+	mu   sync.Mutex
+	done map[uint32]bool
+}
+
+// runCall calls the function with one port, and notes what it says.
+func (c *portCalls) runCall(p *door.PortSpec, do func(*door.PortSpec) bool) {
+	ok := do(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.done == nil {
+		c.done = map[uint32]bool{}
 	}
-	s.log.Debug("a port is not given again, but opened", "port", p.Name, "why", err)
-	if err := g.OpenIn(p); err != nil {
-		s.log.Warn("a port is not opened again yet", "port", p.Name, "error", err)
+	c.done[p.No] = ok
+}
+
+// again gives one port again that a killed switch has lent, and closes the copies. It says
+// whether the switch has the port.
+func (s *switchPorts) again(g *switchd.Giver, p *door.PortSpec, lent lentPort) bool {
+	if lent.fds == nil {
+		return false
 	}
+	defer door.CloseDescriptors(lent.fds)
+	spec := *p
+	spec.Why = lent.why
+	err := g.Again(&spec, lent.fds)
+	if err != nil {
+		s.log.Debug("a port is not given again, but opened", "port", p.Name, "why", err)
+	}
+	return err == nil
 }

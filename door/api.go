@@ -30,6 +30,7 @@ import (
 //	GET    /v1/ports                  all ports with their counters
 //	PUT    /v1/ports/N                PortSpec: opens a port
 //	POST   /v1/ports/N/give           a port with its descriptors, after an upgrade (give.go)
+//	POST   /v1/ports/pause            ports receive nothing until the connection ends, after an upgrade
 //	POST   /v1/offload/programs       programs for a packet socket or tunnel that is given, after an upgrade
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send

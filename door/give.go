@@ -141,6 +141,19 @@ func (s *Server) answerLend(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answerPause has ports receive nothing until the controller hangs up, or for giveTime.
+func (s *Server) answerPause(w http.ResponseWriter, r *http.Request) {
+	t, ok := s.hearQuery(w, r, &struct{}{})
+	if !ok {
+		return
+	}
+	defer t.Close()
+	defer s.open.PausePorts()()
+	if t.Say(Given{}) == nil {
+		t.Read(make([]byte, 1)) // the controller hangs up, or the deadline passes
+	}
+}
+
 // hearQuery reads what the controller asks for. If ok is false, the caller has its answer. The
 // client speaks first: what follows the 101 at once, its HTTP reader may take.
 func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Talk, ok bool) {
@@ -170,13 +183,29 @@ func (c *Client) GivePort(p *PortSpec, fds []int) error {
 	return err
 }
 
-// LendPort is copies of the descriptors of a port of packet sockets, of a tap, or of the
-// kernel's tunnel, which are the caller's, and the reason for its driver. A port with other
-// descriptors, and one that is not there, has none. By the copies the port outlives the switch:
+// LendPort is copies of a port's descriptors, which are the caller's, and the reason for its
+// driver. A port that is not there has none, nor has one on AF_XDP of a switch that is not
+// confined. By the copies the port outlives the switch:
 // another switch can be given them, and packets that nobody has received wait.
 func (c *Client) LendPort(no uint32) (why string, fds []int, err error) {
 	g, fds, err := c.ask(portPath(no)+"/lend", struct{}{})
 	return g.Why, fds, err
+}
+
+// PausePorts has the switch receive nothing from its ports until resume is called, or for ten
+// seconds. Frames wait meanwhile. So ports that are given in between begin together.
+func (c *Client) PausePorts() (resume func(), err error) {
+	t, err := c.upgradeTo(giveProtocol, "/v1/ports/pause")
+	if err != nil {
+		return nil, err
+	}
+	if err = t.Say(struct{}{}); err == nil {
+		_, err = t.Hear(&Given{})
+	}
+	if err != nil {
+		return nil, errors.Join(&AwayError{c.socket, err}, t.Close())
+	}
+	return func() { t.Close() }, nil
 }
 
 // GiveEgresses says where Egresses are, and gives the switch copies of sockets that receive

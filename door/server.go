@@ -32,6 +32,8 @@ type PortOpener interface {
 	// reason for its driver. There are none if no other switch could go on with them after this
 	// one was killed.
 	LendPort(no uint32, to func(why string, fds []int))
+	// PausePorts has the switch receive nothing until resume is called.
+	PausePorts() (resume func())
 	// Programs are descriptors of the filter and the ingress program that a packet socket
 	// is to have that the controller gives. With a kind of tunnel, it is the program of
 	// that tunnel's link, and with a driver, that of its device. It is nil for none. They
@@ -275,6 +277,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	})
 	mux.HandleFunc("POST /v1/ports/{no}/give", s.answerGive)
 	mux.HandleFunc("POST /v1/ports/{no}/lend", s.answerLend)
+	mux.HandleFunc("POST /v1/ports/pause", s.answerPause)
 	mux.HandleFunc("POST /v1/tunnel/egresses/give", s.answerGiveEgresses)
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {

@@ -37,7 +37,7 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 		}
 	}
 	by := *s.open
-	by.From, by.Given, by.Why = from, true, cmp.Or(p.Why, "the controller gave the port")
+	by.From, by.Given, by.Killed, by.Why = from, true, true, cmp.Or(p.Why, "the controller gave the port")
 	return s.enter(p, func() (ports.Port, error) {
 		port, err := s.openPort(&by, openedAs(p, driver))
 		if err != nil {
@@ -91,20 +91,23 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 	return &as
 }
 
-// LendPort implements door.PortOpener. Of AF_XDP nobody can go on after a kill: a frame that
-// the process had is in no ring.
+// LendPort implements door.PortOpener. A port on AF_XDP goes on after a kill if it has memory of
+// its own, as all of a confined switch have.
 func (s *PortSet) LendPort(no uint32, to func(why string, fds []int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h, is := s.opened[no].(ports.Heritable); is {
-		switch info := h.Info(); info.Driver {
-		case DriverAFPacket, DriverTap, DriverUnderlay:
+		info := h.Info()
+		if xdp := info.Driver == DriverAFXDP || info.Driver == DriverUplink; !xdp || s.confined {
 			to(info.Why, h.Descriptors())
 			return
 		}
 	}
 	to("", nil)
 }
+
+// PausePorts implements door.PortOpener.
+func (s *PortSet) PausePorts() (resume func()) { return s.sw.PauseReceiving() }
 
 // Programs implements door.PortOpener.
 func (s *PortSet) Programs(q door.ProgramsQuery) []int {
@@ -210,6 +213,8 @@ func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
 			return nil
 		}
 		q.Driver = DriverTap
+	case DriverAFXDP, DriverUplink: // its program is none of the switch's
+		return nil
 	default:
 		q = door.ProgramsQuery{Tunnel: spec.Tunnel.Kind, IPv6: spec.Tunnel.Local.Is6()}
 	}

@@ -55,6 +55,8 @@ type Opener struct {
 	// Given says that one process opens ports for another that has no privilege: this one
 	// if From is nil, and otherwise the one before, which keeps the programs.
 	Given bool
+	// Killed says that the process before may have been killed.
+	Killed bool
 	// Why is the reason for the driver of a port that the process before has opened.
 	Why string
 	Log *slog.Logger
@@ -129,7 +131,7 @@ func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
-	options.Interface, options.Why, options.Attached = link, why, o.Given
+	options.Interface, options.Why, options.Attached, options.Killed = link, why, o.Given, o.Killed
 	fds := o.From.TakeDescriptors(DriverAFXDP, link)
 	open := memory.Open
 	if o.Given {
@@ -234,7 +236,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 	if fds == nil {
 		return uplink.Open(memory, with)
 	}
-	if o.Given {
+	if with.Killed = o.Killed; o.Given {
 		with.Why = o.Why
 	}
 	p, err := uplink.Adopt(memory, with, fds)
