@@ -102,7 +102,7 @@ func TestStockOfAShortRing(t *testing.T) {
 func TestStockWithoutCopies(t *testing.T) {
 	const slots, card = 256, 1024
 	ours, drivers := newRings(slots, 0)
-	p := &Port{umem: umemFor(t, 2*card), socket: &socket{fill: *ours}}
+	p := &Port{umem: umemFor(t, 2*card), socket: &socket{fill: *ours}, ledger: &ledger{journal: make(journal, journalWords)}}
 	p.rx.held, p.rx.stock = newHeld(2*card), newStock(slots, false)
 	moved := 0
 	for range 2 * card / slots {
