@@ -4,6 +4,7 @@
 //
 //	program.go  a program: its tables, its marks, its entries and what each is for
 //	node.go     ports, pods and other Nodes, as programs know them
+//	cardsample.go a Node whose card is a port, for dumps
 //	field.go    ranges of bits of registers and marks, and values of them, by name
 //	bits.go     which named fields some bits are of
 //	text.go     registers and marks in words, for dumps and traces

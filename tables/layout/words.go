@@ -78,6 +78,41 @@ func SetMAC(id flow.FieldID, mac [6]byte) flow.Action {
 	return flow.SetField{Field: id, Value: MACValue(mac), Mask: flow.Ones(48)}
 }
 
+// ARPReply answers a question for an address with a MAC address (RFC 826).
+func ARPReply(table uint8, priority uint16, addr netip.Addr, with [6]byte) *flow.Entry {
+	set := func(id flow.FieldID, v flow.Value) flow.Action {
+		return flow.SetField{Field: id, Value: v, Mask: flow.Ones(flow.FieldByID(id).Bits)}
+	}
+	move := func(from, to flow.FieldID) flow.Action {
+		return flow.Move{Src: flow.FieldByID(from).Full(), Dst: flow.FieldByID(to).Full()}
+	}
+	mac := MACValue(with)
+	return NewEntry(table, priority, Match(ARP, Host(flow.ArpTPA, addr), Exact(flow.ArpOp, 1)),
+		move(flow.EthSrc, flow.EthDst), set(flow.EthSrc, mac), set(flow.ArpOp, flow.Value{Lo: 2}),
+		move(flow.ArpSHA, flow.ArpTHA), set(flow.ArpSHA, mac),
+		move(flow.ArpSPA, flow.ArpTPA), set(flow.ArpSPA, flow.ValueOfAddr(addr)), flow.OutputInPort{})
+}
+
+// ToService asks for a new packet to a Service.
+func ToService(s *Service) Term {
+	port := flow.TCPDst
+	if s.Proto == 17 {
+		port = flow.UDPDst
+	}
+	return func(m *flow.Match) {
+		for _, t := range []Term{CtState(CtNew|CtTrk, 0), IPv4, Exact(flow.IPProto, uint64(s.Proto)), Host(flow.IPDst, s.Addr.Addr()), Exact(port, uint64(s.Addr.Port()))} {
+			t(m)
+		}
+	}
+}
+
+// CommitDNAT is Commit with a Service's endpoint as the destination.
+func CommitDNAT(zone uint16, next uint8, s *Service, exec ...flow.Action) *flow.CT {
+	c, end := Commit(zone, next, exec...), s.Endpoint
+	c.NAT = &flow.NAT{Type: flow.NATDestination, AddrMin: end.Addr(), AddrMax: end.Addr(), PortMin: end.Port(), PortMax: end.Port()}
+	return c
+}
+
 // Restore is ct(table=…,zone=…,nat): translate as the connection is.
 func Restore(zone uint16, next uint8) *flow.CT {
 	return &flow.CT{Zone: zone, Table: next, NAT: &flow.NAT{Type: flow.NATRestore}}

@@ -27,24 +27,8 @@ func arpResponder(n *layout.Node) []layout.Entry {
 	}
 	for _, p := range n.Peers {
 		for _, gateway := range p.GatewayIPs {
-			all = append(all, of("W-22", "the next hop to another Node's pods", arpReply(gateway)))
+			all = append(all, of("W-22", "the next hop to another Node's pods", layout.ARPReply(tableARPResponder, priorityNormal, gateway, virtualMAC)))
 		}
 	}
 	return all
-}
-
-// arpReply answers a question for an address with the Global Virtual MAC (RFC 826).
-func arpReply(addr netip.Addr) *flow.Entry {
-	set := func(id flow.FieldID, v flow.Value) flow.Action {
-		return flow.SetField{Field: id, Value: v, Mask: flow.Ones(flow.FieldByID(id).Bits)}
-	}
-	move := func(from, to flow.FieldID) flow.Action {
-		return flow.Move{Src: flow.FieldByID(from).Full(), Dst: flow.FieldByID(to).Full()}
-	}
-	mac := layout.MACValue(virtualMAC)
-	return layout.NewEntry(tableARPResponder, priorityNormal,
-		layout.Match(layout.ARP, layout.Host(flow.ArpTPA, addr), layout.Exact(flow.ArpOp, 1)),
-		move(flow.EthSrc, flow.EthDst), set(flow.EthSrc, mac), set(flow.ArpOp, flow.Value{Lo: 2}),
-		move(flow.ArpSHA, flow.ArpTHA), set(flow.ArpSHA, mac),
-		move(flow.ArpSPA, flow.ArpTPA), set(flow.ArpSPA, flow.ValueOfAddr(addr)), flow.OutputInPort{})
 }

@@ -4,7 +4,6 @@
 //
 //	program.go  tables and their numbers, and the entries for a Node
 //	marks.go    what registers and ct_mark mean
-//	sample.go   the Node of dumps, traces and pages
 //
 // Each table has a file of its name. Packets to the outside leave in one of two ways:
 //

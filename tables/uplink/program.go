@@ -128,3 +128,6 @@ func to(p layout.Port) flow.Action { return flow.Output{Port: p.No} }
 func miss(table, next uint8) layout.Entry {
 	return of("W-22", "whatever no entry matches goes on", layout.NewEntry(table, priorityMiss, flow.Match{}, goTo(next)))
 }
+
+// sample is the Node of dumps, traces and pages, in loop mode.
+func sample() *layout.Node { return layout.CardSample([3]byte{0x02, 0x00, 0x5e}) }

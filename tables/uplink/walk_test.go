@@ -19,39 +19,6 @@ var (
 	broadcast = [6]byte{255, 255, 255, 255, 255, 255}
 )
 
-// onWire are the addresses of an IPv4 TCP or UDP frame.
-type onWire struct {
-	dstMAC           [6]byte
-	src, dst         netip.Addr
-	srcPort, dstPort uint16
-	ttl              uint8
-}
-
-func wireOf(t *testing.T, frame []byte) onWire {
-	t.Helper()
-	l := packet.ParseLayers(frame)
-	if l.EtherType != packet.EtherTypeIPv4 {
-		t.Fatalf("no IPv4 packet: %x", frame)
-	}
-	ip, tcp := packet.IPv4(frame[l.L3:]), packet.TCP(frame[l.L4:])
-	return onWire{packet.Ethernet(frame).Dst(), ip.Src(), ip.Dst(), tcp.SrcPort(), tcp.DstPort(), ip.TTL()}
-}
-
-// segment is a TCP segment between two ends.
-func segment(srcMAC, dstMAC [6]byte, src, dst netip.Addr, srcPort, dstPort uint16, flags uint16) []byte {
-	return packettest.TCP4(packettest.Options{
-		EthSrc: srcMAC, EthDst: dstMAC, Src: src, Dst: dst, SrcPort: srcPort, DstPort: dstPort, TCPFlags: flags, Seq: 100, Ack: 100, Window: 1000,
-	})
-}
-
-// checkWire compares what left.
-func checkWire(t *testing.T, what string, frame []byte, want onWire) {
-	t.Helper()
-	if got := wireOf(t, frame); got != want {
-		t.Errorf("%s: %+v, want %+v", what, got, want)
-	}
-}
-
 // inBothModes runs a test by loop and by direct mode.
 func inBothModes(t *testing.T, test func(*testing.T, *programtest.Switch, *layout.Node)) {
 	for mode, node := range modes {
@@ -73,15 +40,15 @@ func TestFourKinds(t *testing.T) {
 			}
 		}
 		router := netip.MustParseAddr("192.0.2.1")
-		same("W-08", n.Bridge, n.Uplink, segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, 50000, 443, packet.TCPSyn))
-		same("W-11", n.Uplink, n.Bridge, segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, packet.TCPSyn|packet.TCPAck))
+		same("W-08", n.Bridge, n.Uplink, programtest.Segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, 50000, 443, packet.TCPSyn))
+		same("W-11", n.Uplink, n.Bridge, programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, packet.TCPSyn|packet.TCPAck))
 		same("ARP for the host", n.Uplink, n.Bridge, packettest.ARPRequest(packettest.Options{EthSrc: routerMAC, EthDst: broadcast, Src: router, Dst: n.NodeIP}))
 		same("ARP of the host", n.Bridge, n.Uplink, packettest.ARPRequest(packettest.Options{EthSrc: n.Bridge.MAC, EthDst: routerMAC, Src: n.NodeIP, Dst: router, Reply: true}))
 		six := append(slices.Concat(n.Uplink.MAC[:], routerMAC[:], []byte{0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59, 64}), make([]byte, 32)...)
 		same("IPv6", n.Uplink, n.Bridge, six)
 		same("IPv6", n.Bridge, n.Uplink, six)
-		toPod := s.Leaves(n.Bridge, pod.Port, segment(n.Bridge.MAC, routerMAC, n.NodeIP, pod.IP(), 50001, 8080, packet.TCPSyn))
-		checkWire(t, "W-09", toPod, onWire{pod.Port.MAC, n.NodeIP, pod.IP(), 50001, 8080, 63})
+		toPod := s.Leaves(n.Bridge, pod.Port, programtest.Segment(n.Bridge.MAC, routerMAC, n.NodeIP, pod.IP(), 50001, 8080, packet.TCPSyn))
+		programtest.CheckWire(t, "W-09", toPod, programtest.NewWire(pod.Port.MAC, n.NodeIP, pod.IP(), 50001, 8080, 63))
 	})
 }
 
@@ -91,14 +58,14 @@ func TestShared(t *testing.T) {
 	n := sharedSample()
 	s := programtest.New(t, Program, n)
 	outside(t, s, n, n.Pods[0], 40000)
-	back := s.Leaves(n.Uplink, n.Gateway, segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 15000, packet.TCPAck))
-	checkWire(t, "the host's", back, onWire{n.Gateway.MAC, external, n.NodeIP, 443, 15000, 64})
+	back := s.Leaves(n.Uplink, n.Gateway, programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 15000, packet.TCPAck))
+	programtest.CheckWire(t, "the host's", back, programtest.NewWire(n.Gateway.MAC, external, n.NodeIP, 443, 15000, 64))
 	unasked := packettest.ICMPEcho4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, ICMPID: 9, Reply: true})
 	if table := s.Dropped(n.Uplink, unasked); table != "ConntrackState" {
 		t.Errorf("a copy of the host's own echo reply ends in %s", table)
 	}
-	toPod := s.Leaves(n.Gateway, n.Pods[0].Port, segment(n.Gateway.MAC, n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, packet.TCPSyn))
-	checkWire(t, "from the host", toPod, onWire{n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, 64})
+	toPod := s.Leaves(n.Gateway, n.Pods[0].Port, programtest.Segment(n.Gateway.MAC, n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, packet.TCPSyn))
+	programtest.CheckWire(t, "from the host", toPod, programtest.NewWire(n.Pods[0].Port.MAC, n.NodeIP, n.Pods[0].IP(), 50001, 8080, 64))
 }
 
 // leaves walks a pod's packet to the outside, and returns it as it leaves by the card. In loop
@@ -109,8 +76,8 @@ func leaves(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod,
 		return s.Leaves(pod.Port, n.Uplink, frame)
 	}
 	first := s.Leaves(pod.Port, n.Gateway, frame)
-	w := wireOf(t, first)
-	if w.ttl != 64 || w.dstMAC != n.Gateway.MAC {
+	w := programtest.WireOf(t, first)
+	if w.TTL != 64 || w.DstMAC != n.Gateway.MAC {
 		t.Errorf("leaves by the gateway as %+v", w)
 	}
 	routed := slices.Concat(routerMAC[:], n.Bridge.MAC[:], first[12:])
@@ -124,14 +91,14 @@ func leaves(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod,
 // outside walks a connection of a pod to the outside and returns the port that SNAT chose.
 func outside(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod, port uint16) uint16 {
 	t.Helper()
-	syn := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPSyn)
+	syn := programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPSyn)
 	first := leaves(t, s, n, pod, syn)
-	chosen := wireOf(t, first).srcPort
-	checkWire(t, "W-14", first, onWire{routerMAC, n.NodeIP, external, chosen, 443, 63})
-	back := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, chosen, packet.TCPSyn|packet.TCPAck)
-	checkWire(t, "W-21", s.Leaves(n.Uplink, pod.Port, back), onWire{pod.Port.MAC, external, pod.IP(), 443, port, 63})
-	more := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPAck)
-	checkWire(t, "W-18", leaves(t, s, n, pod, more), onWire{routerMAC, n.NodeIP, external, chosen, 443, 63})
+	chosen := programtest.WireOf(t, first).SrcPort
+	programtest.CheckWire(t, "W-14", first, programtest.NewWire(routerMAC, n.NodeIP, external, chosen, 443, 63))
+	back := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, chosen, packet.TCPSyn|packet.TCPAck)
+	programtest.CheckWire(t, "W-21", s.Leaves(n.Uplink, pod.Port, back), programtest.NewWire(pod.Port.MAC, external, pod.IP(), 443, port, 63))
+	more := programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPAck)
+	programtest.CheckWire(t, "W-18", leaves(t, s, n, pod, more), programtest.NewWire(routerMAC, n.NodeIP, external, chosen, 443, 63))
 	return chosen
 }
 
@@ -149,12 +116,12 @@ func TestPodToExternal(t *testing.T) {
 func TestOtherProtocols(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		pod := n.Pods[0]
-		sent := wireOf(t, leaves(t, s, n, pod, packettest.UDP4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, SrcPort: 40000, DstPort: 53})))
-		if sent.src != n.NodeIP || sent.srcPort < FirstSNATPort || sent.srcPort > LastSNATPort {
+		sent := programtest.WireOf(t, leaves(t, s, n, pod, packettest.UDP4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, SrcPort: 40000, DstPort: 53})))
+		if sent.Src != n.NodeIP || sent.SrcPort < FirstSNATPort || sent.SrcPort > LastSNATPort {
 			t.Errorf("UDP leaves as %+v", sent)
 		}
-		answer := packettest.UDP4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, SrcPort: 53, DstPort: sent.srcPort})
-		checkWire(t, "UDP", s.Leaves(n.Uplink, pod.Port, answer), onWire{pod.Port.MAC, external, pod.IP(), 53, 40000, 63})
+		answer := packettest.UDP4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, SrcPort: 53, DstPort: sent.SrcPort})
+		programtest.CheckWire(t, "UDP", s.Leaves(n.Uplink, pod.Port, answer), programtest.NewWire(pod.Port.MAC, external, pod.IP(), 53, 40000, 63))
 
 		echo := leaves(t, s, n, pod, packettest.ICMPEcho4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, ICMPID: 7}))
 		id := uint16(echo[packet.EthernetLen+20+4])<<8 | uint16(echo[packet.EthernetLen+20+5])
@@ -170,16 +137,16 @@ func TestOtherProtocols(t *testing.T) {
 func TestNotTranslated(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		a, b := n.Pods[0], n.Pods[1]
-		same := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, b.Port.MAC, a.IP(), b.IP(), 40000, 80, packet.TCPSyn))
-		checkWire(t, "one Node", same, onWire{b.Port.MAC, a.IP(), b.IP(), 40000, 80, 64})
-		way := s.Send(a.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), remotePod, 40001, 80, packet.TCPSyn))
+		same := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, b.Port.MAC, a.IP(), b.IP(), 40000, 80, packet.TCPSyn))
+		programtest.CheckWire(t, "one Node", same, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40000, 80, 64))
+		way := s.Send(a.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), remotePod, 40001, 80, packet.TCPSyn))
 		if len(way.Left) != 1 || way.Left[0].Port != n.Tunnel.Name {
 			t.Fatalf("across Nodes: %s", s.Walk(way))
 		}
-		checkWire(t, "across Nodes", way.Left[0].Frame, onWire{virtualMAC, a.IP(), remotePod, 40001, 80, 63})
-		node := s.Leaves(a.Port, n.Gateway, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, packet.TCPSyn))
-		checkWire(t, "the Node", node, onWire{n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, 64})
-		if table := s.Dropped(a.Port, segment(a.Port.MAC, broadcast, a.IP(), external, 40002, 22, packet.TCPSyn)); table != "Output" {
+		programtest.CheckWire(t, "across Nodes", way.Left[0].Frame, programtest.NewWire(virtualMAC, a.IP(), remotePod, 40001, 80, 63))
+		node := s.Leaves(a.Port, n.Gateway, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, packet.TCPSyn))
+		programtest.CheckWire(t, "the Node", node, programtest.NewWire(n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, 64))
+		if table := s.Dropped(a.Port, programtest.Segment(a.Port.MAC, broadcast, a.IP(), external, 40002, 22, packet.TCPSyn)); table != "Output" {
 			t.Errorf("a broadcast ends in %s", table)
 		}
 		clusterIP(t, s, n)
@@ -191,12 +158,12 @@ func clusterIP(t *testing.T, s *programtest.Switch, n *layout.Node) {
 	t.Helper()
 	a, b, service := n.Pods[0], n.Pods[1], n.Services[0]
 	ip, port, end := service.Addr.Addr(), service.Addr.Port(), service.Endpoint.Port()
-	first := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPSyn))
-	checkWire(t, "W-23", first, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, end, 63})
-	answer := s.Leaves(b.Port, a.Port, segment(b.Port.MAC, a.Port.MAC, b.IP(), a.IP(), end, 40003, packet.TCPSyn|packet.TCPAck))
-	checkWire(t, "W-23, the answer", answer, onWire{a.Port.MAC, ip, a.IP(), port, 40003, 63})
-	more := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPAck))
-	checkWire(t, "W-23, more", more, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, end, 63})
+	first := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPSyn))
+	programtest.CheckWire(t, "W-23", first, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, end, 63))
+	answer := s.Leaves(b.Port, a.Port, programtest.Segment(b.Port.MAC, a.Port.MAC, b.IP(), a.IP(), end, 40003, packet.TCPSyn|packet.TCPAck))
+	programtest.CheckWire(t, "W-23, the answer", answer, programtest.NewWire(a.Port.MAC, ip, a.IP(), port, 40003, 63))
+	more := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPAck))
+	programtest.CheckWire(t, "W-23, more", more, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, end, 63))
 }
 
 // TestAnswersOfAPod: a pod's answer to somebody outside, whose connection came by the gateway or
@@ -207,9 +174,9 @@ func TestAnswersOfAPod(t *testing.T) {
 		pod := n.Pods[0]
 		for i, in := range []layout.Port{n.Gateway, n.Bridge} {
 			port := uint16(50000 + i)
-			s.Leaves(in, pod.Port, segment(in.MAC, pod.Port.MAC, external, pod.IP(), port, 8080, packet.TCPSyn))
-			back := s.Leaves(pod.Port, n.Gateway, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, port, packet.TCPSyn|packet.TCPAck))
-			checkWire(t, in.Name, back, onWire{n.Gateway.MAC, pod.IP(), external, 8080, port, 64})
+			s.Leaves(in, pod.Port, programtest.Segment(in.MAC, pod.Port.MAC, external, pod.IP(), port, 8080, packet.TCPSyn))
+			back := s.Leaves(pod.Port, n.Gateway, programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, port, packet.TCPSyn|packet.TCPAck))
+			programtest.CheckWire(t, in.Name, back, programtest.NewWire(n.Gateway.MAC, pod.IP(), external, 8080, port, 64))
 		}
 	})
 }
@@ -220,7 +187,7 @@ func TestHostsOwnStream(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		outside(t, s, n, n.Pods[0], 40000)
 		for _, flags := range []uint16{packet.TCPAck | packet.TCPPsh, packet.TCPRst, packet.TCPFin | packet.TCPAck} {
-			in := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, flags)
+			in := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, flags)
 			if got := s.Leaves(n.Uplink, n.Bridge, in); !bytes.Equal(got, in) {
 				t.Errorf("a segment in the middle was changed: %x", got)
 			}
@@ -232,11 +199,11 @@ func TestHostsOwnStream(t *testing.T) {
 func TestForged(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		a, b := n.Pods[0], n.Pods[1]
-		if table := s.Dropped(a.Port, segment(a.Port.MAC, b.Port.MAC, b.IP(), external, 1, 2, packet.TCPSyn)); table != "SpoofGuard" {
+		if table := s.Dropped(a.Port, programtest.Segment(a.Port.MAC, b.Port.MAC, b.IP(), external, 1, 2, packet.TCPSyn)); table != "SpoofGuard" {
 			t.Errorf("a pod's forged packet ends in %s", table)
 		}
 		outside(t, s, n, a, 40000)
-		if table := s.Dropped(n.Uplink, segment(routerMAC, n.Uplink.MAC, a.IP(), external, 40000, 443, packet.TCPAck)); table != "ConntrackState" {
+		if table := s.Dropped(n.Uplink, programtest.Segment(routerMAC, n.Uplink.MAC, a.IP(), external, 40000, 443, packet.TCPAck)); table != "ConntrackState" {
 			t.Errorf("a packet from outside with a pod's addresses ends in %s", table)
 		}
 	})
@@ -250,7 +217,7 @@ func TestExhaustion(t *testing.T) {
 	s := programtest.New(t, Program, n)
 	pod := n.Pods[0]
 	syn := func(dst netip.Addr, port uint16) []byte {
-		return segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), dst, port, 443, packet.TCPSyn)
+		return programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), dst, port, 443, packet.TCPSyn)
 	}
 	send := func(dst netip.Addr, port uint16) []*packet.Frame {
 		b := syn(dst, port)
@@ -267,7 +234,7 @@ func TestExhaustion(t *testing.T) {
 			t.Fatalf("%d connections use %d ports", i, len(seen))
 		}
 		for _, f := range send(external, uint16(20001+i)) {
-			port := wireOf(t, f.Bytes()).srcPort
+			port := programtest.WireOf(t, f.Bytes()).SrcPort
 			if seen[port] || port < FirstSNATPort || port > LastSNATPort {
 				t.Fatalf("connection %d has port %d", i+1, port)
 			}

@@ -14,18 +14,8 @@ import (
 func dnat(n *layout.Node) []layout.Entry {
 	var all []layout.Entry
 	for _, s := range n.Services {
-		commit := layout.Commit(ctZone, tableL3Forwarding, clusterIPMark.Set())
-		commit.NAT = &flow.NAT{
-			Type: flow.NATDestination, AddrMin: s.Endpoint.Addr(), AddrMax: s.Endpoint.Addr(), PortMin: s.Endpoint.Port(), PortMax: s.Endpoint.Port(),
-		}
-		port := flow.TCPDst
-		if s.Proto == 17 {
-			port = flow.UDPDst
-		}
-		all = append(all, written("W-23", "the endpoint of "+s.Addr.String(), layout.NewEntry(tableDNAT, priorityNormal,
-			layout.Match(layout.CtState(layout.CtNew|layout.CtTrk, 0), layout.IPv4, layout.Exact(flow.IPProto, uint64(s.Proto)),
-				layout.Host(flow.IPDst, s.Addr.Addr()), layout.Exact(port, uint64(s.Addr.Port()))),
-			layout.SetMAC(flow.EthDst, virtualMAC), commit)))
+		all = append(all, written("W-23", "the endpoint of "+s.Addr.String(), layout.NewEntry(tableDNAT, priorityNormal, layout.Match(layout.ToService(&s)),
+			layout.SetMAC(flow.EthDst, virtualMAC), layout.CommitDNAT(ctZone, tableL3Forwarding, &s, clusterIPMark.Set()))))
 	}
 	return append(all, miss(tableDNAT, tableL3Forwarding))
 }

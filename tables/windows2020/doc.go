@@ -5,7 +5,6 @@
 //
 //	program.go  tables and their numbers, and the entries for a Node
 //	marks.go    what the document puts into registers and ct_mark
-//	sample.go   the Node of dumps, traces and lessons
 //
 // Each table has a file of its name. An entry is one of three kinds:
 //

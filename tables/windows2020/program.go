@@ -110,3 +110,6 @@ func output(p layout.Port) flow.Action { return flow.Output{Port: p.No} }
 func miss(table, next uint8) layout.Entry {
 	return linux("whatever no entry matches goes on", layout.NewEntry(table, priorityMiss, flow.Match{}, goTo(next)))
 }
+
+// sample is the Node of dumps, traces and lessons. The range of its pods is the document's.
+func sample() *layout.Node { return layout.CardSample([3]byte{0x00, 0x15, 0x5d}) }

@@ -20,39 +20,6 @@ var (
 	routerMAC = [6]byte{0x00, 0x15, 0x5d, 0x00, 0x00, 0x01} // the Node's next hop
 )
 
-// onWire are the addresses of an IPv4 TCP or UDP frame.
-type onWire struct {
-	dstMAC           [6]byte
-	src, dst         netip.Addr
-	srcPort, dstPort uint16
-	ttl              uint8
-}
-
-func wireOf(t *testing.T, frame []byte) onWire {
-	t.Helper()
-	l := packet.ParseLayers(frame)
-	if l.EtherType != packet.EtherTypeIPv4 {
-		t.Fatalf("no IPv4 packet: %x", frame)
-	}
-	ip, tcp := packet.IPv4(frame[l.L3:]), packet.TCP(frame[l.L4:])
-	return onWire{packet.Ethernet(frame).Dst(), ip.Src(), ip.Dst(), tcp.SrcPort(), tcp.DstPort(), ip.TTL()}
-}
-
-// segment is a TCP segment between two ends.
-func segment(srcMAC, dstMAC [6]byte, src, dst netip.Addr, srcPort, dstPort uint16, flags uint16) []byte {
-	return packettest.TCP4(packettest.Options{
-		EthSrc: srcMAC, EthDst: dstMAC, Src: src, Dst: dst, SrcPort: srcPort, DstPort: dstPort, TCPFlags: flags, Seq: 100, Ack: 100, Window: 1000,
-	})
-}
-
-// checkWire compares what left.
-func checkWire(t *testing.T, what string, frame []byte, want onWire) {
-	t.Helper()
-	if got := wireOf(t, frame); got != want {
-		t.Errorf("%s: %+v, want %+v", what, got, want)
-	}
-}
-
 // TestFourKinds is A-W1: host to outside and to a pod, answers to a pod, the host's own
 // packets from the card, and ARP both ways (W-01, W-08 to W-11).
 func TestFourKinds(t *testing.T) {
@@ -60,16 +27,16 @@ func TestFourKinds(t *testing.T) {
 	s := programtest.New(t, Program, n)
 	pod := n.Pods[0]
 
-	out := segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, 50000, 443, packet.TCPSyn)
+	out := programtest.Segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, 50000, 443, packet.TCPSyn)
 	if got := s.Leaves(n.Bridge, n.Uplink, out); !bytes.Equal(got, out) {
 		t.Errorf("W-08: what the host sends was changed: %x", got)
 	}
-	in := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, packet.TCPSyn|packet.TCPAck)
+	in := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, 50000, packet.TCPSyn|packet.TCPAck)
 	if got := s.Leaves(n.Uplink, n.Bridge, in); !bytes.Equal(got, in) {
 		t.Errorf("W-11: what the host gets was changed: %x", got)
 	}
-	toPod := s.Leaves(n.Bridge, pod.Port, segment(n.Bridge.MAC, routerMAC, n.NodeIP, pod.IP(), 50001, 8080, packet.TCPSyn))
-	checkWire(t, "W-09", toPod, onWire{pod.Port.MAC, n.NodeIP, pod.IP(), 50001, 8080, 63})
+	toPod := s.Leaves(n.Bridge, pod.Port, programtest.Segment(n.Bridge.MAC, routerMAC, n.NodeIP, pod.IP(), 50001, 8080, packet.TCPSyn))
+	programtest.CheckWire(t, "W-09", toPod, programtest.NewWire(pod.Port.MAC, n.NodeIP, pod.IP(), 50001, 8080, 63))
 
 	asks := packettest.ARPRequest(packettest.Options{EthSrc: routerMAC, EthDst: [6]byte{255, 255, 255, 255, 255, 255}, Src: netip.MustParseAddr("192.0.2.1"), Dst: n.NodeIP})
 	if got := s.Leaves(n.Uplink, n.Bridge, asks); !bytes.Equal(got, asks) {
@@ -85,20 +52,20 @@ func TestFourKinds(t *testing.T) {
 // (W-12, W-14, W-15, W-17 to W-21), and returns the port that SNAT chose.
 func outside(t *testing.T, s *programtest.Switch, n *layout.Node, pod layout.Pod, port uint16) uint16 {
 	t.Helper()
-	syn := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPSyn)
+	syn := programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPSyn)
 	first := s.Leaves(pod.Port, n.Gateway, syn)
-	chosen := wireOf(t, first).srcPort
-	checkWire(t, "W-14", first, onWire{n.Gateway.MAC, n.NodeIP, external, chosen, 443, 64})
+	chosen := programtest.WireOf(t, first).SrcPort
+	programtest.CheckWire(t, "W-14", first, programtest.NewWire(n.Gateway.MAC, n.NodeIP, external, chosen, 443, 64))
 
-	routed := segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, chosen, 443, packet.TCPSyn) // by the host, which fixes the MAC
+	routed := programtest.Segment(n.Bridge.MAC, routerMAC, n.NodeIP, external, chosen, 443, packet.TCPSyn) // by the host, which fixes the MAC
 	if got := s.Leaves(n.Bridge, n.Uplink, routed); !bytes.Equal(got, routed) {
 		t.Errorf("W-20: the second time it was changed: %x", got)
 	}
-	back := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, chosen, packet.TCPSyn|packet.TCPAck)
-	checkWire(t, "W-21", s.Leaves(n.Uplink, pod.Port, back), onWire{pod.Port.MAC, external, pod.IP(), 443, port, 63})
+	back := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, chosen, packet.TCPSyn|packet.TCPAck)
+	programtest.CheckWire(t, "W-21", s.Leaves(n.Uplink, pod.Port, back), programtest.NewWire(pod.Port.MAC, external, pod.IP(), 443, port, 63))
 
-	more := segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPAck)
-	checkWire(t, "W-18", s.Leaves(pod.Port, n.Gateway, more), onWire{n.Gateway.MAC, n.NodeIP, external, chosen, 443, 64})
+	more := programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, port, 443, packet.TCPAck)
+	programtest.CheckWire(t, "W-18", s.Leaves(pod.Port, n.Gateway, more), programtest.NewWire(n.Gateway.MAC, n.NodeIP, external, chosen, 443, 64))
 	return chosen
 }
 
@@ -115,7 +82,7 @@ func TestPodToExternal(t *testing.T) {
 	if a == b {
 		t.Errorf("two pods have port %d", a)
 	}
-	way := s.Send(n.Uplink, segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, a, packet.TCPAck))
+	way := s.Send(n.Uplink, programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, a, packet.TCPAck))
 	if text := s.Walk(way); !strings.Contains(text, "ct_mark=0x40") || !strings.Contains(text, "zone=65520") {
 		t.Errorf("the walk has neither mark nor zone:\n%s", text)
 	}
@@ -131,12 +98,12 @@ func TestOtherProtocols(t *testing.T) {
 	s := programtest.New(t, Program, n)
 	pod := n.Pods[0]
 	udp := s.Leaves(pod.Port, n.Gateway, packettest.UDP4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, SrcPort: 40000, DstPort: 53}))
-	sent := wireOf(t, udp)
-	if sent.src != n.NodeIP || sent.srcPort < firstSNATPort || sent.srcPort > lastSNATPort {
+	sent := programtest.WireOf(t, udp)
+	if sent.Src != n.NodeIP || sent.SrcPort < firstSNATPort || sent.SrcPort > lastSNATPort {
 		t.Errorf("UDP leaves as %+v", sent)
 	}
-	answer := packettest.UDP4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, SrcPort: 53, DstPort: sent.srcPort})
-	checkWire(t, "UDP", s.Leaves(n.Uplink, pod.Port, answer), onWire{pod.Port.MAC, external, pod.IP(), 53, 40000, 63})
+	answer := packettest.UDP4(packettest.Options{EthSrc: routerMAC, EthDst: n.Uplink.MAC, Src: external, Dst: n.NodeIP, SrcPort: 53, DstPort: sent.SrcPort})
+	programtest.CheckWire(t, "UDP", s.Leaves(n.Uplink, pod.Port, answer), programtest.NewWire(pod.Port.MAC, external, pod.IP(), 53, 40000, 63))
 
 	echo := s.Leaves(pod.Port, n.Gateway, packettest.ICMPEcho4(packettest.Options{EthSrc: pod.Port.MAC, EthDst: n.Gateway.MAC, Src: pod.IP(), Dst: external, ICMPID: 7}))
 	id := uint16(echo[packet.EthernetLen+20+4])<<8 | uint16(echo[packet.EthernetLen+20+5])
@@ -153,17 +120,17 @@ func TestNotTranslated(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
 	a, b := n.Pods[0], n.Pods[1]
-	same := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, b.Port.MAC, a.IP(), b.IP(), 40000, 80, packet.TCPSyn))
-	checkWire(t, "W-22, one Node", same, onWire{b.Port.MAC, a.IP(), b.IP(), 40000, 80, 64})
+	same := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, b.Port.MAC, a.IP(), b.IP(), 40000, 80, packet.TCPSyn))
+	programtest.CheckWire(t, "W-22, one Node", same, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40000, 80, 64))
 
-	way := s.Send(a.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), remotePod, 40001, 80, packet.TCPSyn))
+	way := s.Send(a.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), remotePod, 40001, 80, packet.TCPSyn))
 	if len(way.Left) != 1 || way.Left[0].Port != n.Tunnel.Name {
 		t.Fatalf("W-22, across Nodes: %s", s.Walk(way))
 	}
-	checkWire(t, "W-22, across Nodes", way.Left[0].Frame, onWire{virtualMAC, a.IP(), remotePod, 40001, 80, 63})
+	programtest.CheckWire(t, "W-22, across Nodes", way.Left[0].Frame, programtest.NewWire(virtualMAC, a.IP(), remotePod, 40001, 80, 63))
 
-	node := s.Leaves(a.Port, n.Gateway, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, packet.TCPSyn))
-	checkWire(t, "W-13, the Node", node, onWire{n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, 64})
+	node := s.Leaves(a.Port, n.Gateway, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, packet.TCPSyn))
+	programtest.CheckWire(t, "W-13, the Node", node, programtest.NewWire(n.Gateway.MAC, a.IP(), n.NodeIP, 40002, 22, 64))
 
 	clusterIP(t, s, n)
 }
@@ -173,12 +140,12 @@ func clusterIP(t *testing.T, s *programtest.Switch, n *layout.Node) {
 	t.Helper()
 	a, b, service := n.Pods[0], n.Pods[1], n.Services[0]
 	ip, port, to := service.Addr.Addr(), service.Addr.Port(), service.Endpoint.Port()
-	first := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPSyn))
-	checkWire(t, "W-23", first, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, to, 63})
-	answer := s.Leaves(b.Port, a.Port, segment(b.Port.MAC, a.Port.MAC, b.IP(), a.IP(), to, 40003, packet.TCPSyn|packet.TCPAck))
-	checkWire(t, "W-23, the answer", answer, onWire{a.Port.MAC, ip, a.IP(), port, 40003, 63})
-	more := s.Leaves(a.Port, b.Port, segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPAck))
-	checkWire(t, "W-23, more", more, onWire{b.Port.MAC, a.IP(), b.IP(), 40003, to, 63})
+	first := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPSyn))
+	programtest.CheckWire(t, "W-23", first, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, to, 63))
+	answer := s.Leaves(b.Port, a.Port, programtest.Segment(b.Port.MAC, a.Port.MAC, b.IP(), a.IP(), to, 40003, packet.TCPSyn|packet.TCPAck))
+	programtest.CheckWire(t, "W-23, the answer", answer, programtest.NewWire(a.Port.MAC, ip, a.IP(), port, 40003, 63))
+	more := s.Leaves(a.Port, b.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), ip, 40003, port, packet.TCPAck))
+	programtest.CheckWire(t, "W-23, more", more, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, to, 63))
 }
 
 // TestNodePort is the scenario of a NodePort: kube-proxy takes the connection and opens one of
@@ -187,18 +154,18 @@ func TestNodePort(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
 	pod := n.Pods[0]
-	in := s.Leaves(n.Gateway, pod.Port, segment(n.Gateway.MAC, pod.Port.MAC, n.GatewayIP, pod.IP(), 50000, 8080, packet.TCPSyn))
-	checkWire(t, "W-24", in, onWire{pod.Port.MAC, n.GatewayIP, pod.IP(), 50000, 8080, 64})
-	back := s.Leaves(pod.Port, n.Gateway, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), n.GatewayIP, 8080, 50000, packet.TCPSyn|packet.TCPAck))
-	checkWire(t, "W-24, the answer", back, onWire{n.Gateway.MAC, pod.IP(), n.GatewayIP, 8080, 50000, 64})
+	in := s.Leaves(n.Gateway, pod.Port, programtest.Segment(n.Gateway.MAC, pod.Port.MAC, n.GatewayIP, pod.IP(), 50000, 8080, packet.TCPSyn))
+	programtest.CheckWire(t, "W-24", in, programtest.NewWire(pod.Port.MAC, n.GatewayIP, pod.IP(), 50000, 8080, 64))
+	back := s.Leaves(pod.Port, n.Gateway, programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), n.GatewayIP, 8080, 50000, packet.TCPSyn|packet.TCPAck))
+	programtest.CheckWire(t, "W-24, the answer", back, programtest.NewWire(n.Gateway.MAC, pod.IP(), n.GatewayIP, 8080, 50000, 64))
 
 	// kube-proxy may keep the client's address: then only the mark keeps the answer from SNAT.
-	s.Leaves(n.Gateway, pod.Port, segment(n.Gateway.MAC, pod.Port.MAC, external, pod.IP(), 50001, 8080, packet.TCPSyn))
-	way := s.Send(pod.Port, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, 50001, packet.TCPSyn|packet.TCPAck))
+	s.Leaves(n.Gateway, pod.Port, programtest.Segment(n.Gateway.MAC, pod.Port.MAC, external, pod.IP(), 50001, 8080, packet.TCPSyn))
+	way := s.Send(pod.Port, programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, 50001, packet.TCPSyn|packet.TCPAck))
 	if len(way.Left) != 1 || way.Left[0].Port != n.Gateway.Name || !slices.Contains(s.Tables(way), "L2ForwardingCalculation") {
 		t.Fatalf("W-13, Service: %s", s.Walk(way))
 	}
-	checkWire(t, "W-13, Service", way.Left[0].Frame, onWire{n.Gateway.MAC, pod.IP(), external, 8080, 50001, 64})
+	programtest.CheckWire(t, "W-13, Service", way.Left[0].Frame, programtest.NewWire(n.Gateway.MAC, pod.IP(), external, 8080, 50001, 64))
 }
 
 // TestAnswersOfAPod: the document's entry for the outside does not ask for +new. So the answer
@@ -208,15 +175,15 @@ func TestAnswersOfAPod(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
 	pod := n.Pods[0]
-	s.Leaves(n.Bridge, pod.Port, segment(n.Bridge.MAC, routerMAC, external, pod.IP(), 50000, 8080, packet.TCPSyn))
-	way := s.Send(pod.Port, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, 50000, packet.TCPSyn|packet.TCPAck))
+	s.Leaves(n.Bridge, pod.Port, programtest.Segment(n.Bridge.MAC, routerMAC, external, pod.IP(), 50000, 8080, packet.TCPSyn))
+	way := s.Send(pod.Port, programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 8080, 50000, packet.TCPSyn|packet.TCPAck))
 	if slices.Contains(s.Tables(way), "L2ForwardingCalculation") {
 		t.Errorf("the answer did not get the bit:\n%s", s.Walk(way))
 	}
 	if len(way.Left) != 1 || way.Left[0].Port != n.Gateway.Name {
 		t.Fatalf("the answer leaves elsewhere:\n%s", s.Walk(way))
 	}
-	checkWire(t, "answer", way.Left[0].Frame, onWire{n.Gateway.MAC, pod.IP(), external, 8080, 50000, 64})
+	programtest.CheckWire(t, "answer", way.Left[0].Frame, programtest.NewWire(n.Gateway.MAC, pod.IP(), external, 8080, 50000, 64))
 }
 
 // TestHostsOwnStream is the part of A-W4 that needs no card: the host's TCP goes on though
@@ -226,11 +193,11 @@ func TestHostsOwnStream(t *testing.T) {
 	s := programtest.New(t, Program, n)
 	outside(t, s, n, n.Pods[0], 40000)
 	for i := range 4 {
-		in := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, uint16(50000+i), packet.TCPAck|packet.TCPPsh)
+		in := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, uint16(50000+i), packet.TCPAck|packet.TCPPsh)
 		if got := s.Leaves(n.Uplink, n.Bridge, in); !bytes.Equal(got, in) {
 			t.Errorf("a segment in the middle was changed: %x", got)
 		}
-		rst := segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, uint16(50000+i), packet.TCPRst)
+		rst := programtest.Segment(routerMAC, n.Uplink.MAC, external, n.NodeIP, 443, uint16(50000+i), packet.TCPRst)
 		s.Leaves(n.Uplink, n.Bridge, rst)
 	}
 }
@@ -251,7 +218,7 @@ func TestExhaustion(t *testing.T) {
 			t.Fatalf("%d connections use %d ports of %d", i, len(seen), ports)
 		}
 		for _, f := range sendUnwatched(s, pod, n.Gateway, external, uint16(20001+i)) {
-			port := wireOf(t, f.Bytes()).srcPort
+			port := programtest.WireOf(t, f.Bytes()).SrcPort
 			if seen[port] || port < firstSNATPort || port > lastSNATPort {
 				t.Fatalf("connection %d has port %d", i+1, port)
 			}
@@ -264,7 +231,7 @@ func TestExhaustion(t *testing.T) {
 	if err := s.Watch(); err != nil {
 		t.Fatal(err)
 	}
-	way := s.Send(pod.Port, segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 20000, 443, packet.TCPSyn))
+	way := s.Send(pod.Port, programtest.Segment(pod.Port.MAC, n.Gateway.MAC, pod.IP(), external, 20000, 443, packet.TCPSyn))
 	if reason := way.Hops[len(way.Hops)-1].Trace.Verdict.Reason.String(); len(way.Left) > 0 || reason != "ct_nat_exhausted" {
 		t.Errorf("one connection more is dropped for %q:\n%s", reason, s.Walk(way))
 	}
@@ -293,7 +260,7 @@ func TestForged(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
 	a, b := n.Pods[0], n.Pods[1]
-	if table := s.Dropped(a.Port, segment(a.Port.MAC, b.Port.MAC, b.IP(), external, 1, 2, packet.TCPSyn)); table != "SpoofGuard" {
+	if table := s.Dropped(a.Port, programtest.Segment(a.Port.MAC, b.Port.MAC, b.IP(), external, 1, 2, packet.TCPSyn)); table != "SpoofGuard" {
 		t.Errorf("a forged packet ends in %s", table)
 	}
 }
