@@ -47,6 +47,7 @@ func newCardWorld(t *testing.T) programWorld {
 	w.pod.AddAddress(t, "eth0", "10.10.0.4/24")
 	addDefault(t, w.pod, "10.10.0.1")
 	addDefault(t, w.node, "192.0.2.1")
+	ip4(t, w.outside, "route", "add", "10.10.0.0/24", "via", "192.0.2.10")
 	w.node.Sysctl(t, "net/ipv4/conf/all/accept_local", "1")
 	w.node.Sysctl(t, "net/ipv4/conf/all/rp_filter", "2")
 	return w
@@ -146,7 +147,7 @@ func TestSharedCard(t *testing.T) {
 }
 
 // wantPodReaches checks that a pod reaches the outside by TCP, UDP and ICMP, gets the error of a
-// closed port, and is reached by the host.
+// closed port, and keeps its address with the host and with clients outside.
 func wantPodReaches(t *testing.T, w programWorld) {
 	t.Helper()
 	wantSNAT(t, exchange(t, w.pod, w.outside, "192.0.2.1:8080"))
@@ -155,8 +156,17 @@ func wantPodReaches(t *testing.T, w programWorld) {
 		t.Errorf("ping: %v: %s", err, out)
 	}
 	wantNobody(t, w.pod, "192.0.2.1:8099")
-	if seen := exchange(t, w.node, w.pod, "10.10.0.4:8083"); seen.Addr().String() != "10.10.0.1" {
-		t.Errorf("the pod saw the host as %v", seen)
+	for _, x := range []struct { // A-W3: what is not translated
+		from, to *nstest.Namespace
+		at, says string
+	}{
+		{w.node, w.pod, "10.10.0.4:8083", "10.10.0.1"},
+		{w.pod, w.node, "192.0.2.10:8084", "10.10.0.4"},
+		{w.outside, w.pod, "10.10.0.4:8085", "192.0.2.1"},
+	} {
+		if seen := exchange(t, x.from, x.to, x.at); seen.Addr().String() != x.says {
+			t.Errorf("%s saw %v, want %s", x.at, seen, x.says)
+		}
 	}
 }
 

@@ -92,7 +92,7 @@ var windowsRows = []row{
 	{"W-27", "The agent is a host process that a DaemonSet manages", "hack/deploy.TestLeastRights", "Linux has a privileged container"},
 	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds " + u + "TestFourKinds", ""},
 	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink + " " + sharedUplink, ""},
-	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod", "in memory"},
+	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod " + sharedUplink, "with real sockets: the Node, and a pod's answers"},
 	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink + " " + sharedUplink, "8 MB each way beside 50 connections of a pod"},
 	{"A-W5", "Fail-open", sharedUplink, "mode shared; owned is refused"},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
