@@ -7,6 +7,7 @@ import (
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/conntrack/store"
 	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/packet"
 )
 
 // A connection is offloaded while the kernel forwards plain packets of it by itself
@@ -15,9 +16,10 @@ import (
 //  1. The TCP windows of an offloaded connection lie in memory that the table and the
 //     kernel share. The kernel checks segments against them and advances them as Pass
 //     does. So Track checks a FIN or RST against the windows of all segments before it.
-//  2. A connection is offloaded only while it is settled (both sides established, a reply
-//     seen) and its mark and label stay the same. The first packet that changes one of
-//     these ends the offload.
+//  2. A connection is offloaded only while it is settled. TCP is if both sides are
+//     established, UDP always. The first packet that changes its mark or label, or ends this
+//     state, ends the offload. The first reply to UDP does, too, because packets are new
+//     before it and established after it.
 //  3. An offload ends under the connection's lock: the first word of OffloadWords becomes
 //     0. After that the kernel begins to forward no packet. So all later packets come to
 //     Track after the packet that has ended the offload.
@@ -50,9 +52,13 @@ type ID struct{ slot, gen uint32 }
 // ID is the connection that was seen, if it is Known.
 func (s *Seen) ID() ID { return ID{slot: s.at.Slot, gen: s.at.Gen} }
 
-// Settled says whether the connection that was seen may be offloaded: it is known, and a reply
-// was seen.
-func (s *Seen) Settled() bool { return s.Known() && s.flags&seenEstablished != 0 }
+// Answered says whether a reply was seen.
+func (s *Seen) Answered() bool { return s.flags&seenEstablished != 0 }
+
+// Settled says whether the connection that was seen, which is of a protocol, may be offloaded.
+func (s *Seen) Settled(protocol uint8) bool {
+	return s.Known() && (s.Answered() || protocol == packet.ProtoUDP)
+}
 
 // Offloaded says whether the kernel forwards packets of the connection that was seen. It may
 // have ended since.
@@ -71,10 +77,10 @@ func (t *Table) ShareOffload(all []OffloadWords, settle func()) { t.offloads, t.
 
 // Offload begins to offload a connection. no is a place in the shared memory that no other
 // connection uses. It reports false if the connection is not as it was seen any more, is not
-// established, or is offloaded already.
+// settled, or is offloaded already.
 func (t *Table) Offload(s *Seen, no uint32, now int64) bool {
 	var e store.Entry
-	if !s.Settled() || !t.lock(s.at, &e, now) {
+	if !s.Known() || !t.lock(s.at, &e, now) {
 		return false
 	}
 	c := t.arena.At(s.at.Slot)
@@ -136,13 +142,17 @@ func (t *Table) whileOffloaded(id ID, no uint32, change func(*store.Entry)) bool
 	return true
 }
 
-// settled says whether the connection is in the one state in which it may be offloaded. Pass
+// settled says whether the connection is in a state in which it may be offloaded. Pass
 // never changes that state.
 func settled(e *store.Entry) bool {
-	if e.Flags&proto.Replied == 0 {
-		return false
+	answered := e.Flags&proto.Replied != 0
+	switch e.Keys[tuple.Original].Proto {
+	case packet.ProtoTCP:
+		return answered && e.TCP[tuple.Original].State == proto.TCPEstablished && e.TCP[tuple.Reply].State == proto.TCPEstablished
+	case packet.ProtoUDP:
+		return true
 	}
-	return !e.Keys[tuple.Original].TCP() || e.TCP[tuple.Original].State == proto.TCPEstablished && e.TCP[tuple.Reply].State == proto.TCPEstablished
+	return answered
 }
 
 // timeoutOf is the timeout of a settled connection.
@@ -173,7 +183,8 @@ func (t *Table) updateOffload(c *store.Cell, e *store.Entry) {
 	}
 	w := &t.offloads[e.OffloadSlot]
 	word, hi, lo := c.Says()
-	if uint32(word) != e.Mark || hi != e.Label.Hi || lo != e.Label.Lo || !settled(e) {
+	replied := (proto.Flags(word>>32)^e.Flags)&proto.Replied != 0
+	if replied || uint32(word) != e.Mark || hi != e.Label.Hi || lo != e.Label.Lo || !settled(e) {
 		w[offloadLive].Store(0)
 		e.Flags &^= store.Offloaded
 		return

@@ -6,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/conntrack/proto"
 	"github.com/antrail/antrail/conntrack/tuple"
+	"github.com/antrail/antrail/packet"
 )
 
 // offloadBench is a bench with an established TCP connection that is offloaded at place 3,
@@ -26,7 +27,7 @@ func offloadOne(b *bench) (*OffloadWords, *int) {
 	b.want(tcpFrame(server, client, 80, 1, tcpText{flags: "SA", seq: 900, ack: 101, scale: 7, window: 65535}), inZone, "est|rpl|trk")
 	b.want(tcpFrame(client, server, 1, 80, tcpText{flags: "A", seq: 101, ack: 901, window: 512}), inZone, "est|trk")
 	seen, ok := b.meta.Seen()
-	if !ok || !seen.Settled() || !b.Offload(&seen, 3, b.now) {
+	if !ok || !seen.Settled(packet.ProtoTCP) || !b.Offload(&seen, 3, b.now) {
 		b.Fatalf("the connection is not offloaded: %+v", seen)
 	}
 	if b.Offload(&seen, 4, b.now) {
@@ -152,6 +153,45 @@ func TestOffloadIsKeptAlive(t *testing.T) {
 	}
 }
 
+// TestOffloadOfOneWay: UDP without an answer is offloaded, and lives on by the timeout of such a
+// connection. The first reply ends the offload, because from then on packets are established.
+// What was seen before it begins no other offload.
+func TestOffloadOfOneWay(t *testing.T) {
+	b := newBench(t, Config{})
+	words, there := make([]OffloadWords, 8), udpFrame(client, server, 1, 53)
+	b.ShareOffload(words, func() {})
+	b.want(there, inZone, "new|trk")
+	before, _ := b.meta.Seen()
+	if !before.Settled(packet.ProtoUDP) || before.Settled(packet.ProtoTCP) || !b.Offload(&before, 3, b.now) {
+		t.Fatalf("the connection is not offloaded: %+v", before)
+	}
+	b.want(there, inZone, "new|trk")
+	for range 4 {
+		b.warp(20 * time.Second)
+		if !b.TouchOffloaded(before.ID(), 3, b.now) {
+			t.Fatal("the connection has expired")
+		}
+	}
+	if words[3][offloadLive].Load() != 1 {
+		t.Error("a packet of the same direction ended the offload")
+	}
+	b.want(udpFrame(server, client, 53, 1), inZone, "est|rpl|trk")
+	if words[3][offloadLive].Load() != 0 || b.Offloaded(&before) {
+		t.Error("a reply left the connection offloaded")
+	}
+	if b.Offload(&before, 4, b.now) {
+		t.Error("the connection was offloaded as it was before the reply")
+	}
+	b.want(there, inZone, "est|trk")
+	if after, _ := b.meta.Seen(); !b.Offload(&after, 4, b.now) {
+		t.Error("the answered connection is not offloaded")
+	}
+	b.want(udpFrame(server, client, 53, 1), inZone, "est|rpl|trk")
+	if words[4][offloadLive].Load() != 1 {
+		t.Error("the second reply ended the offload")
+	}
+}
+
 // TestOffloadRefusals lists connections that may not be offloaded.
 func TestOffloadRefusals(t *testing.T) {
 	short := proto.DefaultTimeouts()
@@ -165,7 +205,10 @@ func TestOffloadRefusals(t *testing.T) {
 			b.want(udpFrame(client, server, 1, 53), inZone, "new|trk")
 			b.want(udpFrame(server, client, 53, 1), inZone, "est|rpl|trk")
 		}, true},
-		"UDP without an answer": {Config{}, func(b *bench) { b.want(udpFrame(client, server, 1, 53), inZone, "new|trk") }, false},
+		"UDP without an answer": {Config{}, func(b *bench) { b.want(udpFrame(client, server, 1, 53), inZone, "new|trk") }, true},
+		"a SYN": {Config{}, func(b *bench) {
+			b.want(tcpFrame(client, server, 1, 80, tcpText{flags: "S", seq: 100}), inZone, "new|trk")
+		}, false},
 		"a short timeout": {Config{Timeouts: short}, func(b *bench) {
 			b.want(udpFrame(client, server, 1, 53), inZone, "new|trk")
 			b.want(udpFrame(server, client, 53, 1), inZone, "est|rpl|trk")

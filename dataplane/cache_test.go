@@ -39,6 +39,7 @@ type twins struct {
 	calm    bool // few changes
 	fresh   bool // most packets begin a connection
 	over6   bool // the tunnel goes over IPv6
+	oneWay  bool // most packets are UDP, and few are answered
 }
 
 // offer is a frame to be sent into a port.
@@ -152,7 +153,10 @@ func (w *twins) send(o offer) {
 			if w.program.Names.Port(answer.port) != "antrea-tun0" {
 				answer.tunnel = packet.Tunnel{} // frames of other ports have no tunnel fields
 			}
-			w.seen = append(w.seen, o, answer)
+			w.seen = append(w.seen, o)
+			if !w.oneWay || w.rnd.IntN(16) == 0 {
+				w.seen = append(w.seen, answer)
+			}
 		}
 	}
 }
@@ -297,6 +301,9 @@ func (w *twins) firstPacket(to string) offer {
 		suffix = "6"
 	}
 	proto := []string{"tcp", "tcp", "udp", "icmp"}[w.rnd.IntN(4)]
+	if w.oneWay && proto == "tcp" {
+		proto = "udp"
+	}
 	text := fmt.Sprintf("%s%s,dl_src=%s,dl_dst=%s,%s_src=%s,%s_dst=%s,nw_ttl=%d", proto, suffix, h.mac, h.via, src, h.ip, src, to, 64-w.rnd.IntN(20)/19*63)
 	port, client := []int{80, 443, 3306, 53}[w.rnd.IntN(4)], 1000+w.rnd.IntN(6)
 	if w.fresh {

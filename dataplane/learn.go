@@ -66,7 +66,7 @@ func (s *Switch) forgetLearned(before, after *program.Program) {
 	for m := range before.Makers() {
 		if t := after.Tables[m.Table]; t != nil && !remaining[m] {
 			t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Cookie == m.Cookie })
-			s.learnings.Add(1)
+			s.countLearning()
 		}
 	}
 }
@@ -88,7 +88,7 @@ func (s *Switch) expireEntries(now int64) (told []*telemetry.FlowRemoved) {
 		}
 		learned := t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Expired(now) })
 		if len(learned) > 0 {
-			s.learnings.Add(1)
+			s.countLearning()
 			told = append(told, removedEntries(learned, now)...)
 		}
 		if t.Static.HasTimeouts() {

@@ -47,16 +47,14 @@ func (k *walk) dueToOffer(e *flowcache.Entry, f *packet.Frame) bool {
 // offerOf is an entry as an offer, for frames that begin as f: those of one flow label,
 // which offload entries tell apart always. It is not ok for a path that no offload entry
 // can replace. Such a path is neither TCP nor UDP, or not between two ports of the kernel's,
-// or from one tunnel into another. Or it is of no or several connections, or depends on
-// learned entries.
+// or from one tunnel into another. Or it is of no or several connections.
 func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) (offload.Offer, bool) {
 	c, b := k.w.cache, f.Bytes()
 	in := c.ports.byNumber[inPort]
 	switch l := &k.layers; {
 	case l.Proto != packet.ProtoTCP && l.Proto != packet.ProtoUDP,
 		in == nil || in.kernel.Link == 0 || p.out == nil || p.out.kernel.Link == 0,
-		e.Steps != 1 || !e.CT[0].Settled(),
-		p.learned != 0,
+		e.Steps != 1 || !e.CT[0].Settled(l.Proto),
 		c.Sig.Marked() && in.kernel.Stack == nil, f.Tunnel.Trace != 0,
 		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.IsValid()),
 		p.out.tunnel && p.out.kernel.Tunnel == nil,
@@ -67,6 +65,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 		Key: c.Sig.OffloadKey(in.kernel.Link, b, f.Tunnel.Src), Seen: e.CT[0], Change: e.Change, Layers: k.layers,
 		Path: p, In: &in.kernel, Out: &p.out.kernel,
 		Tunnel: f.Tunnel, Marks: [2]uint32{f.Mark, p.mark}, Made: offload.State{Program: c.prog, Ports: c.ports, Learners: c.learners},
+		Learned: p.learned,
 	}
 	if p.out.tunnel {
 		o.Tunnel = p.tunnel

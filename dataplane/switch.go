@@ -186,7 +186,7 @@ func New(c Config) (*Switch, error) {
 	if c.Offload != nil && c.Cache >= 0 {
 		s.offloadAfter = uint16(cmp.Or(c.OffloadAfter, defaultOffloadAfter))
 		s.offload = offload.New(offload.Switch{
-			Conntrack: s.conntrack, Clock: s.clock, State: s.offloadState,
+			Conntrack: s.conntrack, Clock: s.clock, State: s.offloadState, Learnings: s.learnings.Load,
 			Traced: func(key *ports.OffloadKey, inPort uint32) bool { return s.lives.Load().wantsKey(key, inPort) },
 		}, c.Offload)
 	}
@@ -231,7 +231,13 @@ func (s *Switch) addLearned(t *lookup.Table, ne *lookup.Entry, limit uint32) {
 	if t.Live.Learned.Add(ne, limit) {
 		s.awoken.Add(1) // now that lookups meet the entry: a megaflow that missed it was begun before
 	}
+	s.countLearning()
+}
+
+// countLearning counts a change of learned entries, which lookups see already.
+func (s *Switch) countLearning() {
 	s.learnings.Add(1)
+	s.offload.Learned()
 }
 
 // AddPort makes a port part of the switch under a number, without port security.

@@ -32,21 +32,23 @@ type OffloadParts uint32
 
 // The parts.
 const (
-	OffloadEth    OffloadParts = 1 << iota // both Ethernet addresses
-	OffloadIP                              // TOS and TTL; IPv6: the first four bytes and the hop limit
-	OffloadAddrs                           // both IP addresses
-	OffloadPorts                           // both ports
-	OffloadWrap                            // outer headers are put in front
-	OffloadUnwrap                          // outer headers are taken off
-	OffloadGRE                             // … which are of GRE, not of UDP
-	OffloadOver6                           // … and begin with an IPv6 header, not an IPv4 one
-	OffloadInto                            // it enters the Node's stack by the interface, as if received there
+	OffloadEth     OffloadParts = 1 << iota // both Ethernet addresses
+	OffloadIP                               // TOS and TTL; IPv6: the first four bytes and the hop limit
+	OffloadAddrs                            // both IP addresses
+	OffloadPorts                            // both ports
+	OffloadWrap                             // outer headers are put in front
+	OffloadUnwrap                           // outer headers are taken off
+	OffloadGRE                              // … which are of GRE, not of UDP
+	OffloadOver6                            // … and begin with an IPv6 header, not an IPv4 one
+	OffloadInto                             // it enters the Node's stack by the interface, as if received there
+	OffloadLearned                          // changes nothing: Generation must be Offload's Learnings
 )
 
 // OffloadLink is one offload entry. What is not atomic is written before its key is put
 // and stays until the key was deleted and Settle has returned.
 type OffloadEntry struct {
-	// Generation must be that of Offload entries, or the offload entry is not taken.
+	// Generation must be Offload's, or with OffloadLearned its Learnings. Otherwise the
+	// offload entry is not taken.
 	Generation atomic.Uint32
 	// Conn is the place of its connection's SharedConn.
 	Conn uint32
@@ -142,6 +144,9 @@ type Offload interface {
 	// Generation is that of the offload entries that may be taken; 0, which it begins
 	// with, is none's.
 	Generation() *atomic.Uint32
+	// Learnings is what Generation is, of the offload entries with OffloadLearned. While
+	// Generation is 0, none of these may be taken either.
+	Learnings() *atomic.Uint32
 	// Put lets packets that show a key take the offload entry at a place, in place of
 	// the one that they took before.
 	Put(key *OffloadKey, place uint32) error

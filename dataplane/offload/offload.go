@@ -20,6 +20,9 @@
 //     no packet by an old pipeline after a change.
 //  4. A connection that changes ends its own offload by a store to a word that the
 //     kernel reads for each packet (ports.Offload.Conns).
+//  5. A packet that learns an entry withdraws, by one addition, the offload entries whose
+//     walks could meet a learned entry (ports.OffloadLearned). It waits for nothing. A packet
+//     that is in the kernel at that moment came before.
 package offload
 
 import (
@@ -41,6 +44,7 @@ type Switch struct {
 	Conntrack *conntrack.Table
 	Clock     func() int64 // nanoseconds
 	State     func() State
+	Learnings func() uint64 // changes of learned entries; Table.Learned follows each
 	// Traced says whether a live trace wants packets of a key that enter by a port.
 	Traced func(key *ports.OffloadKey, inPort uint32) bool
 }
@@ -79,6 +83,7 @@ type Offer struct {
 	Tunnel  packet.Tunnel // what frames come with from a tunnel, or go with into one
 	Marks   [2]uint32     // that frames come and leave with
 	Made    State
+	Learned uint64 // Switch.Learnings, if the walk could meet a learned entry; otherwise 0
 }
 
 // Table is the offload entries of a switch. A nil one is off.
@@ -95,7 +100,8 @@ type Table struct {
 	conns                  []conn
 	byKey                  map[ports.OffloadKey]uint32 // places in entries
 	byConn                 map[conntrack.ID]uint32     // places in conns
-	byPort                 map[*Port]int               // how many entries begin at a port
+	byPort                 map[*Port]holding           // by where entries begin
+	victim                 int                         // place of the last entry that made room
 	freeEntries, freeConns []uint32
 	// Places that have left byKey and byConn, but may be in use by a packet under way.
 	leftEntries, leftConns []uint32
@@ -106,7 +112,10 @@ type Table struct {
 
 // entry is an offload entry as the switch sees it.
 type entry struct {
-	used           bool // not dropped
+	used           bool   // not dropped
+	made           uint32 // Table.generation at that moment
+	learned        bool   // its walk could meet a learned entry
+	unanswered     bool   // its connection was, and the first answer ends it
 	key            ports.OffloadKey
 	seen           ports.OffloadKey // Offer.Key: it differs where packets of the Node's stack show a mark
 	conn           uint32           // place in conns
@@ -115,6 +124,9 @@ type entry struct {
 	packets, bytes uint64 // of the kernel's count, credited already
 	last           int64  // when packets were last seen to have used it
 }
+
+// holding is how many entries begin at a port.
+type holding struct{ entries, unanswered int }
 
 // conn is a connection that has offload entries.
 type conn struct {
@@ -130,7 +142,7 @@ const offerQueue = 256
 func New(sw Switch, kernel ports.Offload) *Table {
 	t := &Table{
 		sw: sw, kernel: kernel, offers: make(chan Offer, offerQueue), stale: make(chan struct{}, 1), generation: 1,
-		byKey: make(map[ports.OffloadKey]uint32), byConn: make(map[conntrack.ID]uint32), byPort: make(map[*Port]int),
+		byKey: make(map[ports.OffloadKey]uint32), byConn: make(map[conntrack.ID]uint32), byPort: make(map[*Port]holding),
 	}
 	sw.Conntrack.ShareOffload(kernel.Conns(), kernel.Settle)
 	return t

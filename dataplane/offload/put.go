@@ -15,6 +15,11 @@ func (t *Table) put(o *Offer) {
 		t.count(telemetry.OffloadLate)
 		return
 	}
+	generation, ok := t.generationOf(o)
+	if !ok {
+		t.count(telemetry.OffloadLate)
+		return
+	}
 	if t.sw.Traced(&o.Key, o.In.No) {
 		t.count(telemetry.OffloadTraced)
 		return
@@ -31,7 +36,7 @@ func (t *Table) put(o *Offer) {
 		}
 		t.drop(at)
 	}
-	if !t.fair(o.In) {
+	if !t.fair(o) {
 		t.count(telemetry.OffloadNoRoom)
 		return
 	}
@@ -50,6 +55,8 @@ func (t *Table) put(o *Offer) {
 		return
 	}
 	t.fill(at, conn, o, &way)
+	t.kernel.OffloadEntry(at).Generation.Store(generation)
+	t.kernel.Generation().Store(t.generation)
 	if err := t.kernel.Put(&key, at); err != nil {
 		t.drop(at)
 		t.endUnused()
@@ -59,23 +66,61 @@ func (t *Table) put(o *Offer) {
 	t.count(telemetry.OffloadPut)
 }
 
+// generationOf is the generation of an offer's entry. It is false if learned entries have
+// changed since the walk. Learnings is read first: if they change after that, the entry is
+// not taken.
+func (t *Table) generationOf(o *Offer) (uint32, bool) {
+	if o.Learned == 0 {
+		return t.generation, true
+	}
+	generation := t.kernel.Learnings().Load()
+	return generation, t.sw.Learnings() == o.Learned
+}
+
 // takes says whether packets can take the offload entry at a place.
-func (t *Table) takes(at uint32) bool {
-	return t.kernel.OffloadEntry(at).Generation.Load() == t.generation && t.offloaded(t.entries[at].conn)
+func (t *Table) takes(at uint32) bool { return t.valid(at) && t.offloaded(t.entries[at].conn) }
+
+// valid says whether the offload entry at a place has not been withdrawn.
+func (t *Table) valid(at uint32) bool {
+	c := &t.entries[at]
+	return c.made == t.generation && (!c.learned || t.kernel.OffloadEntry(at).Generation.Load() == t.kernel.Learnings().Load())
 }
 
 // offloaded says whether a connection is still offloaded.
 func (t *Table) offloaded(conn uint32) bool { return t.kernel.Conns()[conn][0].Load() != 0 }
 
-// fair says whether a port may have one more: from half full on, each may have an
-// equal part.
-func (t *Table) fair(in *Port) bool {
-	room := t.kernel.Room()
-	if len(t.byKey) < room/2 {
+// fair says whether a port may have one more entry.
+//
+//  1. From half full on, each port may have an equal part.
+//  2. An answered connection of a port that has its part takes the place of an unanswered
+//     one. A sender of one-way packets needs nobody's help to have many of these.
+func (t *Table) fair(o *Offer) bool {
+	room, has := t.kernel.Room(), t.byPort[o.In]
+	switch {
+	case len(t.byKey) < room/2, has.entries < room/max(1, len(t.byPort)):
 		return true
+	case !o.Seen.Answered() || has.unanswered == 0:
+		return false
 	}
-	holders := len(t.byPort)
-	return t.byPort[in] < room/max(1, holders)
+	t.makeRoom(o.In)
+	return true
+}
+
+// makeRoom ends an entry of an unanswered connection that begins at a port.
+func (t *Table) makeRoom(in *Port) {
+	for range t.entries {
+		t.victim = (t.victim + 1) % len(t.entries)
+		c := &t.entries[t.victim]
+		if !c.used || !c.unanswered || c.in != in {
+			continue
+		}
+		t.drop(uint32(t.victim))
+		if len(t.conns[c.conn].entries) == 0 {
+			t.end(c.conn)
+		}
+		t.count(telemetry.OffloadNoRoom)
+		return
+	}
 }
 
 // allocate is a free place: one that was used before, or the next. When there is
@@ -123,12 +168,24 @@ func (t *Table) connOf(o *Offer) (uint32, bool) {
 	return at, true
 }
 
+// hold counts an entry that is made, or by -1 one that is dropped, for its port.
+func (t *Table) hold(at uint32, n int) {
+	c := &t.entries[at]
+	h := t.byPort[c.in]
+	if h.entries += n; c.unanswered {
+		h.unanswered += n
+	}
+	if t.byPort[c.in] = h; h.entries == 0 {
+		delete(t.byPort, c.in)
+	}
+}
+
 // fill makes the place an offload entry, to which no key leads yet.
 func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
-	t.entries[at] = entry{used: true, key: o.shown(), seen: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
+	t.entries[at] = entry{used: true, made: t.generation, learned: o.Learned != 0, unanswered: !o.Seen.Answered(), key: o.shown(), seen: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
 	t.byKey[t.entries[at].key] = at
 	t.conns[conn].entries = append(t.conns[conn].entries, at)
-	t.byPort[o.In]++
+	t.hold(at, 1)
 	t.current++
 
 	to, ch := t.kernel.OffloadEntry(at), &o.Change
@@ -141,6 +198,7 @@ func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
 	to.TTL, to.L4, to.Checksum = ch.TTL, uint8(o.Layers.L4), uint8(flowcache.ChecksumAt(o.Layers.Proto))
 	to.Eth, to.IP, to.Ports, to.Addrs = ch.Eth, ch.IP, ch.Ports, ch.Addrs
 	o.complete(to, way)
-	to.Generation.Store(t.generation)
-	t.kernel.Generation().Store(t.generation)
+	if o.Learned != 0 {
+		to.Parts |= ports.OffloadLearned
+	}
 }

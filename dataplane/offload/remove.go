@@ -24,6 +24,7 @@ func (t *Table) Withdraw() {
 		t.generation = 1
 	}
 	t.kernel.Generation().Store(0) // until there is one of the next
+	t.kernel.Learnings().Add(1)
 	t.kernel.Settle()
 	t.creditAll()
 	t.events[telemetry.OffloadWithdrawn].Add(uint64(t.current))
@@ -31,6 +32,14 @@ func (t *Table) Withdraw() {
 	select {
 	case t.stale <- struct{}{}:
 	default:
+	}
+}
+
+// Learned withdraws the entries whose walks could meet a learned entry, because those have
+// changed. Workers call it.
+func (t *Table) Learned() {
+	if t != nil {
+		t.kernel.Learnings().Add(1)
 	}
 }
 
@@ -65,8 +74,8 @@ func (t *Table) drop(at uint32) {
 		t.kernel.Delete(&c.key) // it was put, and there is nobody else to delete it
 		delete(t.byKey, c.key)
 	}
-	k := t.kernel.OffloadEntry(at)
-	if k.Generation.Swap(0) == t.generation {
+	t.kernel.OffloadEntry(at).Generation.Store(0)
+	if c.made == t.generation {
 		if t.current--; t.current == 0 {
 			t.kernel.Generation().Store(0)
 		}
@@ -79,9 +88,7 @@ func (t *Table) drop(at uint32) {
 		}
 	}
 	c.used = false
-	if t.byPort[c.in]--; t.byPort[c.in] == 0 {
-		delete(t.byPort, c.in)
-	}
+	t.hold(at, -1)
 	t.leftEntries = append(t.leftEntries, at)
 }
 
@@ -137,8 +144,13 @@ func (t *Table) Tend(now int64) {
 	defer t.mu.Unlock()
 	t.creditAll()
 	for at := range t.entries {
-		if c := &t.entries[at]; c.used && now-c.last > unusedAfter {
+		switch c := &t.entries[at]; {
+		case !c.used:
+		case now-c.last > unusedAfter:
 			t.count(telemetry.OffloadUnused)
+			t.drop(uint32(at))
+		case c.learned && c.made == t.generation && !t.valid(uint32(at)):
+			t.count(telemetry.OffloadWithdrawn)
 			t.drop(uint32(at))
 		}
 	}

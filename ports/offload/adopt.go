@@ -13,7 +13,7 @@ import (
 
 // Layout numbers what programs and maps hold, which a switch of another version may adopt.
 // It changes with package ports' Offload entry, SharedConn and OffloadKey, and with layout.go.
-const Layout = 4
+const Layout = 5
 
 // descriptors is how many a Kernel has.
 const descriptors = 14

@@ -252,11 +252,16 @@ func (c *code) lookUp(m *maps) {
 		asm.JEq.Imm(asm.R0, 0, "miss"),
 		asm.Mov.Reg(asm.R8, asm.R0),
 		asm.LoadMem(asm.R1, asm.R8, ofGeneration, asm.Word),
-		asm.LoadMapValue(asm.R2, m.control.FD(), 0),
-		asm.LoadMem(asm.R2, asm.R2, ofCurrent, asm.Word),
-		asm.JNE.Reg(asm.R1, asm.R2, "miss"),
 		asm.JEq.Imm(asm.R1, 0, "miss"),
+		asm.LoadMapValue(asm.R3, m.control.FD(), 0),
+		asm.LoadMem(asm.R2, asm.R3, ofCurrent, asm.Word),
+		asm.LoadMem(asm.R4, asm.R8, ofParts, asm.Word),
+		asm.And.Imm(asm.R4, int32(ports.OffloadLearned)),
+		asm.JEq.Imm(asm.R4, 0, "generation"),
+		asm.LoadMem(asm.R2, asm.R3, ofLearnings, asm.Word),
 	)
+	c.at("generation")
+	c.add(asm.JNE.Reg(asm.R1, asm.R2, "miss"))
 }
 
 // checkLen leaves to the switch what is too long for the interface that it would leave by,

@@ -155,6 +155,9 @@ func (k *Kernel) Conns() []ports.SharedConn { return k.connsAt }
 // Generation is that of the offload entries that may be taken.
 func (k *Kernel) Generation() *atomic.Uint32 { return &k.controlAt[0].run }
 
+// Learnings is the same for offload entries with OffloadLearned.
+func (k *Kernel) Learnings() *atomic.Uint32 { return &k.controlAt[0].taken }
+
 // Dropped counts packets that took an offload entry and could not be rewritten.
 func (k *Kernel) Dropped() uint64 { return k.controlAt[0].dropped.Load() }
 

@@ -66,10 +66,11 @@ const (
 // The control map has one value: a cache line for all, then one for each
 // processor.
 const (
-	ofCurrent = 0 // the generation that may be taken
-	ofDropped = 8
-	lineBits  = 6
-	line      = 1 << lineBits
+	ofCurrent   = 0 // the generation that may be taken
+	ofLearnings = 4 // … of offload entries with OffloadLearned
+	ofDropped   = 8
+	lineBits    = 6
+	line        = 1 << lineBits
 
 	// of a processor's line
 	ofRun       = 0 // odd while a packet is between the two programs

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlLine is a line of the control map: the first has the generation in run
-// and counts lost packets, the others are the processors'.
+// controlLine is a line of the control map. The first has the generation in run and
+// Learnings in taken, and counts lost packets. The others are the processors'.
 type controlLine struct {
 	run, taken atomic.Uint32
 	dropped    atomic.Uint64

@@ -130,6 +130,34 @@ func TestTaken(t *testing.T) {
 	}
 }
 
+// TestTakenAfterLearnings: an entry with OffloadLearned needs Learnings, and whatever else has
+// the generation of Generation.
+func TestTakenAfterLearnings(t *testing.T) {
+	k, trial := open(t)
+	frame := packettest.TCP4(plain)
+	s := put(t, k, 0, frame)
+	for _, test := range []struct {
+		parts               ports.OffloadParts
+		own, all, learnings uint32
+		want                bool
+	}{
+		{ports.OffloadLearned, 5, 1, 5, true},
+		{ports.OffloadLearned, 5, 5, 6, false},
+		{ports.OffloadLearned, 5, 0, 5, false},
+		{ports.OffloadLearned, 0, 1, 0, false},
+		{0, 5, 5, 6, true},
+		{0, 5, 6, 5, false},
+	} {
+		s.Parts = test.parts
+		s.Generation.Store(test.own)
+		k.Generation().Store(test.all)
+		k.Learnings().Store(test.learnings)
+		if _, sent, taken, err := trial.Received(link, frame); err != nil || taken != test.want || taken && string(sent) != string(frame) {
+			t.Errorf("%+v: taken %v, %x, %v", test, taken, sent, err)
+		}
+	}
+}
+
 // TestNotTaken changes one thing of a frame that would be taken, or of what there
 // is for it. The key is always the changed frame's.
 func TestNotTaken(t *testing.T) {
@@ -168,9 +196,13 @@ func TestNotTaken(t *testing.T) {
 		"too long":            {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.MaxLen = 63 }},
 		"old generation":      {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Generation.Store(2) }},
 		"no generation":       {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Generation.Store(0); k.Generation().Store(0) }},
-		"connection is back":  {at(0), func(_ *ports.OffloadEntry, c *ports.SharedConn) { c[0].Store(0) }},
-		"a sum of zero":       {at(50, 0, 0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
-		"a sum of ones":       {at(50, 0xff, 0xff), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
+		"old learnings": {at(0), func(s *ports.OffloadEntry, _ *ports.SharedConn) {
+			s.Parts = ports.OffloadLearned
+			k.Learnings().Store(2)
+		}},
+		"connection is back": {at(0), func(_ *ports.OffloadEntry, c *ports.SharedConn) { c[0].Store(0) }},
+		"a sum of zero":      {at(50, 0, 0), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
+		"a sum of ones":      {at(50, 0xff, 0xff), func(s *ports.OffloadEntry, _ *ports.SharedConn) { s.Parts = ports.OffloadEth }},
 		"IPv4 checksum of ones": {func(b []byte) []byte {
 			copy(b[18:], b[24:26]) // the Identification makes the sum all ones
 			b[24], b[25] = 0xff, 0xff

@@ -1,0 +1,133 @@
+package dataplane_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/tunnel"
+)
+
+// TestOneWayOffloadsChangeNothing is TestOffloadsChangeNothing for UDP of which most is never
+// answered. Its packets are new, pass the policies, and commit what is there already.
+func TestOneWayOffloadsChangeNothing(t *testing.T) {
+	sources := map[string]twinSource{
+		"antrea": twinSources(t)["antrea"], "rewrites": rewritesSource(t),
+		"tunnel": tunnelSource(t, false), "tunnel over IPv6": tunnelSource(t, true),
+		"gateway": gatewaySource(t, false), "gateway over IPv6": gatewaySource(t, true),
+	}
+	for name, s := range sources {
+		t.Run(name, func(t *testing.T) {
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			taken, unanswered, answered := 0, 0, 0
+			little := func() bool { return taken < 500 || unanswered < 100 || answered < 10 }
+			for i := range rounds(8, little) {
+				k := newTrial(t)
+				k.kind, k.over6 = tunnel.Kind(i/3%3), s.over6
+				w := newTwins(t, seed+i, s, k)
+				w.calm, w.oneWay = true, true
+				for range 60 {
+					w.walk(50, s.to)
+					one, both := w.rigs[0].offloadedDatagrams()
+					unanswered, answered = unanswered+one, answered+both
+				}
+				if st := w.rigs[0].sw.OffloadStats(); st.Dropped != 0 {
+					t.Errorf("%d packets were lost", st.Dropped)
+				}
+				taken += k.taken
+			}
+			t.Logf("%d packets were offloaded; of connections, seen now and then, %d were not answered and %d were", taken, unanswered, answered)
+			if little() {
+				t.Error("this proves little")
+			}
+		})
+	}
+}
+
+// offloadedDatagrams counts the offloaded connections of UDP by whether they were answered.
+// The kernel's packets keep both kinds near their full timeout.
+func (r *rig) offloadedDatagrams() (unanswered, answered int) {
+	for c := range r.conntrack.Dump(conntrack.Filter{}) {
+		switch {
+		case !c.Offloaded || c.Orig.Proto != packet.ProtoUDP:
+		case c.Timeout <= 30*time.Second:
+			unanswered++
+		default:
+			answered++
+		}
+	}
+	return unanswered, answered
+}
+
+// TestReplyEndsOneWayOffload: once a reply has passed the switch, the kernel takes no more
+// packets as new ones. As established ones it takes them later.
+func TestReplyEndsOneWayOffload(t *testing.T) {
+	r, k := offloadRig(t)
+	there := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("note")})}
+	back := offer{port: 2, frame: packettest.UDP4(packettest.Options{
+		Src: packettest.Addr("10.0.0.2"), Dst: packettest.Addr("10.0.0.1"), SrcPort: 80, DstPort: 1000, Payload: []byte("answer"),
+	})}
+	send := func(o offer) (taken bool) {
+		_, taken = k.receive(t, o)
+		if !taken {
+			r.sendFrame(o.port, o.frame)
+		}
+		return taken
+	}
+	for range 8 {
+		send(there)
+	}
+	if !send(there) {
+		t.Fatalf("nothing was taken: %+v", r.sw.OffloadStats())
+	}
+	if one, both := r.offloadedDatagrams(); one != 1 || both != 0 {
+		t.Errorf("%d connections without an answer and %d with one are offloaded", one, both)
+	}
+	if send(back) {
+		t.Error("the kernel took a reply that the switch has not seen")
+	}
+	if send(there) {
+		t.Error("the kernel took a packet as new after the reply")
+	}
+	for range 16 {
+		send(back)
+		send(there)
+	}
+	if !send(back) || !send(there) {
+		t.Errorf("the answered connection was not taken: %+v", r.sw.OffloadStats())
+	}
+}
+
+// TestOneWayLeavesRoom: connections without an answer take no more than a port's part, and
+// answered ones of the same port take their places.
+func TestOneWayLeavesRoom(t *testing.T) {
+	r, k := offloadRig(t)
+	if !r.talk(1000, 8) { // both ports have an entry
+		t.Fatalf("nothing was taken: %+v", r.sw.OffloadStats())
+	}
+	for i := range k.kernel.Room() {
+		for range 8 {
+			o := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: uint16(10000 + i), Payload: []byte("note")})}
+			if _, ok := k.receive(t, o); !ok {
+				r.sendFrame(o.port, o.frame)
+			}
+		}
+	}
+	st, room := r.sw.OffloadStats(), k.kernel.Room()
+	if st.Entries != uint64(room/2+1) || st.Events[telemetry.OffloadNoRoom] == 0 {
+		t.Errorf("there are %d entries of %d: %+v", st.Entries, room/2+1, st)
+	}
+	for i := range room / 4 {
+		if !r.talk(2000+i, 64) {
+			t.Fatalf("%d answered connections were taken: %+v", i, r.sw.OffloadStats())
+		}
+	}
+	if one, both := r.offloadedDatagrams(); both != 1+room/4 || one > room/2-room/4 {
+		t.Errorf("%d connections without an answer and %d with one are offloaded", one, both)
+	}
+}
