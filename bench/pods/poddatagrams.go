@@ -59,7 +59,8 @@ func (p *pair) openDatagramSockets() (server, client int, err error) {
 		return -1, -1, errors.Join(err, unix.Close(server))
 	}
 	tenth := unix.NsecToTimeval(int64(time.Second / 10))
-	return server, client, unix.SetsockoptTimeval(server, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tenth)
+	return server, client, errors.Join(unix.SetsockoptTimeval(server, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tenth),
+		unix.SetsockoptInt(server, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, mostUnderWay*bufferOfDatagram))
 }
 
 // openDatagramSocket opens a UDP socket and binds or connects it to an address.
@@ -77,6 +78,10 @@ func openDatagramSocket(sa unix.Sockaddr, to func(int, unix.Sockaddr) error) (in
 // mostUnderWay is how many datagrams may be sent before they arrive. It is more than a switch takes at
 // once, and so few that no queue of the kernel overflows.
 const mostUnderWay = 512
+
+// bufferOfDatagram is more than the kernel charges a socket for a datagram in its queue, which depends
+// on who forwarded it. By default a queue holds 166 to 277.
+const bufferOfDatagram = 4096
 
 // lostAfter is how long nothing must arrive until datagrams under way count as lost.
 const lostAfter = 5 * time.Millisecond

@@ -1,5 +1,5 @@
-// Package offload gives established connections to the kernel, which forwards them from
-// then on by itself (ports.Offload).
+// Package offload gives established connections, and UDP, to the kernel, which forwards them
+// from then on by itself (ports.Offload).
 //
 //	offload.go  what is offered, and what there is
 //	put.go      offers become offload entries
