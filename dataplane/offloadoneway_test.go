@@ -7,6 +7,8 @@ import (
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/tunnel"
@@ -129,5 +131,37 @@ func TestOneWayLeavesRoom(t *testing.T) {
 	}
 	if one, both := r.offloadedDatagrams(); both != 1+room/4 || one > room/2-room/4 {
 		t.Errorf("%d connections without an answer and %d with one are offloaded", one, both)
+	}
+}
+
+// TestLearningWithdraws: packets whose walk could meet a learned entry are the kernel's until
+// an entry is learned, and again after that.
+func TestLearningWithdraws(t *testing.T) {
+	r, k := offloadRig(t)
+	r.check(r.sw.Apply(flow.BundleOf(r.parse(parse.Sources{Flows: parse.Text("flows", `
+		table=0,priority=2,tcp actions=learn(table=1,hard_timeout=60,priority=9,eth_type=0x800,nw_proto=17,NXM_OF_IP_SRC[],load:0x1->NXM_NX_REG1[])
+		table=0,priority=1,ip actions=ct(table=1,zone=10)
+		table=1,priority=1 actions=resubmit(,2)
+		table=2,priority=2,ct_state=+new+trk,ip actions=ct(commit,table=3,zone=10)
+		table=2,priority=1 actions=goto_table:3
+		table=3,priority=1,in_port=1 actions=output:2
+		table=3,priority=1,in_port=2 actions=output:1`)}))))
+	if !r.talk(1000, 8) {
+		t.Fatalf("nothing was taken: %+v", r.sw.OffloadStats())
+	}
+	other := packettest.Options{Src: packettest.Addr("10.0.0.9"), TCPFlags: packet.TCPSyn}
+	r.sendFrame(1, packettest.TCP4(other))
+	before := k.taken
+	there := packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})
+	if _, taken := k.receive(t, offer{port: 1, frame: there}); taken || k.taken != before {
+		t.Error("the kernel took a packet that a learned entry might match")
+	}
+	if !r.talk(1000, 64) {
+		t.Errorf("nothing was taken after that: %+v", r.sw.OffloadStats())
+	}
+	r.sendFrame(1, packettest.TCP4(packettest.Options{Src: packettest.Addr("10.0.0.8"), TCPFlags: packet.TCPSyn}))
+	r.sw.Tend()
+	if st := r.sw.OffloadStats(); st.Entries != 0 || st.Connections != 0 {
+		t.Errorf("withdrawn entries stay: %+v", st)
 	}
 }

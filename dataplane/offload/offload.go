@@ -144,6 +144,7 @@ func New(sw Switch, kernel ports.Offload) *Table {
 		sw: sw, kernel: kernel, offers: make(chan Offer, offerQueue), stale: make(chan struct{}, 1), generation: 1,
 		byKey: make(map[ports.OffloadKey]uint32), byConn: make(map[conntrack.ID]uint32), byPort: make(map[*Port]holding),
 	}
+	kernel.Learnings().Add(1) // no entry of generation 0 may be taken
 	sw.Conntrack.ShareOffload(kernel.Conns(), kernel.Settle)
 	return t
 }
