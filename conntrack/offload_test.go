@@ -155,7 +155,7 @@ func TestOffloadIsKeptAlive(t *testing.T) {
 
 // TestOffloadOfOneWay: UDP without an answer is offloaded, and lives on by the timeout of such a
 // connection. The first reply ends the offload, because from then on packets are established.
-// What was seen before it begins no other offload.
+// An offer from before the reply is refused.
 func TestOffloadOfOneWay(t *testing.T) {
 	b := newBench(t, Config{})
 	words, there := make([]OffloadWords, 8), udpFrame(client, server, 1, 53)

@@ -15,7 +15,7 @@ import (
 )
 
 // TestOneWayOffloadsChangeNothing is TestOffloadsChangeNothing for UDP of which most is never
-// answered. Its packets are new, pass the policies, and commit what is there already.
+// answered. Its packets are new: each passes the policies.
 func TestOneWayOffloadsChangeNothing(t *testing.T) {
 	sources := map[string]twinSource{
 		"antrea": twinSources(t)["antrea"], "rewrites": rewritesSource(t),

@@ -54,9 +54,11 @@ func measureTunnel(ctx context.Context, p *pair, window time.Duration) ([]rig.Re
 	if err != nil {
 		return nil, fmt.Errorf("round trips: %w", err)
 	}
-	rate, err := p.measureDatagrams(ctx, window)
+	rate, each, err := p.measureDatagrams(ctx, window)
 	if err != nil {
 		return nil, fmt.Errorf("datagrams: %w", err)
 	}
-	return slices.Concat(all, trips, []rig.Reading{{Name: "UDP, 64 bytes", Unit: "Mpps", Value: rate}}), nil
+	return slices.Concat(all, trips, []rig.Reading{
+		{Name: "UDP, 64 bytes", Unit: "Mpps", Value: rate}, {Name: "UDP, 64 bytes, processor time of a packet", Unit: "ns", Value: each},
+	}), nil
 }

@@ -93,7 +93,7 @@ func (t *Table) offloaded(conn uint32) bool { return t.kernel.Conns()[conn][0].L
 //
 //  1. From half full on, each port may have an equal part.
 //  2. An answered connection of a port that has its part takes the place of an unanswered
-//     one. A sender of one-way packets needs nobody's help to have many of these.
+//     one. Otherwise a flood of one-way packets would keep answered connections out.
 func (t *Table) fair(o *Offer) bool {
 	room, has := t.kernel.Room(), t.byPort[o.In]
 	switch {
