@@ -136,6 +136,10 @@ func (r *bundleReader) put(e *flow.Entry, actions uint64) error {
 	return nil
 }
 
+// maxShared is how many lists of actions intern looks among. Where most entries have their own,
+// a list of all would only cost memory.
+const maxShared = 8192
+
 // intern has entries with the same actions hold one list of them. The same text may mean
 // different actions: mod_tp_dst depends on the protocol of the match, and output:NAME on
 // the names.
@@ -147,7 +151,9 @@ func (r *bundleReader) intern(text uint64, e *flow.Entry) {
 		e.Actions = same
 		return
 	}
-	r.same[text] = e.Actions
+	if len(r.same) < maxShared {
+		r.same[text] = e.Actions
+	}
 }
 
 func isConjunction(a flow.Action) bool {

@@ -46,6 +46,44 @@ func AppendBundle(b []byte, c *flow.Bundle) []byte {
 // pieceBytes is how much of a bundle is written at a time.
 const pieceBytes = 64 << 10
 
+// BundleText is the text of a bundle that only adds entries. A caller that makes entries one by
+// one needs no list of them. It is for one goroutine.
+type BundleText struct {
+	pieces [][]byte // whole lines, of pieceBytes or of as much as there was before
+	size   int
+}
+
+// lineRoom is more bytes than most lines have.
+const lineRoom = 512
+
+// Add adds an entry, which may be written afterwards.
+func (t *BundleText) Add(e *flow.Entry) {
+	last := len(t.pieces) - 1
+	if last < 0 || cap(t.pieces[last])-len(t.pieces[last]) < lineRoom {
+		t.pieces = append(t.pieces, make([]byte, 0, min(max(2*lineRoom, t.size), pieceBytes)))
+		last++
+	}
+	b := t.pieces[last]
+	before := len(b)
+	for part := range e.Parts() {
+		b = append(part.AppendText(append(b, "flow add"...), flow.Format{Loads: true}), '\n')
+	}
+	t.pieces[last] = b
+	t.size += len(b) - before
+}
+
+// Size is the number of its bytes.
+func (t *BundleText) Size() int { return t.size }
+
+// reader reads the text.
+func (t *BundleText) reader() io.Reader {
+	all := make([]io.Reader, len(t.pieces))
+	for i, b := range t.pieces {
+		all[i] = bytes.NewReader(b)
+	}
+	return io.MultiReader(all...)
+}
+
 // WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for
 // the whole. The error is the writer's.
 func WriteBundle(w io.Writer, c *flow.Bundle) error {

@@ -293,6 +293,18 @@ func (c *Client) Apply(b *flow.Bundle) error {
 	text, to := io.Pipe()
 	go runWriteBundle(to, b)
 	defer text.Close()
+	return c.applyText(ctx, text)
+}
+
+// ApplyText applies a bundle as Apply does.
+func (c *Client) ApplyText(t *BundleText) error {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
+	defer cancel()
+	return c.applyText(ctx, t.reader())
+}
+
+// applyText sends a bundle's text.
+func (c *Client) applyText(ctx context.Context, text io.Reader) error {
 	var i PipelineInfo
 	if err := c.do(ctx, http.MethodPost, "/v1/bundle", nil, text, &i); err != nil {
 		return err

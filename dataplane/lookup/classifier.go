@@ -124,11 +124,12 @@ func (c *Classifier) Expect(mask *flow.Key, entries int) {
 
 // insert adds an entry. It replaces and returns an entry with the same identity.
 func (c *Classifier) insert(e *Entry) *Entry {
-	old := c.Installed(&e.Match, e.Priority)
+	i := c.subtable(&e.Match.Mask)
+	old := c.installedIn(i, &e.Match, e.Priority)
 	if old != nil {
 		c.remove(old)
+		i = c.subtable(&e.Match.Mask) // it may have gone with its last entry
 	}
-	i := c.subtable(&e.Match.Mask)
 	if i < 0 {
 		i = len(c.subtables)
 		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
@@ -201,7 +202,11 @@ func (c *Classifier) HasTimeouts() bool { return c.timed > 0 }
 
 // Installed finds the entry of a match and priority.
 func (c *Classifier) Installed(m *flow.Match, priority uint16) *Entry {
-	i := c.subtable(&m.Mask)
+	return c.installedIn(c.subtable(&m.Mask), m, priority)
+}
+
+// installedIn is Installed in the subtable at an index, or -1.
+func (c *Classifier) installedIn(i int, m *flow.Match, priority uint16) *Entry {
 	if i < 0 {
 		return nil
 	}

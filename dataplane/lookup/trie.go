@@ -3,6 +3,7 @@ package lookup
 import (
 	"encoding/binary"
 	"math/bits"
+	"slices"
 
 	"github.com/antrail/antrail/flow"
 )
@@ -153,6 +154,9 @@ func (t *trie) copyFrom(other *trie, at uint32) uint32 {
 func (t *trie) add(n trieNode) uint32 {
 	if t.nodes == nil {
 		t.nodes = make([]trieNode, 1, 8)
+	}
+	if len(t.nodes) == cap(t.nodes) { // append would grow a large slice by a quarter, and copy it four times as often
+		t.nodes = slices.Grow(t.nodes, len(t.nodes))
 	}
 	t.nodes = append(t.nodes, n)
 	return uint32(len(t.nodes) - 1)

@@ -234,9 +234,13 @@ func (b *matchBuilder) fieldName(name string) string {
 
 // portName is the field behind tp_src or tp_dst; side is "src" or "dst".
 func (b *matchBuilder) portName(side string) string {
+	tcp := "tcp_src"
+	if side == "dst" {
+		tcp = "tcp_dst"
+	}
 	proto, mask := b.m.Get(flow.IPProto)
-	if mask.IsZero() {
-		return "tcp_" + side
+	if mask.IsZero() || proto.Lo == packet.ProtoTCP {
+		return tcp
 	}
 	switch proto.Lo {
 	case packet.ProtoUDP:
@@ -250,7 +254,7 @@ func (b *matchBuilder) portName(side string) string {
 		}
 		return "icmpv6_" + kind
 	}
-	return "tcp_" + side
+	return tcp
 }
 
 // checkPrereqs refuses fields that have no meaning for what the match selects.

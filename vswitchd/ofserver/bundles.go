@@ -10,9 +10,9 @@ const (
 	// maxBundles is how many bundles a connection may have open. A controller may have hundreds
 	// of goroutines, each with its bundle.
 	maxBundles = 1024
-	// maxBundleBytes bounds the messages of all bundles of a connection. A flow mod has some
-	// 200 bytes.
-	maxBundleBytes = 128 << 20
+	// maxBundleBytes bounds the messages of all bundles of a connection, with the text of their
+	// entries. A flow mod has some 270 bytes of both.
+	maxBundleBytes = 192 << 20
 )
 
 // bundleControl opens, closes, commits or discards a bundle.
@@ -100,18 +100,33 @@ func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
 		c.dropBundle(q.ID)
 		return openflow.Fail(fault, "bundle %d", q.ID)
 	}
-	m, err := openflow.Decode(q.Message)
-	if err == nil && !openflow.MayBundle(m.Body) {
-		err = openflow.Fail(openflow.BundleMessageUnsupported, "a bundle takes flow mods and group mods only")
-	}
-	if err != nil {
+	if err := c.keep(b, q.Message); err != nil {
 		c.dropBundle(q.ID)
 		return err
 	}
-	b.messages = append(b.messages, q.Message)
-	b.bytes += len(q.Message)
-	c.bundles.bytes += len(q.Message)
+	c.bundles.bytes -= b.bytes
+	b.bytes = b.messages.size + b.added.text.Size()
+	c.bundles.bytes += b.bytes
 	return nil
+}
+
+// keep copies a message into a bundle, if it is right by itself.
+func (c *connection) keep(b *bundle, message []byte) error {
+	if is, err := openflow.DecodeFlowMod(message, &c.mod); is {
+		if err == nil {
+			b.added.add(&c.mod, b.messages.add(message))
+		}
+		return err
+	}
+	m, err := openflow.Decode(message)
+	if err == nil && !openflow.MayBundle(m.Body) {
+		err = openflow.Fail(openflow.BundleMessageUnsupported, "a bundle takes flow mods and group mods only")
+	}
+	if err == nil {
+		b.messages.add(message)
+		b.added.giveUp()
+	}
+	return err
 }
 
 // commitBundle applies a bundle, whole or not at all. The first message that is wrong is
@@ -125,14 +140,9 @@ func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 		return openflow.Fail(openflow.BundleBadFlags, "bundle %d was opened with flags %#x", q.ID, b.flags)
 	}
 	var wrong []byte
-	err := c.change(func(st *stage) error {
-		for _, message := range b.messages {
-			if err := c.stageMessage(st, message); err != nil {
-				wrong = message
-				return err
-			}
-		}
-		return nil
+	err := c.change(func(st *stage) (err error) {
+		wrong, err = c.stageBundle(st, b)
+		return err
 	})
 	if err == nil {
 		return nil
@@ -147,6 +157,29 @@ func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 		return openflow.Fail(openflow.BundleMessageFailed, "bundle %d: %v", q.ID, err)
 	}
 	return err
+}
+
+// stageBundle puts a bundle on the stage. It returns the first message that is wrong.
+func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error) {
+	if b.added.others || st.watched { // monitors are told of entries one by one
+		for message := range b.messages.all() {
+			if err := c.stageMessage(st, message); err != nil {
+				return message, err
+			}
+		}
+		return nil, nil
+	}
+	for _, message := range b.added.referring {
+		_, err := openflow.DecodeFlowMod(message, &c.mod)
+		if err == nil {
+			err = st.references(c.mod.Entry.Actions)
+		}
+		if err != nil {
+			return message, err
+		}
+	}
+	st.text = &b.added.text
+	return nil, nil
 }
 
 // stageMessage puts a message of a bundle on the stage.

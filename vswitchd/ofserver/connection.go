@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
-	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/printable"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
@@ -29,7 +28,7 @@ const (
 // Config is what a Server needs.
 type Config struct {
 	// Switch is what controllers drive. Nobody else may change its entries meanwhile.
-	Switch door.Switch
+	Switch Switch
 	// Bridge is the name of the switch, and DatapathID its number in OpenFlow.
 	Bridge     string
 	DatapathID uint64
@@ -80,7 +79,8 @@ type bundle struct {
 	flags    uint16
 	closed   bool
 	bytes    int
-	messages [][]byte
+	messages messageList
+	added    addedEntries
 }
 
 // connection is one controller.
@@ -105,7 +105,10 @@ type connection struct {
 	async        openflow.AsyncConfig // what it gets without having asked
 	nxm          bool                 // it has asked for the flow format of Nicira, in OpenFlow 1.0
 
-	// What only the connection's own goroutine uses.
+	// What only the connection's own goroutine uses. spare is memory for the next message, and
+	// mod for the flow mod of a bundle.
+	spare    []byte
+	mod      openflow.FlowMod
 	monitors flowMonitors
 	tableID  bool // flow mods of OpenFlow 1.0 have a table
 	bundles  bundles

@@ -8,6 +8,7 @@
 //	requests.go     what each request does
 //	flowbatch.go    flow mods that come in a row
 //	bundles.go      changes that wait for their commit
+//	bundledentries.go  their messages, and the text of entries that they add
 //	listings.go     answers to multipart requests
 //	asynchronous.go packet-ins, removed entries, and roles
 //	flowmonitors.go what a connection's flow monitors tell of changes of entries

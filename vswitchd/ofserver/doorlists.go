@@ -5,22 +5,23 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// driven is the switch that controllers drive. Its lists say whether the switch has answered.
-type driven struct{ door.Switch }
-
-// failures counts what the switch did not answer, if it counts that (door.Client).
-func (d driven) failures() uint64 {
-	if c, ok := d.Switch.(interface{ Failures() uint64 }); ok {
-		return c.Failures()
-	}
-	return 0
+// Switch is a switch in another process: a door.Client.
+type Switch interface {
+	door.Switch
+	// ApplyText is Apply for a bundle that is text already.
+	ApplyText(*door.BundleText) error
+	// Failures counts what the switch did not answer.
+	Failures() uint64
 }
+
+// driven is the switch that controllers drive. Its lists say whether the switch has answered.
+type driven struct{ Switch }
 
 // listed asks the switch for a list. The error is that it did not answer.
 func listed[T any](d driven, ask func() []T) ([]T, error) {
-	before := d.failures()
+	before := d.Failures()
 	all := ask()
-	if d.failures() != before {
+	if d.Failures() != before {
 		return nil, openflow.Fail(openflow.FlowModUnknown, "the switch does not answer")
 	}
 	return all, nil

@@ -8,13 +8,12 @@ import (
 // lastTable is the largest number of a table that controllers use.
 const lastTable = openflow.Tables - 1
 
-// flowMod puts a flow mod on the stage. tableID says that the upper byte of its command is a
-// table, in OpenFlow 1.0. After an error the stage is as before.
-func (st *stage) flowMod(f *openflow.FlowMod, tableID bool) error {
-	m := *f
+// flowMod puts a flow mod on the stage, which has it from then on. tableID says that the upper
+// byte of its command is a table, in OpenFlow 1.0. After an error the stage is as before.
+func (st *stage) flowMod(m *openflow.FlowMod, tableID bool) error {
 	switch {
 	case tableID && m.Entry.Table == openflow.AllTables:
-		m.Entry.Table = m.TableByte
+		m.Entry.Table, m.TableByte = m.TableByte, 0
 	case m.TableByte != 0:
 		return openflow.Fail(openflow.FlowBadCommand, "command %#x: NXT_FLOW_MOD_TABLE_ID is not set", uint16(m.TableByte)<<8|uint16(m.Command))
 	}
@@ -31,11 +30,11 @@ func (st *stage) flowMod(f *openflow.FlowMod, tableID bool) error {
 	}
 	switch m.Command {
 	case openflow.FlowAdd:
-		return st.add(&m)
+		return st.add(m)
 	case openflow.FlowModify, openflow.FlowModifyStrict:
-		return st.modify(&m)
+		return st.modify(m)
 	}
-	return st.delete(&m)
+	return st.delete(m)
 }
 
 // add installs an entry.
@@ -45,9 +44,8 @@ func (st *stage) add(m *openflow.FlowMod) error {
 			return err
 		}
 	}
-	e := m.Entry
-	st.put(&e, m.ResetCounts)
-	st.tell(openflow.EventAdded, &e, nil)
+	st.put(&m.Entry, m.ResetCounts)
+	st.tell(openflow.EventAdded, &m.Entry, nil)
 	return nil
 }
 

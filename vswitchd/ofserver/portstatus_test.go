@@ -161,7 +161,7 @@ func rawPeer(t *testing.T, dir string, v openflow.Version) net.Conn {
 	}
 	t.Cleanup(func() { c.Close() })
 	c.SetDeadline(time.Now().Add(20 * time.Second))
-	if _, err := openflow.Read(c); err != nil {
+	if _, err := openflow.Read(c, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Write([]byte{byte(v), 0, 0, 8, 0, 0, 0, 1}); err != nil {
@@ -181,7 +181,7 @@ func ask(t *testing.T, c net.Conn, message string) string {
 		t.Fatal(err)
 	}
 	for {
-		b, err := openflow.Read(c)
+		b, err := openflow.Read(c, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,8 @@ func (c *connection) serve() error {
 		return err
 	}
 	for {
-		b, err := openflow.Read(c.from)
+		b, err := openflow.Read(c.from, c.spare)
+		c.spare = nil
 		if err == io.EOF || errors.Is(err, net.ErrClosed) {
 			return nil
 		}
@@ -39,7 +40,7 @@ func (c *connection) hello() error {
 		return err
 	}
 	c.peer.SetReadDeadline(time.Now().Add(helloTime))
-	b, err := openflow.Read(c.from)
+	b, err := openflow.Read(c.from, nil)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,9 @@ func (c *connection) take(b []byte) error {
 	}
 	if err == nil {
 		err = c.answer(m, b)
+	}
+	if _, copied := m.Body.(*openflow.BundleAdd); copied {
+		c.spare = b
 	}
 	return c.refuse(b, err)
 }

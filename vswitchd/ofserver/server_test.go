@@ -55,7 +55,7 @@ func (c *raw) write(b []byte) {
 func (c *raw) next() []byte {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(20 * time.Second))
-	b, err := openflow.Read(c)
+	b, err := openflow.Read(c, nil)
 	if err != nil {
 		c.t.Fatal(err)
 	}

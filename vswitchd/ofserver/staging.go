@@ -5,6 +5,7 @@ import (
 	"hash/maphash"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
@@ -20,6 +21,7 @@ type stage struct {
 	loaded bool               // all entries of the switch have a slot
 	groups *numbered[flow.Group]
 	meters *numbered[flow.Meter]
+	text   *door.BundleText // entries to add, in place of all the above; nil for none
 
 	// watched says that flow monitors are to be told of changes: of told. message and xid are those
 	// of the flow mod that is put on the stage.
@@ -146,11 +148,12 @@ func (st *stage) bundle() *flow.Bundle {
 
 // apply makes the switch what the stage is, whole or not at all.
 func (st *stage) apply() error {
-	b := st.bundle()
-	if b.Empty() {
-		return nil
+	var err error
+	if b := st.bundle(); !b.Empty() {
+		err = st.sw.Apply(b)
+	} else if st.text != nil && st.text.Size() > 0 {
+		err = st.sw.ApplyText(st.text)
 	}
-	err := st.sw.Apply(b)
 	if wrong, ok := errors.AsType[*openflow.Error](err); ok {
 		return wrong
 	}

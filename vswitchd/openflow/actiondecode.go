@@ -46,16 +46,30 @@ type actionReader struct {
 	table bool // output to OFPP_TABLE is allowed: a packet-out
 	list  []flow.Action
 	nat   *flow.NAT // of ct()
+	body  reader    // of the action that is being read
 }
 
 // readActions reads the actions of an entry with a match.
 func readActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error) {
-	a := actionReader{v: v, m: m}
+	a := actionReader{v: v, m: m, list: makeActions(b)}
 	if m != nil && m.Implies(flow.NeedVLAN) {
 		a.tags = 1
 	}
 	err := a.read(b)
 	return a.list, err
+}
+
+// makeActions is an empty list with room for the actions of b and one behind them; nil if b is
+// empty.
+func makeActions(b []byte) []flow.Action {
+	room := 0
+	for rest := b; len(rest) >= 8; room++ {
+		rest = rest[min(len(rest), max(8, int(binary.BigEndian.Uint16(rest[2:])))):]
+	}
+	if room == 0 {
+		return nil
+	}
+	return make([]flow.Action, 0, min(room, 64)+1)
 }
 
 // read reads actions until b ends.
@@ -71,7 +85,8 @@ func (a *actionReader) read(b []byte) error {
 		if n < 8 || n%8 != 0 || n > len(b) {
 			return fail(BadActionLength, "an action of %d bytes, of which %d are there", n, len(b))
 		}
-		if err := a.one(binary.BigEndian.Uint16(b), &reader{b: b[4:n]}); err != nil {
+		a.body = reader{b: b[4:n]}
+		if err := a.one(binary.BigEndian.Uint16(b), &a.body); err != nil {
 			return err
 		}
 		b = b[n:]

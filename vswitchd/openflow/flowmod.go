@@ -1,6 +1,10 @@
 package openflow
 
-import "github.com/antrail/antrail/flow"
+import (
+	"encoding/binary"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // FlowCommand is what a FlowMod does.
 type FlowCommand uint8
@@ -54,11 +58,35 @@ const (
 
 const noBuffer = 0xffffffff
 
+// DecodeFlowMod reads the message b into f, whatever f had before. It allocates nothing but
+// actions, which may hold parts of b. It reports false if b is no OFPT_FLOW_MOD; Decode says
+// what it is. The error is a *Error.
+func DecodeFlowMod(b []byte, f *FlowMod) (is bool, err error) {
+	if len(b) < headerSize || b[1] != typeFlowMod || !Version(b[0]).known() || int(binary.BigEndian.Uint16(b[2:])) != len(b) {
+		return false, nil
+	}
+	r := reader{b: b[headerSize:]}
+	err = f.decode(&r, Version(b[0]))
+	if r.short {
+		err = r.done()
+	}
+	return true, err
+}
+
 func decodeFlowMod(r *reader, v Version) (Body, error) {
-	f := &FlowMod{OutPort: flow.PortNone, OutGroup: AnyGroup}
+	f := &FlowMod{}
+	if err := f.decode(r, v); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// decode reads the body of an OFPT_FLOW_MOD.
+func (f *FlowMod) decode(r *reader, v Version) error {
+	*f = FlowMod{OutPort: flow.PortNone, OutGroup: AnyGroup}
 	if v == V10 {
 		f.Entry.Match = r.match10()
-		return f, f.decode10(r)
+		return f.decode10(r)
 	}
 	f.Cookie, f.CookieMask = r.u64(), r.u64()
 	f.Entry.Table, f.Command = r.u8(), FlowCommand(r.u8())
@@ -69,15 +97,14 @@ func decodeFlowMod(r *reader, v Version) (Body, error) {
 	if f.Command == FlowAdd {
 		f.Entry.Cookie, f.Cookie, f.CookieMask = f.Cookie, 0, 0
 	}
-	m, err := r.match()
-	f.Entry.Match = m
+	err := r.match(&f.Entry.Match)
 	if err = first(err, f.check(buffer, flags, v)); err != nil {
-		return nil, err
+		return err
 	}
 	if importance != 0 && v >= V14 {
-		return nil, fail(FlowModUnknown, "importance is not supported")
+		return fail(FlowModUnknown, "importance is not supported")
 	}
-	return f, f.finish(r, v)
+	return f.finish(r, v)
 }
 
 // times takes timeouts and priority.
@@ -172,12 +199,13 @@ func (f *FlowMod) finish(r *reader, v Version) (err error) {
 	if err != nil || f.Command >= FlowDelete {
 		return err
 	}
+	if f.Entry.Table != AllTables {
+		return checkActions(f.Entry.Check())
+	}
 	e := f.Entry
-	if e.Table == AllTables {
-		e.Table = 0 // goto_table goes forward from there at least
-		if f.TableByte != AllTables {
-			e.Table = f.TableByte
-		}
+	e.Table = 0 // goto_table goes forward from there at least
+	if f.TableByte != AllTables {
+		e.Table = f.TableByte
 	}
 	return checkActions(e.Check())
 }

@@ -87,11 +87,11 @@ func (r *reader) monitor(v Version) (m FlowMonitor, err error) {
 		r.skip(2) // the length of the match, which the match has, too
 		m.OutPort, m.Table = r.u32(), r.u8()
 		r.skip(3)
-		m.Match, err = r.match()
+		err = r.match(&m.Match)
 	default:
 		m.OutPort, m.OutGroup = r.u32(), r.u32()
 		m.Flags, m.Table, m.Command = MonitorFlags(r.u16()), r.u8(), MonitorCommand(r.u8())
-		m.Match, err = r.match()
+		err = r.match(&m.Match)
 	}
 	if r.short {
 		err = r.done()

@@ -24,8 +24,9 @@ func readEntryActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error)
 	if v == V10 {
 		return readActions(b, v, m)
 	}
-	var meter, apply, next []flow.Action
-	seen := map[uint16]bool{}
+	var meter, next flow.Action
+	var apply []flow.Action
+	seen := uint64(0) // a bit for each kind of instruction
 	for len(b) > 0 {
 		if len(b) < 8 {
 			return nil, fail(BadInstructionLength, "%d bytes follow the instructions", len(b))
@@ -34,18 +35,18 @@ func readEntryActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error)
 		if n < 8 || n%8 != 0 || n > len(b) {
 			return nil, fail(BadInstructionLength, "an instruction of %d bytes, of which %d are there", n, len(b))
 		}
-		if seen[kind] {
+		if seen>>kind&1 != 0 {
 			return nil, fail(DuplicateInstruction, "instruction %d is there twice", kind)
 		}
-		seen[kind] = true
+		seen |= 1 << kind
 		var err error
 		switch {
 		case kind == instApply:
 			apply, err = readActions(b[8:n], v, m)
 		case kind == instGoto && n == 8:
-			next = []flow.Action{flow.GotoTable{Table: b[4]}}
+			next = flow.GotoTable{Table: b[4]}
 		case kind == instMeter && v < V15 && n == 8:
-			meter = []flow.Action{flow.MeterAction{ID: binary.BigEndian.Uint32(b[4:])}}
+			meter = flow.MeterAction{ID: binary.BigEndian.Uint32(b[4:])}
 		case kind == instWriteMetadata, kind == instWriteActions, kind == instClear:
 			err = fail(UnsupportedInstruction, "instruction %d is not supported", kind)
 		default:
@@ -56,7 +57,13 @@ func readEntryActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error)
 		}
 		b = b[n:]
 	}
-	return append(append(meter, apply...), next...), nil
+	if meter != nil {
+		apply = slices.Insert(apply, 0, meter)
+	}
+	if next != nil {
+		apply = append(apply, next)
+	}
+	return apply, nil
 }
 
 // entryActions writes the actions of an entry as readEntryActions reads them.

@@ -119,18 +119,18 @@ func (w *writer) match(m *flow.Match, v Version) error {
 	return nil
 }
 
-// match takes a match with type and length.
-func (r *reader) match() (m flow.Match, err error) {
+// match takes a match with type and length into m, which is empty.
+func (r *reader) match(m *flow.Match) error {
 	kind, n := r.u16(), int(r.u16())
 	switch {
 	case kind != matchType:
-		return m, fail(BadMatchType, "a match of type %d", kind)
+		return fail(BadMatchType, "a match of type %d", kind)
 	case n < 4 || n-4 > len(r.b):
-		return m, fail(BadMatchLength, "a match of %d bytes", n)
+		return fail(BadMatchLength, "a match of %d bytes", n)
 	}
-	err = readMatch(&m, r.take(n-4), nil)
+	err := readMatch(m, r.take(n-4), nil)
 	r.skip(padded(n) - n)
-	return m, err
+	return err
 }
 
 // cookieHeader is the header by which a match of NXM chooses entries by their cookie.

@@ -3,6 +3,7 @@ package openflow
 import (
 	"encoding/binary"
 	"io"
+	"slices"
 )
 
 // Experimenters (vendors) whose messages, actions and errors this package knows.
@@ -34,19 +35,22 @@ type encoder interface {
 	encode(w *writer, v Version) error
 }
 
-// Read reads the bytes of one message. It allocates what has come, not what the header
-// promises: at most 64 kB for a message. The error is io.EOF between messages, or a *Error
-// for a header that cannot be one.
-func Read(from io.Reader) ([]byte, error) {
-	head := make([]byte, headerSize, 128)
-	if _, err := io.ReadFull(from, head); err != nil {
+// Read reads the bytes of one message, at most 64 kB. It writes them into b, or into new memory
+// if b has no room for them. The error is io.EOF between messages, or a *Error for a header
+// that cannot be one.
+func Read(from io.Reader, b []byte) ([]byte, error) {
+	if cap(b) < headerSize {
+		b = make([]byte, 0, 128)
+	}
+	b = b[:headerSize]
+	if _, err := io.ReadFull(from, b); err != nil {
 		return nil, err
 	}
-	n := int(binary.BigEndian.Uint16(head[2:]))
+	n := int(binary.BigEndian.Uint16(b[2:]))
 	if n < headerSize {
 		return nil, fail(BadLength, "a message of %d bytes is shorter than its header", n)
 	}
-	b := append(head, make([]byte, n-headerSize)...)
+	b = slices.Grow(b, n-headerSize)[:n]
 	_, err := io.ReadFull(from, b[headerSize:])
 	return b, err
 }

@@ -232,8 +232,7 @@ func (s *FlowSelection) decode(r *reader, v Version, nx bool) (err error) {
 	r.skip(4)
 	s.Cookie, s.CookieMask = r.u64(), r.u64()
 	s.Cookie &= s.CookieMask
-	s.Match, err = r.match()
-	return err
+	return r.match(&s.Match)
 }
 
 // Part is one element of an answer: an entry, a port, a table.

@@ -23,8 +23,8 @@ func decodePacketOut(r *reader, v Version) (Body, error) {
 	case V15:
 		n = int(r.u16())
 		r.skip(2)
-		m, err := r.match()
-		if err != nil {
+		var m flow.Match
+		if err := r.match(&m); err != nil {
 			return nil, err
 		}
 		p.setMatch(m)
