@@ -129,6 +129,9 @@ func writeExplained(w io.Writer, v any) {
 		default:
 			fmt.Fprintf(w, "group_id=%d\n", e.Group)
 		}
+		if c := e.Counters; c != nil {
+			fmt.Fprintf(w, "    n_packets=%d, n_bytes=%d\n", c.Packets, c.Bytes)
+		}
 		for _, o := range e.Origins {
 			fmt.Fprintf(w, "    %s\n", o)
 		}

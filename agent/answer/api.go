@@ -48,7 +48,7 @@ import (
 //	                          for nodes and watches: api.Listing
 //	GET /watches              how the watches of the Kubernetes API stand
 //	GET /nodes                the cluster's Nodes with their Pods
-//	GET /explain              ?what=LINE or KIND/NAMESPACE/NAME
+//	GET /explain              ?what=LINE, KIND/NAMESPACE/NAME or COOKIE
 //	GET /object               ?what=KIND/NAMESPACE/NAME, its fields as YAML
 //	GET /counters             what changes as packets pass, at one moment; JSON
 //	GET /metrics              for Prometheus

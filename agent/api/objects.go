@@ -73,6 +73,14 @@ type Explained struct {
 	Group   uint32       `json:"group,omitempty"`
 	Meter   uint32       `json:"meter,omitempty"`
 	Origins []OriginText `json:"origins"`
+	// Counters are those of an entry that was found by its cookie, or under a foreign controller.
+	Counters *EntryCounters `json:"counters,omitempty"`
+}
+
+// EntryCounters are the packets that an entry matched.
+type EntryCounters struct {
+	Packets uint64 `json:"packets"`
+	Bytes   uint64 `json:"bytes"`
 }
 
 // OriginText is an object and the place in it that asks for an entry.
@@ -91,7 +99,8 @@ func (o OriginText) String() string {
 	return s
 }
 
-// ObjectEntries is an object with the entries, groups and meters that it wants.
+// ObjectEntries is an object with the entries, groups and meters that it wants, or a cookie with
+// the entries that have it.
 type ObjectEntries struct {
 	Object string       `json:"object"`
 	State  ledger.State `json:"state"`

@@ -25,6 +25,7 @@
 //
 //	tracerequest.go, tracewalk.go      a packet's walk through the tables; with names and objects
 //	explainobject.go, objectstate.go  entry to object, object to entries; how far an object has come
+//	explaincookie.go            entries of a foreign controller, by their cookies
 //	refusedobjects.go           objects that are refused and have no entries
 //	refusededits.go             objects that stay as they were before a refused edit
 //	why.go, whyends.go          may one end reach another: the question; the two ends

@@ -15,8 +15,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Explaining: what is asked for is an object as KIND/NAMESPACE/NAME (KIND/NAME
-// for those without namespace), a group or a meter as it stands in a dump, or else
+// Explaining: what is asked for is a cookie (explaincookie.go), an object as KIND/NAMESPACE/NAME
+// (KIND/NAME for those without namespace), a group or a meter as it stands in a dump, or else
 // an entry as it stands in a dump.
 
 // objectKinds are the kinds that an object may be asked for by.
@@ -33,11 +33,17 @@ var dumpTimes = regexp.MustCompile(`\b(duration|n_packets|n_bytes|idle_age|hard_
 
 // Explain answers with an *ObjectEntries or a []Explained.
 func (p *Pipeline) Explain(what string) (any, error) {
+	if all, is, err := p.explainCookie(what); is {
+		return all, err
+	}
 	if p.rows != nil && strings.ContainsAny(what, "=,") {
 		return p.explainRow(dumpTimes.ReplaceAllString(what, ""))
 	}
+	if p.byCookie() && strings.ContainsAny(what, "=,") && !numberLine.MatchString(what) {
+		return p.explainInstalled(dumpTimes.ReplaceAllString(what, ""))
+	}
 	if p.Objects == nil {
-		return nil, ErrNoObjects
+		return nil, p.noObjects()
 	}
 	if g := numberLine.FindStringSubmatch(what); g != nil {
 		return p.explainNumber(g[1], g[2])
@@ -49,7 +55,7 @@ func (p *Pipeline) Explain(what string) (any, error) {
 		return p.explainObject(k)
 	}
 	if !strings.ContainsAny(what, "=,") {
-		return nil, fmt.Errorf("%q is neither a line of a dump nor an object: KIND/NAME, or KIND/NAMESPACE/NAME", what)
+		return nil, fmt.Errorf("%q is neither a line of a dump nor a cookie nor an object: KIND/NAME, or KIND/NAMESPACE/NAME", what)
 	}
 	all, err := p.Objects.ExplainLine(dumpTimes.ReplaceAllString(what, ""))
 	return p.explained(all), err

@@ -96,16 +96,19 @@ func rowText(s Program, o layout.Origin) api.OriginText {
 }
 
 // HasOrigins says whether it is known what entries are for.
-func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows != nil }
+func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows != nil || p.byCookie() }
 
-// OriginsOf says what an entry is for: objects, or a statement of a program's document. It is
-// never nil.
+// OriginsOf says what an entry is for: objects, a statement of a program's document, or the
+// cookie of a foreign controller. It is never nil.
 func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
 	if p.Objects != nil {
 		return OriginTexts(p.Objects.OriginsOf(e)...)
 	}
 	if row, ok := p.rows[keyOf(e)]; ok {
 		return []api.OriginText{row}
+	}
+	if p.byCookie() {
+		return cookieOrigin(e)
 	}
 	return []api.OriginText{}
 }

@@ -111,7 +111,7 @@ func TestBareSwitchAnswersAsFiles(t *testing.T) {
 	for _, command := range []string{
 		"dump-flows --names --no-stats", "dump-flows SpoofGuard --no-stats", "dump-groups", "dump-groups --names", "dump-drops", "dump-conntrack", "fdb-show",
 		"trace in_port=2,ip,nw_dst=10.10.0.26", "trace in_port=2,arp -o json", "pipeline", "pipeline -o dot", "pipeline -o json",
-		"get services", "explain Pod/default/web-a", "dump-flows --explain", "why default/a default/b:80",
+		"get services", "explain Pod/default/web-a", "dump-flows --explain --no-stats", "why default/a default/b:80",
 	} {
 		want, code := printed(command + " " + seedFiles)
 		if command == "why default/a default/b:80" { // of files only with objects

@@ -134,17 +134,21 @@ func (g *getFlags) run(c *cobra.Command, args []string) error {
 func explainCommand() *cobra.Command {
 	var from source
 	c := &cobra.Command{
-		Use:   "explain LINE|KIND/NAMESPACE/NAME",
+		Use:   "explain LINE|KIND/NAMESPACE/NAME|COOKIE",
 		Short: "Print which object an entry comes from, or which entries an object has",
 		Long: `Print what wants a flow entry: each object, the field of it and the name of the policy rule. LINE is
 the entry as a dump prints it, or as much of it as names it: table, priority and match. A line of
 dump-groups or dump-meters is explained too.
 
 KIND/NAMESPACE/NAME, or KIND/NAME for objects without namespace, prints all entries, groups and meters of
-an object. Dumps and traces name the objects themselves with --explain.`,
+an object. Dumps and traces name the objects themselves with --explain.
+
+COOKIE, or COOKIE/MASK, prints the entries with a cookie, and what they counted. Entries that another controller
+installed (antrail vswitchd) have no objects: in their place, drops, traces and dumps name the cookie.`,
 		Example: "  antrail explain 'table=L3Forwarding, priority=200,ip,reg0=0x200/0x200,nw_dst=10.10.0.24' " + seedObjects +
-			"\n  antrail explain Service/default/sample-clusterip " + seedObjects,
-		Args: exactly("LINE or KIND/NAMESPACE/NAME"),
+			"\n  antrail explain Service/default/sample-clusterip " + seedObjects +
+			"\n  antrail explain 0x1030000000000 --socket /run/antrail/switch.sock",
+		Args: exactly("LINE, KIND/NAMESPACE/NAME or COOKIE"),
 	}
 	from.addTo(c)
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -14,7 +14,8 @@ export async function showObject(panel, name, signal) {
   const body = h('div', {}, h('p', { class: 'about' }, 'asking …'));
   panel.append(heading, body);
   heading.focus({ preventScroll: true });
-  const [text, wanted] = await Promise.allSettled([get('/object', { what: name }, signal), get('/explain', { what: name }, signal)]);
+  const asked = [get('/explain', { what: name }, signal), name.startsWith('cookie=') ? null : get('/object', { what: name }, signal)];
+  const [wanted, text] = await Promise.allSettled(asked);
   if (signal.aborted) return;
   body.replaceChildren(fields(text), entries(wanted));
   const tables = wanted.value ? [...byTable(wanted.value.entries).keys()] : [];
@@ -30,6 +31,7 @@ export async function showObject(panel, name, signal) {
 function fields(answer) {
   if (answer.reason) return fault(answer.reason);
   const o = answer.value;
+  if (!o) return h('p', { class: 'about' }, 'Another controller gave entries this cookie.');
   return h('section', {}, h('p', { class: 'about' }, `As this Node understands it${o.source ? `, from ${o.source}` : ''}:`), h('pre', { class: 'yaml', tabindex: '0' }, o.yaml));
 }
 
@@ -45,7 +47,7 @@ function entries(answer) {
 
 function entry(e) {
   const places = e.origins.map((o) => [o.field, o.rule && `(${o.rule})`].filter(Boolean).join(' ')).filter(Boolean);
-  return h('li', {}, h('code', { class: 'dump' }, parts(withoutTable(e.entry))), places.length > 0 && h('span', { class: 'past' }, [...new Set(places)].join(', ')));
+  return h('li', {}, h('code', { class: 'dump' }, parts(withoutTable(e.entry))), places.length > 0 && h('span', { class: 'past' }, [...new Set(places)].join(', ')), e.counters && h('span', { class: 'past' }, `${counted(e.counters.packets, 'packet')}, ${bytes(e.counters.bytes)}`));
 }
 
 const tableOf = (text) => text?.match(/\btable=("[^"]*"|[^, ]+)/)?.[1].replaceAll('"', '') ?? '';

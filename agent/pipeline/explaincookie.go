@@ -1,0 +1,96 @@
+package pipeline
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/flow/parse"
+)
+
+// Entries of a foreign controller, and those of flow files, have no objects that antrail knows.
+// Their controller tells them apart by cookies, so a cookie stands in the place of an object
+// there: in walks, in drops, and in what explain takes.
+
+// cookieText is a cookie as explain takes it, with a mask as ovs-ofctl has it (-1 for all bits).
+var cookieText = regexp.MustCompile(`^(?:cookie=)?(0[xX][0-9a-fA-F]+|[0-9]+)(?:/(-1|0[xX][0-9a-fA-F]+|[0-9]+))?$`)
+
+// byCookie reports whether cookies are all that is known of entries.
+func (p *Pipeline) byCookie() bool { return p.Objects == nil && p.rows == nil }
+
+// noObjects is the error of a question about objects.
+func (p *Pipeline) noObjects() error {
+	if p.byCookie() {
+		return fmt.Errorf("%w; antrail explain COOKIE lists the entries with a cookie", ErrNoObjects)
+	}
+	return ErrNoObjects
+}
+
+// cookieOrigin is the cookie of an entry as its origin; none if it is 0.
+func cookieOrigin(e *flow.Entry) []api.OriginText {
+	if e.Cookie == 0 {
+		return []api.OriginText{}
+	}
+	return []api.OriginText{{Object: fmt.Sprintf("cookie=0x%x", e.Cookie)}}
+}
+
+// explainCookie lists the entries with a cookie, or with its bits under a mask. is says that the
+// text is one.
+func (p *Pipeline) explainCookie(text string) (all *api.ObjectEntries, is bool, err error) {
+	parts := cookieText.FindStringSubmatch(text)
+	if parts == nil {
+		return nil, false, nil
+	}
+	cookie, err := strconv.ParseUint(parts[1], 0, 64)
+	mask := ^uint64(0)
+	if err == nil && parts[2] != "" && parts[2] != "-1" {
+		mask, err = strconv.ParseUint(parts[2], 0, 64)
+	}
+	if err != nil {
+		return nil, true, fmt.Errorf("%q: a cookie and its mask have 64 bits", text)
+	}
+	all = &api.ObjectEntries{Object: fmt.Sprintf("cookie=0x%x", cookie), State: "installed"}
+	if mask != ^uint64(0) {
+		all.Object += fmt.Sprintf("/0x%x", mask)
+	}
+	for _, f := range p.Switch.Flows() {
+		if (f.Cookie^cookie)&mask == 0 {
+			all.Entries = append(all.Entries, p.counted(&f))
+		}
+	}
+	if all.Entries == nil {
+		return nil, true, fmt.Errorf("no entry has %s; dump-flows shows those that there are", all.Object)
+	}
+	return all, true, nil
+}
+
+// counted is an installed entry with its counters and what it is for.
+func (p *Pipeline) counted(f *telemetry.FlowStats) api.Explained {
+	return api.Explained{
+		Entry:    strings.TrimSpace(f.Entry.Text(flow.Format{Names: p.Switch.Names()})),
+		Counters: &api.EntryCounters{Packets: f.Packets, Bytes: f.Bytes}, Origins: p.OriginsOf(f.Entry),
+	}
+}
+
+// explainInstalled explains a line of a dump by the entry that the switch has.
+func (p *Pipeline) explainInstalled(line string) ([]api.Explained, error) {
+	match, _, _ := strings.Cut(dumpCookie.ReplaceAllString(line, ""), "actions=")
+	entry, err := parse.Entry(match+" actions=drop", p.Switch.Names())
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range p.Switch.FlowsIn(entry.Table) {
+		if f.Entry.Identity() == entry.Identity() {
+			return []api.Explained{p.counted(&f)}, nil
+		}
+	}
+	return nil, fmt.Errorf("table %s has no entry %q", cmp.Or(p.Switch.Names().Table(entry.Table), strconv.Itoa(int(entry.Table))), strings.TrimSpace(match))
+}
+
+// dumpCookie is the cookie in a dumped line.
+var dumpCookie = regexp.MustCompile(`\bcookie=[^,\s]*,? ?`)
