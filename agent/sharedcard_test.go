@@ -156,7 +156,7 @@ func wantPodReaches(t *testing.T, w programWorld) {
 		t.Errorf("ping: %v: %s", err, out)
 	}
 	wantNobody(t, w.pod, "192.0.2.1:8099")
-	for _, x := range []struct { // A-W3: what is not translated
+	for _, x := range []struct { // A-W3: packets without translation
 		from, to *nstest.Namespace
 		at, says string
 	}{

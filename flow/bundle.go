@@ -15,7 +15,7 @@ type Bundle struct {
 	// actions should share one list.
 	Add []*Entry
 	// Delete removes entries by identity, whatever their actions. An entry that is not there
-	// is no error. One that Add has, too, begins with new counters.
+	// is no error. If Add has the same entry, its counters begin at 0.
 	Delete []*Entry
 	// Groups and Meters are added or modified by their ID.
 	Groups       []*Group

@@ -16,7 +16,7 @@ import (
 //
 //	card → tap   TCP and UDP to the Node's address and a port of the pods' range; copies of echo
 //	             replies, whose identifiers have no range, and of ICMP errors to the Node's address
-//	tap → card   what has the Node's address as its source; nothing else leaves the tap
+//	tap → card   packets with the Node's address as source; nothing else leaves the tap
 //
 // All else passes by as without a switch. So the host's connections do not notice that the
 // switch dies. The rules stay then, and what they forward is dropped at the tap: the kernel

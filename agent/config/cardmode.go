@@ -26,9 +26,9 @@ const (
 
 // Uplink says how program uplink uses the card.
 type Uplink struct {
-	// Mode is how the card belongs to the switch. With shared, it stays the kernel's: the uplink
-	// port is a tap, and there is no bridge port. With lab, the Node's address is on the other end
-	// of the bridge port's link.
+	// Mode is how the card belongs to the switch. With shared, the card stays the kernel's. Then
+	// the uplink port is a tap, and the switch has no bridge port. With lab, the other end of the
+	// bridge port's link has the Node's address.
 	Mode string `json:"mode,omitempty"`
 	// Card is the link that is shared. Only with shared, which needs it.
 	Card string `json:"card,omitempty"`

@@ -15,9 +15,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Explaining: what is asked for is a cookie (explaincookie.go), an object as KIND/NAMESPACE/NAME
-// (KIND/NAME for those without namespace), a group or a meter as it stands in a dump, or else
-// an entry as it stands in a dump.
+// A question to explain is one of these:
+//
+//   - a cookie (explaincookie.go)
+//   - an object as KIND/NAMESPACE/NAME, or KIND/NAME for kinds without namespaces
+//   - a group, a meter or an entry as a dump prints it
 
 // objectKinds are the kinds that an object may be asked for by.
 var objectKinds = []cluster.Kind{

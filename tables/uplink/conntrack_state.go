@@ -18,8 +18,8 @@ import (
 //
 // Reads:  ct_state, ct_mark, PktSourceField.
 // Writes: RewriteMACField.
-// Next:   L3Forwarding for known connections, EndpointDNAT for new ones, which is also the
-// table-miss; the bridge, or without one the gateway, for the host's packets.
+// Next:   L3Forwarding for known connections. EndpointDNAT for new ones, and by the table-miss.
+// For the host's packets the bridge port, or the gateway where there is none.
 
 func conntrackState(n *layout.Node) []layout.Entry {
 	known := layout.CtState(layout.CtTrk, layout.CtNew)

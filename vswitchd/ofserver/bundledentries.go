@@ -60,7 +60,7 @@ type addedEntries struct {
 	// referring are the messages of entries that name groups or meters, which have to be there
 	// at the commit.
 	referring [][]byte
-	// others says that a message does more than to add an entry. There is no text then.
+	// others says that some message does more than add an entry. Then text is empty.
 	others bool
 
 	// last is the last entry's. The text of a second one would join both.

@@ -19,8 +19,8 @@ func (c *raw) commit(messages ...[]byte) {
 	}
 }
 
-// TestBundleOfAddsIsInOrder: of two entries with one identity the later one stays, also where a
-// bundle only adds, and a deletion behind them takes what is there by then.
+// TestBundleOfAddsIsInOrder: of two entries with one identity the later one stays, even if the
+// bundle only adds. A deletion removes the entries that are there at its turn.
 func TestBundleOfAddsIsInOrder(t *testing.T) {
 	r := newRig(t)
 	c := r.connect(t, openflow.V15)

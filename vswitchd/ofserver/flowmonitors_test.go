@@ -53,8 +53,8 @@ var monitored = []struct{ versions, spec string }{
 	{"10 13 14 15", "table=2"}, {"10 15", "out_port=2"}, {"14 15", "out_group=1"}, {"10 13 14 15", "!own,tcp,nw_dst=10.0.0.0/8"},
 }
 
-// TestFlowMonitorsAsOpenVSwitch adds, modifies and removes entries in all ways. A controller that
-// monitors them is told the same as by Open vSwitch, in the same messages.
+// TestFlowMonitorsAsOpenVSwitch adds, modifies and removes entries in all ways. Our switch and
+// Open vSwitch send a controller that monitors them the same messages.
 func TestFlowMonitorsAsOpenVSwitch(t *testing.T) {
 	for _, m := range monitored {
 		for _, version := range strings.Fields(m.versions) {
@@ -186,8 +186,8 @@ func TestOwnChangesAreAbbreviated(t *testing.T) {
 	}
 }
 
-// TestMonitorsPause: a controller that does not read is told when its monitors pause, then of the
-// entries that are removed meanwhile, then of those that came, and that the monitors go on.
+// TestMonitorsPause: the monitors of a controller that does not read pause. When it reads again, it
+// gets the pause, the entries removed meanwhile, the entries added, and that the monitors resume.
 func TestMonitorsPause(t *testing.T) {
 	r := newRig(t)
 	m := r.monitors(t, monitor15(0x1f))

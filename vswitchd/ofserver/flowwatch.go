@@ -62,7 +62,7 @@ func (w *flowWatch) setMonitors(c *connection, all map[uint32]*openflow.FlowMoni
 	}
 }
 
-// runWatch finds changes that no controller has made, until there is no monitor.
+// runWatch looks for changes that no controller has made. It ends with the last monitor.
 func (s *Server) runWatch() {
 	t := time.NewTicker(watchTime)
 	defer t.Stop()
