@@ -95,11 +95,11 @@ func (p *PollingSwitch) Account(ctx context.Context, f func() error) ([]ThreadSt
 	if err := f(); err != nil {
 		return nil, err
 	}
-	return p.readStats(ctx)
+	return p.Stats(ctx)
 }
 
-// readStats returns what each thread has counted, of whole turns.
-func (p *PollingSwitch) readStats(ctx context.Context) ([]ThreadStats, error) {
+// Stats returns what each thread has counted, of whole turns.
+func (p *PollingSwitch) Stats(ctx context.Context) ([]ThreadStats, error) {
 	for try := 1; ; try++ {
 		out, err := p.Appctl(ctx, "dpif-netdev/pmd-stats-show")
 		if err != nil {
@@ -116,10 +116,10 @@ func (p *PollingSwitch) readStats(ctx context.Context) ([]ThreadStats, error) {
 // Calibrate sets Hertz by the first thread. It takes half a second.
 func (p *PollingSwitch) Calibrate(ctx context.Context) error {
 	for range accountTries {
-		first, err := p.readStats(ctx)
+		first, err := p.Stats(ctx)
 		start := time.Now()
 		time.Sleep(500 * time.Millisecond)
-		last, err2 := p.readStats(ctx)
+		last, err2 := p.Stats(ctx)
 		if err := errors.Join(err, err2); err != nil {
 			return err
 		}

@@ -2,8 +2,10 @@ package pipeline
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"testing"
 	"time"
@@ -70,11 +72,30 @@ func sameVerdicts(t *testing.T, l workload.ProgramLoad) {
 			if c.Connections == 0 {
 				break // nothing answers
 			}
-			if err := errors.Join(ours.program.makeKnown(&one), theirs.sendKnown(t.Context(), &one)); err != nil {
+			if err := errors.Join(ours.program.makeKnown(&one), theirs.sendKnownWhole(t.Context(), &one)); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
+}
+
+// sendKnownWhole is sendKnown until the polling thread has received all packets. An answer that
+// it receives after the connections are removed would begin another one.
+func (w *ovsContender) sendKnownWhole(ctx context.Context, c *workload.Packets) error {
+	before, err := w.Stats(ctx)
+	if err == nil {
+		err = w.sendKnown(ctx, c)
+	}
+	for want, deadline := float64(1+len(c.Answers)), time.Now().Add(time.Minute); err == nil; {
+		var now []ovs.ThreadStats
+		if now, err = w.Stats(ctx); err == nil && now[0].Packets-before[0].Packets >= want {
+			break
+		}
+		if err == nil && time.Now().After(deadline) {
+			err = fmt.Errorf("of %v packets, %s has received %v", want, ovs.Version(), now[0].Packets-before[0].Packets)
+		}
+	}
+	return err
 }
 
 // leaves is the same for Open vSwitch, which writes the frames that leave to a file.
