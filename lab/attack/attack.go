@@ -197,6 +197,9 @@ var quiet = attack{name: "nothing", play: func(context.Context, *stage) (int, er
 // run plays one attack and looks at what came of it.
 func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
 	row := Row{Attack: a.name, Family: s.family(), MemoryBefore: memory(s.lab)}
+	if err := s.drain(); err != nil {
+		return row, err
+	}
 	from, err := s.losses(ctx)
 	if err != nil {
 		return row, err

@@ -232,6 +232,26 @@ func (s *stage) sendAll(frames [][]byte, times int) (sent int, err error) {
 	return sent, nil
 }
 
+// drain waits until the switch has received the frames of earlier attacks, for mostAwaited at
+// most. Echo requests of the attacker are lost while its port's ring is full; one arrives then.
+func (s *stage) drain() error {
+	const victim = "client-b"
+	own := *s
+	own.marker = []byte("drained?")
+	w, err := own.watch(victim, "eth0", s.pod(victim).mac)
+	if err != nil {
+		return err
+	}
+	defer w.count()
+	request := s.echo(own.between(attacker, victim))
+	for began := time.Now(); w.seen.Load() == 0 && time.Since(began) < mostAwaited; time.Sleep(10 * time.Millisecond) {
+		if err := s.socket.Send(request); err != nil && err != unix.ENOBUFS {
+			return err
+		}
+	}
+	return nil
+}
+
 // flood sends frames until the stage's time or count is over. next may change the
 // frame that is sent.
 func (s *stage) flood(frame []byte, next func(i int)) (sent int, err error) {
