@@ -170,16 +170,15 @@ func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
 // same only restarts the timeout.
 func (t *Table) restart(c *store.Cell, s *Seen, p *Passing, now int64) bool {
 	for range passTries {
-		head := c.Head()
-		if uint32(head) != s.at.Gen {
-			return false
-		}
-		expires, flags := c.Expires(), c.Flags()
-		ok := s.matches(c.Says())
+		head, expires := c.Head(), c.Expires()
+		markAndFlags, hi, lo := c.Says()
+		flags := proto.Flags(markAndFlags >> 32)
 		switch {
+		case uint32(head) != s.at.Gen:
+			return false
 		case head&store.Locked != 0 || c.Head() != head: // the words may be of several moments
 			continue
-		case !ok || expires <= now:
+		case expires <= now || !s.matches(markAndFlags, hi, lo):
 			return false
 		case flags&store.Offloaded != 0:
 			return t.passLocked(s, p, now)
