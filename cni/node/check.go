@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/antrail/antrail/cni"
 	"github.com/containernetworking/cni/pkg/types"
@@ -26,13 +27,13 @@ func (n *Node) Check(ctx context.Context, r *cni.Request) error {
 	if !ok {
 		return types.NewError(types.ErrUnknownContainer, fmt.Sprintf("no interface %s was given to %s", r.Interface, r.Container), "")
 	}
-	if err := n.checkAttachment(&a, r); err != nil {
+	if err := n.checkAttachment(ctx, &a, r); err != nil {
 		return cni.Errorf(cni.CodeNotAsGiven, fmt.Sprintf("interface %s of Pod %s/%s is not as it was given", a.Interface, a.Pod.Namespace, a.Pod.Name), err)
 	}
 	return nil
 }
 
-func (n *Node) checkAttachment(a *attachment, r *cni.Request) error {
+func (n *Node) checkAttachment(ctx context.Context, a *attachment, r *cni.Request) error {
 	if why, doubt := n.fallen(a); why != nil || doubt != nil {
 		return errors.Join(why, doubt)
 	}
@@ -54,7 +55,22 @@ func (n *Node) checkAttachment(a *attachment, r *cni.Request) error {
 	if err := n.checkInside(a, s, link); err != nil {
 		return err
 	}
-	return n.inForce(a)
+	return n.awaitCheck(ctx, a)
+}
+
+// mostCheckWait is how long CHECK waits for a port that passes no packets. An agent that has
+// started again has not opened its ports yet, and the Pod is as it was.
+const mostCheckWait = 2 * time.Second
+
+// awaitCheck waits until the port of an attachment passes packets, for mostCheckWait at most. The
+// error is what keeps the port from it.
+func (n *Node) awaitCheck(ctx context.Context, a *attachment) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, mostCheckWait)
+	defer cancel()
+	if n.await(ctx, func() error { err = n.inForce(a); return err }) == nil {
+		return nil
+	}
+	return err
 }
 
 // checkPrevious compares with what the runtime kept. Plugins that are chained after

@@ -285,6 +285,24 @@ func TestSandboxOfTheSameName(t *testing.T) {
 	r.wantEmpty(box)
 }
 
+// TestCheckWaitsForPort: CHECK right after a restart of the agent waits for the port, and says in
+// the end what is wrong.
+func TestCheckWaitsForPort(t *testing.T) {
+	r := newRig(t)
+	q := request(nstest.New(t), "web", "eth0")
+	q.Previous = r.add(q)
+	r.sw.change(func() { r.sw.closed = errors.New("its link is not open yet") })
+	checked := make(chan error, 1)
+	go func() { checked <- r.Check(t.Context(), q) }()
+	r.sw.change(func() { r.sw.closed = nil })
+	r.must(<-checked)
+	r.sw.change(func() { r.sw.closed = errors.New("its link is not open yet") })
+	err := r.Check(t.Context(), q)
+	if r.code("CHECK of a closed port", err, cni.CodeNotAsGiven); !strings.Contains(fmt.Sprint(err), "its link is not open yet") {
+		t.Error(err)
+	}
+}
+
 // TestSeveralInterfaces: each has its port, the further ones as such; each goes
 // alone. What comes from a further one's address leaves by it.
 func TestSeveralInterfaces(t *testing.T) {
