@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// blockingDescriptor duplicates a connection's descriptor in blocking mode. Reads and writes of it time out
-// after a second. Go cannot use the connection from then on.
+// blockingDescriptor duplicates a connection's descriptor in blocking mode, and closes the connection's
+// own. Reads and writes of it time out after a second. Go's poller must not watch the connection: each
+// packet would wake the poller's thread, on a processor that an end or a switch needs.
 func blockingDescriptor(c *net.TCPConn) (int, error) {
 	f, err := c.File()
 	if err != nil {
@@ -21,7 +22,10 @@ func blockingDescriptor(c *net.TCPConn) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	return fd, makeBlocking(fd, time.Second)
+	if err := errors.Join(makeBlocking(fd, time.Second), c.Close()); err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
+	}
+	return fd, nil
 }
 
 // makeBlocking makes reads and writes of a socket wait in the kernel. They time out, so a signal ends
