@@ -285,8 +285,8 @@ func TestSandboxOfTheSameName(t *testing.T) {
 	r.wantEmpty(box)
 }
 
-// TestCheckWaitsForPort: CHECK right after a restart of the agent waits for the port, and says in
-// the end what is wrong.
+// TestCheckWaitsForPort: CHECK right after a restart of the agent waits for the port. If the port
+// stays closed, the error says why.
 func TestCheckWaitsForPort(t *testing.T) {
 	r := newRig(t)
 	q := request(nstest.New(t), "web", "eth0")

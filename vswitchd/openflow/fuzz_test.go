@@ -56,7 +56,7 @@ var monitorMessages = []string{
 	"010400200000000000002320000000180000000000000000010280040000" + "0000",
 }
 
-// TestDecodeMonitors: what ovs-ofctl requests is what is decoded.
+// TestDecodeMonitors decodes requests of ovs-ofctl.
 func TestDecodeMonitors(t *testing.T) {
 	for i, text := range monitorMessages[:4] {
 		b, err := hex.DecodeString(text)

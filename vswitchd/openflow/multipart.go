@@ -53,7 +53,7 @@ type Request struct {
 	Flows FlowSelection
 	// Features are tables to be changed, of StatsTableFeatures; empty for a question.
 	Features []TableName
-	// Monitors are what is to be watched, of StatsFlowMonitor.
+	// Monitors are the entries to watch, of StatsFlowMonitor.
 	Monitors []FlowMonitor
 	// More says that another request follows that belongs to this one.
 	More bool
