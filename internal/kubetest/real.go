@@ -173,7 +173,9 @@ func (r *Real) ready() bool {
 			return false
 		}
 		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(ca)
+		if !pool.AppendCertsFromPEM(ca) {
+			return false // kube-apiserver has written a part of it
+		}
 		r.client = &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, MaxIdleConnsPerHost: 16}}
 	}
 	status, _, err := r.sendRequest(http.MethodGet, "/readyz", "", nil)
