@@ -14,8 +14,8 @@ type Bundle struct {
 	// keeps its counters. Nobody writes them or their actions afterwards. Entries with equal
 	// actions should share one list.
 	Add []*Entry
-	// Delete removes entries by identity, whatever their actions. An entry that is not there
-	// is no error. If Add has the same entry, its counters begin at 0.
+	// Delete removes entries by identity, whatever their actions. A missing entry is
+	// ignored. An entry that Add has too is installed anew, with counters of 0.
 	Delete []*Entry
 	// Groups and Meters are added or modified by their ID.
 	Groups       []*Group

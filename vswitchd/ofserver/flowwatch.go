@@ -73,7 +73,7 @@ func (s *Server) runWatch() {
 	}
 }
 
-// watchOnce compares once. It is not ok if there is no monitor.
+// watchOnce compares the entries once. It reports false, and compares nothing, without monitors.
 func (s *Server) watchOnce() (ok bool) {
 	s.changes.Lock()
 	defer s.changes.Unlock()

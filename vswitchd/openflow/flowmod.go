@@ -58,9 +58,9 @@ const (
 
 const noBuffer = 0xffffffff
 
-// DecodeFlowMod reads the message b into f, whatever f had before. It allocates nothing but
-// actions, which may hold parts of b. It reports false if b is no OFPT_FLOW_MOD; Decode says
-// what it is. The error is a *Error.
+// DecodeFlowMod reads the message b into f, and overwrites all of f. It allocates only actions,
+// which may hold parts of b. It reports false for any other message than OFPT_FLOW_MOD, which
+// Decode reads. The error is a *Error.
 func DecodeFlowMod(b []byte, f *FlowMod) (is bool, err error) {
 	if len(b) < headerSize || b[1] != typeFlowMod || !Version(b[0]).known() || int(binary.BigEndian.Uint16(b[2:])) != len(b) {
 		return false, nil

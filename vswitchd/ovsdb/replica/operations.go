@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// operations are changes as a transaction, for a server that has these columns. The rows of
-// Open_vSwitch are not inserted or deleted by a switch, so changes are updates.
+// operations returns a transaction that makes the changes on a server with these columns. A
+// switch inserts and deletes no rows there, so each operation is an update.
 func operations(changes []store.Change, has columns) (all []any, err error) {
 	for _, c := range changes {
 		if c.Old == nil || c.New == nil {
