@@ -79,7 +79,7 @@ type Options struct {
 	IPv6Underlay bool
 	// Tunnel is the type of the tunnel: geneve, which "" is too, vxlan or gre.
 	Tunnel string
-	// TunnelDriver is that of the tunnel: kernel, which "" is too, afxdp or auto.
+	// TunnelDriver is that of the tunnel: kernel, afxdp or auto; DefaultTunnelDriver() when "".
 	TunnelDriver string
 	// Uplink is what the Nodes' eth0 is; UplinkPlain, which "" is too.
 	Uplink Uplink
@@ -147,7 +147,7 @@ func (o *Options) setDefaults() {
 	o.Nodes = cmp.Or(o.Nodes, len(TwoNodes().Nodes))
 	o.Driver = cmp.Or(o.Driver, DefaultDriver())
 	o.Tunnel = cmp.Or(o.Tunnel, tunnel.KindGeneve.String())
-	o.TunnelDriver = cmp.Or(o.TunnelDriver, config.DriverKernel)
+	o.TunnelDriver = cmp.Or(o.TunnelDriver, DefaultTunnelDriver())
 	o.Uplink = cmp.Or(o.Uplink, UplinkPlain)
 	o.StateDir = cmp.Or(o.StateDir, StateDir())
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
@@ -182,6 +182,11 @@ func (o *Options) check() error {
 // ANTRAIL_DRIVER in the environment says, by which tests run on each, or as agents
 // choose.
 func DefaultDriver() string { return cmp.Or(os.Getenv("ANTRAIL_DRIVER"), config.DriverAuto) }
+
+// DefaultTunnelDriver is the same for the tunnel: ANTRAIL_TUNNEL_DRIVER, or the kernel.
+func DefaultTunnelDriver() string {
+	return cmp.Or(os.Getenv("ANTRAIL_TUNNEL_DRIVER"), config.DriverKernel)
+}
 
 // DefaultOffload is what a lab's agents do with established connections when
 // nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run

@@ -197,7 +197,7 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
 	c.Flags().StringVar(&o.Driver, "driver", lab.DefaultDriver(), "of the pods' ports: auto, afxdp or afpacket")
 	c.Flags().StringVar(&o.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
-	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", config.DriverKernel, "of the tunnel: kernel, afxdp or auto")
+	c.Flags().StringVar(&o.TunnelDriver, "tunnel-driver", lab.DefaultTunnelDriver(), "of the tunnel: kernel, afxdp or auto")
 	c.Flags().StringVar((*string)(&o.Uplink), "uplink", string(lab.UplinkPlain), "what the Nodes' eth0 is: "+lab.UplinkKinds)
 	c.Flags().StringVar(&o.EncapMode, "encap-mode", tables.Encap.String(), "how packets go to other Nodes: encap, noEncap or hybrid")
 	c.Flags().StringVar(&o.Offload, "offload", lab.DefaultOffload(), "of established connections to the kernel: auto or off")

@@ -43,7 +43,7 @@ printed, but not judged. It needs root.`,
 	f.BoolVar(&list, "list", false, "print the names of the attacks, and play none")
 	f.StringVarP(&output, "output", "o", "table", "table or json")
 	f.StringVar(&o.Lab.Driver, "driver", lab.DefaultDriver(), "of the pods' ports: auto, afxdp or afpacket")
-	f.StringVar(&o.Lab.TunnelDriver, "tunnel-driver", config.DriverKernel, "of the tunnel: kernel, afxdp or auto")
+	f.StringVar(&o.Lab.TunnelDriver, "tunnel-driver", lab.DefaultTunnelDriver(), "of the tunnel: kernel, afxdp or auto")
 	f.StringVar(&o.Lab.Tunnel, "tunnel", tunnel.KindGeneve.String(), "between the Nodes: geneve, vxlan or gre")
 	f.StringVar(&o.Lab.Offload, "offload", lab.DefaultOffload(), "of established connections to the kernel: auto or off")
 	c.MarkFlagsMutuallyExclusive("family", "ipv6")

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ func offloading(t *testing.T, o lab.Options, objects string) lab.Options {
 		t.Fatal(err)
 	}
 	o.Manifests, o.Driver, o.Offload = objects, config.DriverAFPacket, config.OffloadAuto
+	o.TunnelDriver = cmp.Or(o.TunnelDriver, config.DriverKernel)
 	return o
 }
 

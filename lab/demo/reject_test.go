@@ -187,7 +187,17 @@ func (w *world) wantProhibited(t *testing.T, from, to string) {
 }
 
 // rule is what an agent tells of a policy's rule.
-func (w *world) rule(t *testing.T, node, of, name string) (rule policy.RuleRow) {
+func (w *world) rule(t *testing.T, node, of, name string) policy.RuleRow {
+	t.Helper()
+	rule := w.findRule(t, node, of, name)
+	if rule.Name == "" {
+		t.Fatalf("%s has no rule %s of %s", node, name, of)
+	}
+	return rule
+}
+
+// findRule is rule, or an empty one if there is none.
+func (w *world) findRule(t *testing.T, node, of, name string) (rule policy.RuleRow) {
 	t.Helper()
 	var all []struct {
 		Object string           `json:"object"`
@@ -203,7 +213,6 @@ func (w *world) rule(t *testing.T, node, of, name string) (rule policy.RuleRow) 
 			}
 		}
 	}
-	t.Fatalf("%s has no rule %s of %s: %+v", node, name, of, all)
 	return rule
 }
 
