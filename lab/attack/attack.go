@@ -12,6 +12,7 @@
 //	dropnames.go  the losses that the agents tell of
 //	frames.go     frames between pods, and what can be put into them
 //	tunnel.go     tunnel packets from a pod
+//	hostilepeer.go packets of offloaded connections, with one thing changed
 //	links.go      MACs and ARP
 //	nd.go         neighbour discovery and IPv6 multicast
 //	gso.go        frames that ask to be cut into very many segments

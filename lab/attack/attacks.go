@@ -50,6 +50,14 @@ var attacks = []attack{
 	{name: "tunnel packet by a user of node-b, as a pod here", play: injectForeign, names: innerGuard, port: tunnelPort},
 	{name: "tunnel packet by a user of node-b, VNI 5", play: injectNetwork, names: networkGuard, port: tunnelPort},
 
+	// Packets of connections that the kernel may forward.
+	{name: "heard datagram by a user of its own Node", play: imitate(nodeB, 0, hearDatagram), arrives: everything, after: letGo},
+	{name: "heard datagram by a host outside", only: "IPv4", play: imitate("outside", 0, hearDatagram), names: sourceGuard, port: tunnelPort, after: letGo},
+	{name: "heard datagram by a user of its own Node, VNI 5", only: "IPv4", play: imitate(nodeB, 5, hearDatagram), names: networkGuard, port: tunnelPort, after: letGo},
+	{name: "heard segment of pods here by a user of node-b", play: imitate(nodeB, 0, hearOnNode), names: innerGuard, port: tunnelPort},
+	{name: "heard segment by a user of its own Node, as a RST", play: imitate(nodeB, 0, hearReset), names: []string{"entry/ConntrackState"}, port: tunnelPort},
+	{name: "heard segment of other pods", play: imitateAsPod, names: foreignMAC},
+
 	{name: "MAC of the gateway", play: hijackGateway, names: foreignMAC, check: wantOwnMACs},
 	{name: "MAC of another pod", play: hijackPod, names: foreignMAC, check: wantOwnMACs},
 	{name: "10,000 MACs", play: manyMACs, names: foreignMAC, check: wantOwnMACs},
@@ -82,8 +90,8 @@ var attacks = []attack{
 	{name: "GSO: UDP in segments of 8 bytes", play: lie(false, 8), arrives: anything},
 	{name: "GSO: UDP in segments of 48 bytes", play: lie(false, 48), arrives: anything},
 
-	{name: "half requests to the page", only: "IPv4", play: halfRequests, arrives: anything, check: wantPage, after: endHalfRequests},
-	{name: "half requests to the API", only: "IPv4", play: halfAPI, arrives: anything, check: wantAPI, after: endHalfRequests},
+	{name: "half requests to the page", only: "IPv4", play: halfRequests, arrives: anything, check: wantPage, after: letGo},
+	{name: "half requests to the API", only: "IPv4", play: halfAPI, arrives: anything, check: wantAPI, after: letGo},
 	{name: "answered UDP fills the connection table", play: fillConnections, arrives: anything, after: forgetConnections},
 
 	{name: "flood: SYN", play: floodSYN, arrives: anything, after: forgetConnections},
@@ -101,6 +109,7 @@ var attacks = []attack{
 // The reasons by which drops are named, where several would do.
 var (
 	tunnelGuard    = []string{"port_packet_from_the_gateway_for_a_tunnel"}
+	sourceGuard    = []string{"port_outer_source_is_not_a_known_node"}
 	innerGuard     = []string{"port_inner_source_is_in_another_nodes_pod_range"}
 	networkGuard   = []string{"port_the_tunnels_virtual_network_is_not_ours"}
 	foreignMAC     = []string{"foreign_mac"}

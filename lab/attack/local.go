@@ -64,7 +64,7 @@ const halves = 400
 const halfRequest = "GET / HTTP/1.1\r\nHost: antrail\r\n"
 
 // openHalves opens connections of a local user and begins a request on each. It
-// returns when all are sent; they are closed by endHalfRequests.
+// returns when all are sent; they are closed by letGo.
 func (s *stage) openHalves(as func(string, func() error) error, network, address string) (sent int, err error) {
 	err = as(nodeA, func() error {
 		for range halves {
@@ -91,8 +91,8 @@ func halfAPI(_ context.Context, s *stage) (int, error) {
 	return s.openHalves(s.in, "unix", s.lab.Socket(nodeA))
 }
 
-// endHalfRequests closes what the attack holds.
-func endHalfRequests(_ context.Context, s *stage) error {
+// letGo closes what the attack holds.
+func letGo(_ context.Context, s *stage) error {
 	for _, c := range s.held {
 		c.Close()
 	}

@@ -54,16 +54,21 @@ func injectNetwork(_ context.Context, s *stage) (int, error) {
 	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-b", to: "db-a", vni: 5})
 }
 
-// inject sends tunnel packets to an address, as an unprivileged user in a
-// namespace.
+// inject sends tunnel packets to an address from a namespace.
 func (s *stage) inject(from string, end netip.Addr, i injection) (sent int, err error) {
 	inner := s.tcp(packettest.Options{
 		EthSrc: s.pod(i.as).gateway, EthDst: virtualMAC, Src: s.pod(i.as).address, Dst: s.pod(i.to).address,
 		SrcPort: 40000, DstPort: dbPort, Payload: s.marker,
 	})
+	return s.sendInner(from, end, i.vni, inner)
+}
+
+// sendInner sends a frame in tunnel packets to an address, as an unprivileged user in a
+// namespace.
+func (s *stage) sendInner(from string, end netip.Addr, vni uint32, inner []byte) (sent int, err error) {
 	kind := s.lab.Topology.Tunnel
 	datagram := make([]byte, tunnel.HeaderLen)
-	kind.Init(datagram, i.vni)
+	kind.Init(datagram, vni)
 	datagram = append(datagram, inner...)
 	within := s.asNobody
 	if kind.Port() == 0 { // GRE takes a raw socket
@@ -81,8 +86,8 @@ func (s *stage) inject(from string, end netip.Addr, i injection) (sent int, err 
 	return sent, err
 }
 
-// sendDatagram sends from the calling thread's namespace: UDP by a plain socket,
-// any other protocol by a raw one.
+// sendDatagram sends from the calling thread's namespace: UDP by a plain socket, without a
+// checksum over IPv4, and any other protocol by a raw one.
 func sendDatagram(to netip.Addr, proto uint8, port uint16, b []byte) error {
 	domain, kind, end := unix.AF_INET, unix.SOCK_DGRAM, socketAddress(to, port)
 	if to.Is6() {
@@ -96,6 +101,11 @@ func sendDatagram(to netip.Addr, proto uint8, port uint16, b []byte) error {
 		return fmt.Errorf("socket: %w", err)
 	}
 	defer unix.Close(fd)
+	if proto == packet.ProtoUDP && to.Is4() {
+		if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_NO_CHECK, 1); err != nil {
+			return fmt.Errorf("SO_NO_CHECK: %w", err)
+		}
+	}
 	if err := unix.Sendto(fd, b, 0, end); err != nil && err != unix.EPERM && err != unix.ECONNREFUSED {
 		return fmt.Errorf("send to %s: %w", to, err)
 	}
