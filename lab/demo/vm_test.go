@@ -14,6 +14,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
+	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/vishvananda/netlink"
 )
@@ -63,6 +64,7 @@ func TestVMUplinks(t *testing.T) {
 				t.Errorf("%d checks of %d", len(some), len(betweenNodes))
 			}
 			runChecks(t, w, some)
+			wantCarried(t, w, c.tunnelDriver)
 			if c.tunnelDriver == config.DriverAFXDP {
 				wantCard(t, w)
 				killUnderPing(t, w)
@@ -71,6 +73,25 @@ func TestVMUplinks(t *testing.T) {
 				t.Errorf("the bond's member that is not in use sent %d packets", n)
 			}
 		})
+	}
+}
+
+// wantCarried transfers between the Nodes: both kernels forward most of it by themselves, and
+// count it. Kernels without tcx, and a tunnel that XDP holds, forward nothing.
+func wantCarried(t *testing.T, w *world, tunnelDriver string) {
+	t.Helper()
+	const size = 20 * megabyte
+	before := w.inKernels(t)
+	if _, err := w.transfer(t.Context(), receiver, w.sink(far), size); err != nil {
+		t.Fatal(err)
+	}
+	may := afpacket.CanForward() == nil && tunnelDriver == config.DriverKernel
+	for node, n := range w.inKernels(t) {
+		n -= before[node]
+		t.Logf("%d of %d bytes passed in the kernel of %s", n, size, node)
+		if may && n < size/2 || !may && n != 0 {
+			t.Errorf("%d of %d bytes passed in the kernel of %s, which may forward: %v", n, size, node, may)
+		}
 	}
 }
 
