@@ -186,7 +186,7 @@ func (a *Agent) start(ctx context.Context) error {
 func (a *Agent) enter() (err error) {
 	var reopening sync.WaitGroup
 	reopening.Go(func() { a.runReconcile() })
-	if a.config.SharesCard() { // the Node's rules name the tap
+	if a.config.SharesCard() || a.config.OwnsCard() { // the Node's side needs the tap
 		reopening.Wait()
 	}
 	stands := a.nodeStands()
@@ -367,8 +367,12 @@ func (a *Agent) stop() error {
 	if a.live != nil {
 		errs = append(errs, a.live.cni.node.Close())
 	}
-	if a.host != nil && !a.stays {
+	switch {
+	case a.stays:
+	case a.host != nil:
 		errs = append(errs, a.host.Down())
+	default: // the bridge goes with its addresses
+		errs = append(errs, host.ReturnCard(a.config.RecordFile()))
 	}
 	if !a.stays {
 		errs = append(errs, a.endSwitch())
@@ -406,6 +410,12 @@ func hostOf(c *config.Config) host.Config {
 		up := c.PortOf(config.RoleUplink)
 		h.Shared = &host.SharedCard{
 			Link: c.Uplink.Card, Tap: up.Link, MAC: up.MAC, Addr: c.Tunnel.LocalAddress, First: uplink.FirstSNATPort, Last: uplink.LastSNATPort,
+		}
+	}
+	if c.OwnsCard() {
+		up := c.PortOf(config.RoleUplink)
+		h.Owned = &host.OwnedCard{
+			Link: up.Link, Bridge: c.PortOf(config.RoleBridge).Link, MAC: up.MAC, Addr: c.Tunnel.LocalAddress, First: uplink.FirstSNATPort, Last: uplink.LastSNATPort,
 		}
 	}
 	for _, p := range c.Peers {

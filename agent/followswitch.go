@@ -23,13 +23,12 @@ import (
 // switch, if they do not yet: before, what pods send would leave the Node by no rule of
 // ours.
 func (a *Agent) nodeUp(passing bool) (err error) {
-	c := a.hostConfig()
-	if c.Shared != nil {
-		if err := c.Shared.Check(); err != nil {
-			return fmt.Errorf("uplink.mode: %s: %w", a.config.Uplink.Mode, err)
+	if a.config.OwnsCard() {
+		if err := a.cardIsOpen(); err != nil {
+			return err
 		}
 	}
-	if a.host, err = host.Up(c); err != nil {
+	if a.host, err = host.Up(a.hostConfig()); err != nil {
 		return err
 	}
 	if a.config.LoopsOut() {
@@ -44,6 +43,17 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 		a.live.followNode()
 	}
 	return err
+}
+
+// cardIsOpen finds a port of the card or of the bridge that the switch does not have. Without one of
+// them the Node would be offline when the addresses have moved.
+func (a *Agent) cardIsOpen() error {
+	for _, role := range []string{config.RoleUplink, config.RoleBridge} {
+		if p := a.config.PortOf(role); !a.Pods.Has(p.Link, p.OFPort) {
+			return fmt.Errorf("uplink.mode: %s: the switch does not have port %s; the log has the reason", a.config.Uplink.Mode, p.Name)
+		}
+	}
+	return nil
 }
 
 // addGateway lets packets pass between Node and switch. What the Node has asked while

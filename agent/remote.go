@@ -152,15 +152,30 @@ func (s podSwitch) open(p config.Port) (ports.Port, error) {
 	}
 	if p.Driver == config.DriverTap {
 		spec.Tap = &door.TapSpec{MTU: s.config.Gateway.MTU, Marks: !p.NoReturn, Aside: true, Owner: s.owner}
-		if p.Role == config.RoleUplink {
-			card, err := net.InterfaceByName(s.config.Uplink.Card)
-			if err != nil {
-				return nil, fmt.Errorf("uplink.card: %s: %w", s.config.Uplink.Card, err)
+		if p.Role == config.RoleUplink && s.config.SharesCard() || p.Role == config.RoleBridge && s.config.OwnsCard() {
+			if err := s.likeCard(spec.Tap, p.Role); err != nil {
+				return nil, err
 			}
-			spec.Tap.MTU, spec.Tap.Marks = card.MTU, false
 		}
 	}
 	return &remotePort{s.sw, spec}, s.openPort(spec)
+}
+
+// likeCard makes a tap that stands for the card, or for the Node on it, as the card is.
+func (s podSwitch) likeCard(t *door.TapSpec, role string) error {
+	name := s.config.Uplink.Card
+	if role == config.RoleBridge {
+		name = s.config.PortOf(config.RoleUplink).Link
+	}
+	card, err := net.InterfaceByName(name)
+	if err != nil {
+		return fmt.Errorf("the card %s: %w", name, err)
+	}
+	t.MTU, t.Marks = card.MTU, false
+	if role == config.RoleBridge { // the other end is the Node
+		t.MAC, t.Aside = card.HardwareAddr.String(), false
+	}
+	return nil
 }
 
 // AddSecuredPort implements portSwitch. The port is in the switch already.

@@ -16,7 +16,7 @@ import (
 )
 
 // A record of what was changed on the Node and does not go with the process: the
-// values that sysctls had, addresses of Egresses, files. Each is written down
+// values that sysctls had, addresses of Egresses, addresses and routes of a card, files. Each is written down
 // before it is changed, so that who is killed at any instant leaves a record of
 // all it did. The next Up takes it over, as if it had made those changes itself;
 // Clean takes them back without an agent (clean.go).
@@ -29,7 +29,9 @@ type record struct {
 	Boot      string    `json:"boot"`
 	Sysctls   []changed `json:"sysctls,omitempty"`   // in the order of the changes
 	Addresses []placed  `json:"addresses,omitempty"` // likewise
-	Files     []string  `json:"files,omitempty"`
+	// Card has addresses and routes of the card that the switch owns (movedcard.go); nil for none.
+	Card  *movedCard `json:"card,omitempty"`
+	Files []string   `json:"files,omitempty"`
 
 	path string // "": kept nowhere
 }
@@ -76,7 +78,7 @@ func loadRecord(path string) (*record, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if r.Boot != boot {
-		r.Boot, r.Sysctls, r.Addresses = boot, nil, nil
+		r.Boot, r.Sysctls, r.Addresses, r.Card = boot, nil, nil, nil
 	}
 	return r, nil
 }
@@ -93,6 +95,11 @@ func (r *record) check() error {
 			return fmt.Errorf("%v on %q is no address on a link", a.Address, a.Link)
 		}
 	}
+	if r.Card != nil {
+		if err := r.Card.check(); err != nil {
+			return err
+		}
+	}
 	for _, f := range r.Files {
 		if !filepath.IsAbs(f) {
 			return fmt.Errorf("%q is no file with its whole path", f)
@@ -107,7 +114,7 @@ func (r *record) save() error {
 	if r.path == "" {
 		return nil
 	}
-	if len(r.Sysctls)+len(r.Addresses)+len(r.Files) == 0 {
+	if len(r.Sysctls)+len(r.Addresses)+len(r.Files) == 0 && r.Card == nil {
 		if err := os.Remove(r.path); !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
@@ -171,6 +178,9 @@ func (h *Host) takeOver() {
 	}
 	for _, p := range h.record.Addresses {
 		h.side = append(h.side, h.placedThing(p))
+	}
+	if m := h.record.Card; m != nil {
+		h.undoLater("move of "+m.Link, h.record.returnCard)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Clean takes back what a process that was killed left on the Node, by its record:
-// nftables tables, routes to other Nodes, routing rules, addresses, sysctls, and last the files and the record itself. It
+// nftables tables, routes to other Nodes, routing rules, addresses and routes of a card, addresses, sysctls, and last the files and the record itself. It
 // tells each thing that it took back. A sysctl that somebody has changed since is
 // left alone, and told. What is gone already is no error; what fails does not
 // keep the rest. The process must not run. Without a record nothing was changed, and
@@ -26,7 +26,7 @@ func Clean(path string, tell func(what string)) error {
 	if err != nil {
 		return err
 	}
-	errs := []error{cleanTables(tell), cleanDirect(tell), cleanReplies(0, tell)}
+	errs := []error{cleanTables(tell), cleanDirect(tell), cleanReplies(0, tell), r.cleanCard(tell)}
 	for _, p := range slices.Backward(r.Addresses) {
 		errs = append(errs, cleaned(fmt.Sprintf("address %v on %s", p.Address, p.Link), p.remove(), tell))
 	}
@@ -37,6 +37,19 @@ func Clean(path string, tell func(what string)) error {
 		return err // the record stays, for the next try
 	}
 	return r.cleanFiles(tell)
+}
+
+// cleanCard moves addresses and routes back to their card.
+func (r *record) cleanCard(tell func(string)) error {
+	m := r.Card
+	if m == nil {
+		return nil
+	}
+	if err := r.returnCard(); err != nil {
+		return err
+	}
+	tell(fmt.Sprintf("moved %d addresses and %d routes back to %s", len(m.Addresses), len(m.Routes), m.Link))
+	return nil
 }
 
 // cleaned tells what was taken back, unless it was gone.

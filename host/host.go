@@ -21,6 +21,8 @@
 //	           tunnel's outer packets (nft.go); no packets from the gateway to a
 //	           tunnel (guard.go); marks, Services and Egresses (side.go, nftside.go); packets
 //	           between a card and the tap that stands for it (sharedcard.go)
+//	card       one that the switch owns (ownedcard.go): its addresses and routes move to another
+//	           link (movedcard.go), as the kernel describes them (cardmessages.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
 // address that comes to this Node is told to its neighbours (announce.go), and of other
@@ -81,6 +83,8 @@ type Config struct {
 
 	// Shared is a card that the switch shares with the kernel; nil for none (sharedcard.go).
 	Shared *SharedCard
+	// Owned is a card that the switch owns; nil for none (ownedcard.go).
+	Owned *OwnedCard
 
 	// Side is what is asked of the Node already; nil for nothing. It is in the nftables
 	// table from the table's first moment on; Set makes the rest of it.
@@ -149,7 +153,8 @@ func Up(c Config) (*Host, error) {
 		h.filled = *c.Side
 	}
 	for _, part := range []func(*Host, *Config) error{
-		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addPodRule, (*Host).addTables,
+		(*Host).returnOther, (*Host).checkShared,
+		(*Host).setSysctls, (*Host).addAddresses, (*Host).addRoutes, (*Host).takeOverDirect, (*Host).addReplies, (*Host).addPodRule, (*Host).moveCard, (*Host).addTables,
 		(*Host).tidyUnasked,
 	} {
 		err := part(h, &c)

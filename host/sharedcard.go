@@ -31,8 +31,18 @@ type SharedCard struct {
 	First, Last uint16     // ports of pods
 }
 
-// Check says what keeps the card from being shared.
-func (s *SharedCard) Check() error {
+// checkShared says what keeps the card from being shared.
+func (h *Host) checkShared(c *Config) error {
+	if c.Shared == nil {
+		return nil
+	}
+	if err := c.Shared.check(); err != nil {
+		return fmt.Errorf("a shared card: %w", err)
+	}
+	return nil
+}
+
+func (s *SharedCard) check() error {
 	link, err := netlink.LinkByName(s.Link)
 	if err != nil {
 		return fmt.Errorf("%s: %w", s.Link, err)

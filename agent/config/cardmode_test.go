@@ -29,7 +29,31 @@ func TestUplinkModes(t *testing.T) {
 	}
 }
 
-// TestUplinkFaults: modes that are not built, and settings that contradict each other, are
+// ownedSection is uplinkSection with a card whose addresses move.
+var ownedSection = strings.NewReplacer("mode: lab", "mode: owned", "role: bridge", "role: bridge, driver: tap").Replace(uplinkSection)
+
+// TestOwnedCard: a card whose addresses move has a tap beside it. Its driver, its MAC and its switch
+// have to be such that the addresses can come back.
+func TestOwnedCard(t *testing.T) {
+	if c, err := Parse([]byte(ownedSection)); err != nil || !c.OwnsCard() || c.SharesCard() {
+		t.Errorf("%v, %+v", err, c)
+	}
+	for _, s := range []struct{ old, new, want string }{
+		{"localAddress: 192.0.2.10}", "localAddress: 192.0.2.10, driver: auto}", "tunnel.driver: auto, but with uplink.mode: owned it is kernel"},
+		{"program: uplink", "switch: /run/switch.sock\nprogram: uplink", "switch: not with uplink.mode: owned"},
+		{`, mac: "02:00:00:00:00:0a"`, "", "port uplink: no mac; it is the card's"},
+		{"role: uplink", "role: uplink, driver: tap", "the driver of the uplink port is tap with uplink.mode: shared"},
+	} {
+		if !strings.Contains(ownedSection, s.old) {
+			t.Fatalf("there is no %q", s.old)
+		}
+		if _, err := Parse([]byte(strings.Replace(ownedSection, s.old, s.new, 1))); err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%q for %q: %v, want %q", s.new, s.old, err, s.want)
+		}
+	}
+}
+
+// TestUplinkFaults: modes that there are not, and settings that contradict each other, are
 // refused by their key.
 func TestUplinkFaults(t *testing.T) {
 	for _, s := range []struct{ old, new, want string }{
@@ -38,9 +62,11 @@ func TestUplinkFaults(t *testing.T) {
 		{"mode: lab", "mode: shared, card: eth0", "uplink.mode: with shared there is no bridge port"},
 		{"mode: lab", "mode: lab, card: eth0", "uplink.card: with mode shared"},
 		{"role: uplink", "role: uplink, driver: tap", "and with no other mode"},
-		{"mode: lab", "mode: owned", "uplink.mode: owned is not supported"},
-		{"mode: lab", "mode: xdp", `uplink.mode: "xdp" is neither of lab and shared`},
-		{"mode: lab, ", "", `uplink.mode: "" is neither of lab and shared`},
+		{"mode: lab", "mode: owned", "port br-int: the driver of the bridge port is tap with uplink.mode: owned"},
+		{"role: bridge", "role: bridge, driver: tap", "and with no other mode"},
+		{"mode: lab", "mode: owned, card: eth0", "uplink.card: with mode shared"},
+		{"mode: lab", "mode: xdp", `uplink.mode: "xdp" is none of lab, owned and shared`},
+		{"mode: lab, ", "", `uplink.mode: "" is none of lab, owned and shared`},
 		{"egress: direct", "egress: nat", `uplink.egress: "nat" is none of loop and direct`},
 		{"egress: direct", "egress: loop", "uplink.router: only with egress: direct"},
 		{`, router: "02:00:00:00:00:01"`, "", "uplink.router: missing"},

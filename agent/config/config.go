@@ -66,6 +66,8 @@ type Config struct {
 	// Program is a program by its name, in place of flows. Its Node is made of gateway, tunnel,
 	// podCIDRs, peers and ports. Not with kubernetes or manifests.
 	Program string `json:"program,omitempty"`
+	// Services are addresses that the program translates. Only with program.
+	Services []ProgramService `json:"services,omitempty"`
 	// Uplink says how program uplink uses the Node's card. Only with that program, which needs it.
 	Uplink *Uplink `json:"uplink,omitempty"`
 	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of
@@ -131,19 +133,6 @@ type Config struct {
 	learned bool
 }
 
-// AuditLog is the log of what policies decide: lines of JSON in a file that is
-// put aside when it is full.
-type AuditLog struct {
-	// Path is the file.
-	Path string `json:"path,omitempty" default:"networkpolicy.log beside the socket"`
-	// MaxSizeMB is when a file is full.
-	MaxSizeMB int `json:"maxSizeMB,omitempty" unit:"10^6 bytes"`
-	// Keep is how many full files stay, as path.1, path.2 and so on.
-	Keep *int `json:"keep,omitempty" unit:"files"`
-	// LinesPerSecond bounds the lines.
-	LinesPerSecond int `json:"linesPerSecond,omitempty" unit:"lines/s"`
-}
-
 // Gateway is the port to the Node itself: a tap that is the pods' router. It has
 // an address in each address family of the pods.
 type Gateway struct {
@@ -203,6 +192,16 @@ type Port struct {
 	VLAN uint16 `json:"-"`
 }
 
+// ProgramService is an address of a Service with the endpoint that it leads to.
+type ProgramService struct {
+	// Protocol is tcp or udp.
+	Protocol string `json:"protocol"`
+	// Address is the Service's IPv4 address and port.
+	Address netip.AddrPort `json:"address"`
+	// Endpoint is the IPv4 address and port of the pod that answers.
+	Endpoint netip.AddrPort `json:"endpoint"`
+}
+
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.
 type MAC = packet.MAC
 
@@ -260,10 +259,10 @@ func (c *Config) switchKeys() (keys []string) {
 }
 
 // CheckSwitch is an error when the configuration has settings of the switch, and Switch
-// names one that runs already.
+// names one that runs already, or when the agent owns a card.
 func (c *Config) CheckSwitch() error {
 	if c.Switch == "" || len(c.ownSwitchKeys) == 0 {
-		return nil
+		return c.checkOwnedCard()
 	}
 	return fmt.Errorf("%s: not together with switch: they are settings of that switch (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
 }
@@ -343,12 +342,6 @@ func (c *Config) leastMTU() int {
 	return minMTU
 }
 
-func (a *AuditLog) setDefaults() {
-	orDefault(&a.MaxSizeMB, 10)
-	orDefault(&a.LinesPerSecond, 1000)
-	orDefault(&a.Keep, new(3))
-}
-
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
@@ -387,12 +380,6 @@ func (c *Config) External() bool { return c.NodeType == "externalNode" }
 
 // waits says that the API has yet to tell what is not given.
 func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned }
-
-func (a *AuditLog) check(f *faults) {
-	f.check(a.MaxSizeMB >= 1 && a.MaxSizeMB <= 1<<20, "auditLog.maxSizeMB: %d is not between 1 and %d", a.MaxSizeMB, 1<<20)
-	f.check(*a.Keep >= 0 && *a.Keep <= 1000, "auditLog.keep: %d is not between 0 and 1000", *a.Keep)
-	f.check(a.LinesPerSecond >= 1 && a.LinesPerSecond <= 1e6, "auditLog.linesPerSecond: %d is not between 1 and 1000000", a.LinesPerSecond)
-}
 
 func (c *Config) checkNodePorts(f *faults) {
 	g := &c.Gateway

@@ -17,6 +17,6 @@
 //	cni.go        files of the container runtime
 //	serving.go    metrics and the page, over TCP
 //	drops.go      lost packets: how many are kept
-//	log.go        the agent's log, which does not repeat itself
+//	log.go        the agent's log, which does not repeat itself; the log of policies
 //	statefiles.go paths of the agent's files
 package config

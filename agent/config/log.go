@@ -142,3 +142,28 @@ func (l *Logging) check(f *faults) {
 	f.check(l.Format == "text" || l.Format == "json", "log.format: %q is neither text nor json", l.Format)
 	f.check(new(slog.Level).UnmarshalText([]byte(l.Level)) == nil, "log.level: %q is none of debug, info, warn and error", l.Level)
 }
+
+// AuditLog is the log of what policies decide: lines of JSON in a file that is
+// put aside when it is full.
+type AuditLog struct {
+	// Path is the file.
+	Path string `json:"path,omitempty" default:"networkpolicy.log beside the socket"`
+	// MaxSizeMB is when a file is full.
+	MaxSizeMB int `json:"maxSizeMB,omitempty" unit:"10^6 bytes"`
+	// Keep is how many full files stay, as path.1, path.2 and so on.
+	Keep *int `json:"keep,omitempty" unit:"files"`
+	// LinesPerSecond bounds the lines.
+	LinesPerSecond int `json:"linesPerSecond,omitempty" unit:"lines/s"`
+}
+
+func (a *AuditLog) setDefaults() {
+	orDefault(&a.MaxSizeMB, 10)
+	orDefault(&a.LinesPerSecond, 1000)
+	orDefault(&a.Keep, new(3))
+}
+
+func (a *AuditLog) check(f *faults) {
+	f.check(a.MaxSizeMB >= 1 && a.MaxSizeMB <= 1<<20, "auditLog.maxSizeMB: %d is not between 1 and %d", a.MaxSizeMB, 1<<20)
+	f.check(*a.Keep >= 0 && *a.Keep <= 1000, "auditLog.keep: %d is not between 0 and 1000", *a.Keep)
+	f.check(a.LinesPerSecond >= 1 && a.LinesPerSecond <= 1e6, "auditLog.linesPerSecond: %d is not between 1 and 1000000", a.LinesPerSecond)
+}

@@ -14,6 +14,9 @@ const (
 	RoleBridge = "bridge"
 )
 
+// protocols are those of Services, with their IP protocol numbers.
+var protocols = map[string]uint8{"tcp": 6, "udp": 17}
+
 // ProgramNode is the Node that the configuration describes to its program.
 func (c *Config) ProgramNode() *layout.Node {
 	n := &layout.Node{
@@ -35,6 +38,9 @@ func (c *Config) ProgramNode() *layout.Node {
 	}
 	for _, p := range c.Peers {
 		n.Peers = append(n.Peers, layout.Peer{NodeIPs: p.NodeIPs, PodCIDRs: p.PodCIDRs, GatewayIPs: p.Gateways})
+	}
+	for _, s := range c.Services {
+		n.Services = append(n.Services, layout.Service{Proto: protocols[s.Protocol], Addr: s.Address, Endpoint: s.Endpoint})
 	}
 	if c.Uplink != nil {
 		n.Router = c.Uplink.Router
@@ -61,8 +67,14 @@ func (c *Config) programPorts(n *layout.Node) {
 
 // checkProgram finds a program that is not there, or whose Node lacks something.
 func (c *Config) checkProgram(f *faults) {
+	f.check(c.Program != "" || len(c.Services) == 0, "services: only with program")
 	if c.Program == "" {
 		return
+	}
+	sound := len(*f)
+	c.checkServices(f)
+	if len(*f) > sound {
+		return // a program does not check its Services
 	}
 	f.check(!c.FromObjects() && !c.fromFiles(), "program: not together with flows, groups, meters, manifests and kubernetes")
 	roles := map[string]string{}
@@ -83,4 +95,16 @@ func (c *Config) checkProgram(f *faults) {
 		_, _, err = program.Flow(c.ProgramNode())
 	}
 	f.check(err == nil, "program: %v", err)
+}
+
+// checkServices finds Services that no entry can translate, and an address that two of them claim.
+func (c *Config) checkServices(f *faults) {
+	taken := map[string]string{}
+	for i, s := range c.Services {
+		who := fmt.Sprintf("services[%d]", i)
+		f.check(protocols[s.Protocol] != 0, "%s.protocol: %q is neither tcp nor udp", who, s.Protocol)
+		f.check(s.Address.Addr().Is4() && s.Address.Port() != 0, "%s.address: %v is no IPv4 address with a port", who, s.Address)
+		f.check(s.Endpoint.Addr().Is4() && s.Endpoint.Port() != 0, "%s.endpoint: %v is no IPv4 address with a port", who, s.Endpoint)
+		claim(f, taken, s.Protocol+" "+s.Address.String(), who, "address")
+	}
 }

@@ -13,6 +13,9 @@ program: windows2020
 gateway: {mac: "00:15:5d:0a:00:01", addresses: [10.10.0.1/24]}
 tunnel: {localAddress: 192.0.2.10}
 podCIDRs: [10.10.0.0/24]
+services:
+- {protocol: tcp, address: "10.96.0.10:80", endpoint: "10.10.0.5:8080"}
+- {protocol: udp, address: "10.96.0.10:80", endpoint: "10.10.0.4:53"}
 peers:
 - {name: node-b, address: 192.0.2.11, podCIDRs: [10.10.1.0/24], gateways: [10.10.1.1]}
 ports:
@@ -35,6 +38,9 @@ func TestProgramNode(t *testing.T) {
 	if n.NodeIP != netip.MustParseAddr("192.0.2.10") || n.GatewayIP != netip.MustParseAddr("10.10.0.1") || n.PodCIDR.String() != "10.10.0.0/24" {
 		t.Errorf("addresses: %+v", n)
 	}
+	if len(n.Services) != 2 || n.Services[0].Proto != 6 || n.Services[1].Proto != 17 || n.Services[1].Endpoint.String() != "10.10.0.4:53" {
+		t.Errorf("services: %+v", n.Services)
+	}
 	if len(n.Peers) != 1 || n.Peers[0].PodCIDRs[0].String() != "10.10.1.0/24" || n.Pods[0].IP().String() != "10.10.0.4" || n.Pods[0].Link == n.Pods[1].Link {
 		t.Errorf("pods and peers: %+v", n)
 	}
@@ -52,6 +58,11 @@ func TestProgramFaults(t *testing.T) {
 		{"no address", ", address: 10.10.0.4", "", "ports[2].address: missing"},
 		{"no mac", `mac: "00:15:5d:0a:00:04", `, "", "ports[2].mac: missing"},
 		{"a Pod of the API", "address: 10.10.0.4", "address: 10.10.0.4, pod: default/a", "ports[2].pod: only with kubernetes"},
+		{"a Service of ICMP", "protocol: tcp", "protocol: icmp", `services[0].protocol: "icmp" is neither tcp nor udp`},
+		{"a Service twice", "protocol: udp", "protocol: tcp", "services[1].address: tcp 10.96.0.10:80 is taken by services[0]"},
+		{"a Service of IPv6", "\"10.96.0.10:80\", endpoint: \"10.10.0.5", "\"[fd00::1]:80\", endpoint: \"10.10.0.5", "services[0].address: [fd00::1]:80 is no IPv4"},
+		{"a Service without an endpoint", ", endpoint: \"10.10.0.5:8080\"", "", "services[0].endpoint: invalid AddrPort is no IPv4"},
+		{"Services without a program", "program: windows2020", "flows: a.flows", "services: only with program"},
 		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role and address: only with program"},
 	} {
 		_, err := Parse([]byte(strings.Replace(programConfig, s.old, s.new, 1)))
