@@ -60,9 +60,15 @@ func newProgramWorld(t *testing.T) programWorld {
 // returns who the listener saw.
 func exchange(t *testing.T, from, to *nstest.Namespace, addr string) netip.AddrPort {
 	t.Helper()
+	return exchangeAt(t, from, to, addr, addr)
+}
+
+// exchangeAt is exchange with a listener at another address.
+func exchangeAt(t *testing.T, from, to *nstest.Namespace, at, addr string) netip.AddrPort {
+	t.Helper()
 	var l net.Listener
 	var err error
-	to.Do(t, func() { l, err = net.Listen("tcp", addr) })
+	to.Do(t, func() { l, err = net.Listen("tcp", at) })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,15 +58,18 @@ const w, v, u = "tables/windows2020.", "tables/vppl3.", "tables/uplink."
 // realUplink is program uplink with real links, and sharedUplink with a card that stays the kernel's.
 const realUplink, sharedUplink = "agent.TestAgentRunsUplink", "agent.TestSharedCard"
 
+// ownedUplink is program uplink with a card whose addresses move, and uplinkPeers with two such Nodes.
+const ownedUplink, uplinkPeers = "agent.TestOwnedCard", "agent.TestUplinkPeers"
+
 // real are pods of Antrea's pipeline that are attached by layer 3, with real links.
 const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-cni.TestPoliciesByLayer3"
 
 // windowsRows are the statements of the design for Windows Nodes.
 var windowsRows = []row{
 	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds agent.TestAgentRunsProgram", "with real links the host's port has an ordinary number"},
-	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", realUplink, "program uplink, mode lab: the test makes the links so; the mode that would move addresses, owned, is refused (`agent/config.TestUplinkFaults`)"},
-	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", "host.TestUpAndDown", "of Antrea's pipeline; not for this program"},
-	{"W-04", "A port for each pod; its address comes from host-local", "cmd/antrail-cni.TestHostLocal", "of Antrea's pipeline; this program's ports are the configuration's"},
+	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", "host.TestOwnedCard " + ownedUplink, "program uplink, mode owned"},
+	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", uplinkPeers, "program uplink"},
+	{"W-04", "A port for each pod; its address comes from host-local", uplinkPeers + " cmd/antrail-cni.TestHostLocal", "program uplink has the configuration's pods; host-local is of Antrea's pipeline"},
 	{"W-05", "The tunnel port has the host's address as local_ip", "agent.TestUplinkTunnel", "program uplink"},
 	{"W-06", "Order of start: network, extension, bridge, uplink", "agent.TestUplinkTunnel", "Linux has no HNS; entries come before ports, and the gateway last"},
 	{"W-07", "CNI ADD is idempotent", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline; Linux calls once for each sandbox"},
@@ -85,18 +88,18 @@ var windowsRows = []row{
 	{"W-20", "The packet leaves by the gateway, is routed by the host, enters again and leaves by the card", w + "TestPodToExternal agent.TestAgentRunsProgram", ""},
 	{"W-21", "The answer is translated back and delivered", w + "TestPodToExternal " + w + "TestOtherProtocols", ""},
 	{"W-22", "Pod to pod as on Linux", w + "TestNotTranslated " + w + "TestARPOfPods " + w + "TestForged", ""},
-	{"W-23", "ClusterIP in the pipeline", w + "TestNotTranslated", "one endpoint"},
-	{"W-24", "NodePort by kube-proxy; its request enters by the gateway", w + "TestNodePort", "kube-proxy is a test's own step"},
+	{"W-23", "ClusterIP in the pipeline", w + "TestNotTranslated " + uplinkPeers, "one endpoint"},
+	{"W-24", "NodePort by kube-proxy; its request enters by the gateway", w + "TestNodePort " + uplinkPeers, "kube-proxy is a test's own step, and rules of nftables with real sockets"},
 	{"W-25", "The host's traffic is told from pods' by its source", w + "TestHostsOwnStream", ""},
 	{"W-26", "Named pipes for local connections", "door.TestTalkManyDescriptors", "Linux has unix sockets"},
 	{"W-27", "The agent is a host process that a DaemonSet manages", "hack/deploy.TestLeastRights", "Linux has a privileged container"},
 	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds " + u + "TestFourKinds", ""},
 	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink + " " + sharedUplink, ""},
-	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod " + sharedUplink, "with real sockets: the Node, and a pod's answers"},
-	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink + " " + sharedUplink, "8 MB each way beside 50 connections of a pod"},
-	{"A-W5", "Fail-open", sharedUplink, "mode shared; owned is refused"},
+	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod " + sharedUplink + " " + uplinkPeers, "with real sockets by program uplink"},
+	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink + " " + sharedUplink + " " + ownedUplink, "8 MB each way beside 50 connections of a pod"},
+	{"A-W5", "Fail-open", sharedUplink + " " + ownedUplink + " host.TestOwnedCardKilledInTheMiddle", "mode owned: a killed agent leaves the switch, a killed switch comes back; after both, the next agent or `antrail uninstall` gives the addresses back"},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
-	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort", "in memory"},
+	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort " + uplinkPeers, "with real sockets by program uplink"},
 	{"A-W8", "CNI ADD twice", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline"},
 	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
 	{"A-W10", "The agent refuses loop mode without the sysctls", "agent.TestUplinkLoopNeedsSysctls host.TestCheckLoop", ""},
@@ -130,7 +133,7 @@ var routedRows = []row{
 	{"V-22", "The rewritten packet in hexadecimal", "agent/answer.TestTraceIsTheDocuments", "without VPP's adjacency"},
 	{"V-23", "The ACL's tuple, and the NAT's session", "agent/answer.TestTraceIsTheDocuments", "the tuple; VPP's numbers of rules and sessions are not made up"},
 	{"V-24", "Times of both packets", "agent/answer.TestTraceHasTimes", "no test asserts how long they take"},
-	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real + " cmd/antrail-cni.TestAttachedAsThePodSays", "a capture of 57 echo requests; by configuration or by annotation"},
+	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real + " cmd/antrail-cni.TestAttachedAsThePodSays", "no ARP is captured at both pods beside 52 echo requests between them; by configuration or by annotation"},
 	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments", "in memory"},
 	{"A-V3", "TTL with and without routing", v + "TestDocumentsExchange " + w + "TestNotTranslated " + real, ""},
 	{"A-V4", "Policies", v + "TestPolicies " + realPolicies, "with real sockets by Antrea's tables, which check both sides"},

@@ -11,7 +11,7 @@ import (
 // Program is the pipeline of a Node whose card is a port.
 var Program = &layout.Program{
 	Name:     "uplink",
-	Sentence: "The card is a port, and the pipeline translates what pods send outside: the Windows design, which Antrea and Open vSwitch have dropped, with the marks of Antrea v1.15",
+	Sentence: "The card is a port, and the pipeline translates what pods send outside, as in Antrea's design for Windows with the marks of v1.15. Antrea has dropped this pipeline, and Open vSwitch Windows: this is its only maintained form",
 	Tables: []layout.Table{
 		{Name: "UplinkClassifier", Stage: "Classifier", Number: tableUplinkClassifier},
 		{Name: "ARPSpoofGuard", Stage: "Validation", Number: tableARPSpoofGuard},
