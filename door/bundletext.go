@@ -49,8 +49,9 @@ const pieceBytes = 64 << 10
 // BundleText is the text of a bundle that only adds entries. A caller that makes entries one by
 // one needs no list of them. It is for one goroutine.
 type BundleText struct {
-	pieces [][]byte // whole lines, of pieceBytes or of as much as there was before
-	size   int
+	pieces  [][]byte // whole lines, of pieceBytes or of as much as there was before
+	size    int
+	entries int
 }
 
 // lineRoom is more bytes than most lines have.
@@ -70,10 +71,14 @@ func (t *BundleText) Add(e *flow.Entry) {
 	}
 	t.pieces[last] = b
 	t.size += len(b) - before
+	t.entries++
 }
 
 // Size is the number of its bytes.
 func (t *BundleText) Size() int { return t.size }
+
+// Entries is the number of its entries.
+func (t *BundleText) Entries() int { return t.entries }
 
 // reader reads the text.
 func (t *BundleText) reader() io.Reader {

@@ -24,8 +24,8 @@ type changes struct {
 
 	mu       sync.Mutex // held during a change, so that they are repeated in their order
 	instance string     // the switch that has them
-	recent   []*flow.Bundle
-	size     int  // sizeOf all recent
+	recent   []recentChange
+	size     int  // of all recent
 	missing  bool // there were too many to remember
 	inFile   bool // some are forgotten, because the file has them
 	// The file has the first marked changes when it is of generation mark.
@@ -39,41 +39,57 @@ const maxRecent = 1 << 20
 // forgetTime is how often the switch is asked what its file has.
 const forgetTime = time.Second
 
-// sizeOf is how many entries, groups and meters a change names.
-func sizeOf(b *flow.Bundle) int {
-	return 1 + len(b.Add) + len(b.Delete) + len(b.Groups) + len(b.Meters) + len(b.DeleteGroups) + len(b.DeleteMeters)
+// recentChange is a change: a bundle, or the text of one.
+type recentChange struct {
+	bundle *flow.Bundle     // nil if there is a text
+	text   *door.BundleText // of a bundle that only adds entries
+	size   int              // entries, groups and meters that it names
+}
+
+// apply applies the change.
+func (r *recentChange) apply(to *door.Client) error {
+	if r.bundle != nil {
+		return to.Apply(r.bundle)
+	}
+	return to.ApplyText(r.text)
 }
 
 // Apply implements door.Pipeline.
 func (c *changes) Apply(b *flow.Bundle) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err := c.Client.Apply(b); err != nil {
-		return err
-	}
-	if b.Replace {
-		c.forgetAll()
-		c.inFile = false
-	}
-	c.remember(b)
-	return nil
-}
-
-// remember appends a change. c.mu is held.
-func (c *changes) remember(b *flow.Bundle) {
-	if c.missing {
-		return
-	}
-	if c.size += sizeOf(b); c.size > maxRecent {
-		c.forgetAll()
-		c.missing = true
-		return
-	}
 	own := *b
 	if b.Names != nil {
 		own.Names = b.Names.Clone() // the caller may go on with its own
 	}
-	c.recent = append(c.recent, &own)
+	n := len(b.Add) + len(b.Delete) + len(b.Groups) + len(b.Meters) + len(b.DeleteGroups) + len(b.DeleteMeters)
+	return c.change(recentChange{bundle: &own, size: n})
+}
+
+// ApplyText implements ofserver.Switch.
+func (c *changes) ApplyText(t *door.BundleText) error {
+	return c.change(recentChange{text: t, size: t.Entries()})
+}
+
+// change applies a change, and remembers it.
+func (c *changes) change(r recentChange) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := r.apply(c.Client); err != nil {
+		return err
+	}
+	if r.bundle != nil && r.bundle.Replace {
+		c.forgetAll()
+		c.inFile = false
+	}
+	if c.missing {
+		return nil
+	}
+	if c.size += 1 + r.size; c.size > maxRecent {
+		c.forgetAll()
+		c.missing = true
+		return nil
+	}
+	c.recent = append(c.recent, r)
+	return nil
 }
 
 // forgetAll forgets all changes. c.mu is held.
@@ -109,8 +125,8 @@ func (c *changes) forget(ctx context.Context) {
 		c.forgetAll()
 		c.inFile = true
 	case c.mark != 0 && i.Kept >= c.mark:
-		for _, b := range c.recent[:c.marked] {
-			c.size -= sizeOf(b)
+		for _, r := range c.recent[:c.marked] {
+			c.size -= 1 + r.size
 		}
 		c.recent, c.marked, c.mark = slices.Clone(c.recent[c.marked:]), 0, 0
 		c.inFile = true
@@ -146,8 +162,8 @@ func (c *changes) repeat(ctx context.Context) (again bool, err error) {
 		c.forgetAll()
 		return true, errNoFile
 	}
-	for _, b := range c.recent {
-		if err := c.Client.Apply(b); err != nil {
+	for i := range c.recent {
+		if err := c.recent[i].apply(c.Client); err != nil {
 			c.forgetAll()
 			return true, err
 		}

@@ -70,7 +70,11 @@ func TestKilledSwitchLosesNoChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(0, &flow.Bundle{Delete: []*flow.Entry{entry(1)}, Add: []*flow.Entry{entry(2, flow.Output{Port: flow.PortNormal})}})
-	apply(0, &flow.Bundle{Add: []*flow.Entry{entry(4)}})
+	var added door.BundleText
+	added.Add(entry(4))
+	if err := b.changes.ApplyText(&added); err != nil {
+		t.Fatal(err)
+	}
 	want := "table 0: [4 does 0 3 does 0 2 does 1]"
 	has := func() string {
 		var all []string

@@ -178,7 +178,8 @@ func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error)
 			return message, err
 		}
 	}
-	st.text = &b.added.text
+	text := b.added.text // the messages of the bundle do not stay with it
+	st.text = &text
 	return nil, nil
 }
 
