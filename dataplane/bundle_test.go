@@ -208,9 +208,9 @@ func TestManyEntriesKeepTheirOrder(t *testing.T) {
 	r := newRigOf(t, parse.Sources{Flows: parse.Text("flows", "table=0,priority=1 actions=drop")})
 	b := &flow.Bundle{Replace: true}
 	for i := range 2000 {
-		e := &flow.Entry{Table: 1, Priority: 7, Cookie: uint64(i)}
-		e.Match.AddExact(flow.Reg0, flow.Value{Lo: uint64(i * 7919 % 2003)})
-		b.Add = append(b.Add, e)
+		var m flow.Match
+		m.AddExact(flow.Reg0, flow.Value{Lo: uint64(i * 7919 % 2003)})
+		b.Add = append(b.Add, &flow.Entry{Table: 1, Priority: 7, Cookie: uint64(i), Match: m.Mini()})
 	}
 	r.check(r.sw.Apply(b))
 	all := r.sw.FlowsIn(1)

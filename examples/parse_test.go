@@ -67,7 +67,7 @@ func TestSetsAreClosed(t *testing.T) {
 		}
 		for id, name := range pipeline {
 			isMiss := func(e *flow.Entry) bool {
-				return int(e.Table) == id && e.Priority == 0 && e.Match == flow.Match{}
+				return int(e.Table) == id && e.Priority == 0 && e.Match.IsAny()
 			}
 			if p.Names.Table(uint8(id)) != name || !slices.ContainsFunc(p.Entries, isMiss) {
 				t.Errorf("%s: table %d is %q, want %s with a table-miss", set, id, p.Names.Table(uint8(id)), name)

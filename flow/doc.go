@@ -15,7 +15,8 @@
 //	error.go                        where a text is wrong, and what was meant
 //	names.go, portnumbers.go        names of tables and ports; reserved ports
 //	entry.go, action.go             entries, groups and meters; actions
-//	match.go, prereq.go             what a match asks for; what it must say before a field has a meaning
+//	match.go, minimatch.go          what a match asks for; the short form that entries keep
+//	prereq.go                       what a match must say before a field has a meaning
 //	validate.go, bundle.go          what an entry may do; a change that is applied whole
 //	extract.go, compose.go          from a packet to its key, and back
 //	diff.go, first.go               how two keys differ; what a packet's description leaves out

@@ -10,9 +10,9 @@ type Match struct {
 // and match.
 type Entry struct {
 	Actions     []Action // first, because the garbage collector reads no further than the last pointer
+	Match       Minimatch
 	Table       uint8
 	Priority    uint16 // 32768 when the text gives none
-	Match       Match
 	Cookie      uint64
 	IdleTimeout uint16 // seconds, 0 for never
 	HardTimeout uint16 // seconds, 0 for never

@@ -163,13 +163,44 @@ func (f *Field) low(k *Key) (lo uint64) {
 	return lo >> f.Lsb & (1<<f.Bits - 1)
 }
 
+// fieldWords has, for each field, a bit for each word of a key in which the field lies.
+var fieldWords = func() (all [NumFields]uint64) {
+	for id := range all {
+		f := &fields[id]
+		first, last := f.Off/8, (f.Off+f.Size-1)/8
+		all[id] = 1<<(last+1) - 1<<first
+	}
+	return all
+}()
+
 // Put writes v's bits under mask into a key; other bits stay.
 func (f *Field) Put(k *Key, v, mask Value) {
+	if f.Size <= 8 {
+		f.putLow(k, v.Lo, mask.Lo)
+		return
+	}
 	mask = mask.And(Ones(f.Bits)).Shl(f.Lsb)
 	v = v.Shl(f.Lsb).And(mask)
 	for i := f.Off + f.Size - 1; i >= f.Off; i-- {
 		k[i] = k[i]&^byte(mask.Lo) | byte(v.Lo)
 		v, mask = v.Shr(8), mask.Shr(8)
+	}
+}
+
+// putLow is Put of a field that lies in up to eight bytes.
+func (f *Field) putLow(k *Key, v, mask uint64) {
+	mask = mask & (1<<f.Bits - 1) << f.Lsb
+	v = v << f.Lsb & mask
+	switch b := k[f.Off : f.Off+f.Size]; f.Size {
+	case 2:
+		binary.BigEndian.PutUint16(b, binary.BigEndian.Uint16(b)&^uint16(mask)|uint16(v))
+	case 4:
+		binary.BigEndian.PutUint32(b, binary.BigEndian.Uint32(b)&^uint32(mask)|uint32(v))
+	default:
+		for i := len(b) - 1; i >= 0; i-- {
+			b[i] = b[i]&^byte(mask) | byte(v)
+			v, mask = v>>8, mask>>8
+		}
 	}
 }
 

@@ -39,7 +39,7 @@ func (m *Match) IsAny() bool { return m.Mask == Key{} }
 type Identity struct {
 	Table    uint8
 	Priority uint16
-	Match    Match
+	Match    Minimatch
 }
 
 // Identity is the entry's table, priority and match.

@@ -16,9 +16,24 @@ func (m *Match) Text(n *Names) string { return string(m.AppendText(nil, n)) }
 
 // AppendText appends Text to b.
 func (m *Match) AppendText(b []byte, n *Names) []byte {
-	p := matchPrinter{m: m, names: n, b: b, start: len(b)}
+	p := matchPrinter{m: *m, names: n, b: b, start: len(b)}
+	return p.print()
+}
+
+// matchPrinter appends the parts of a match, separated by commas. It has the match itself, because
+// a pointer would have every match that is printed made on the heap.
+type matchPrinter struct {
+	m     Match
+	names *Names
+	b     []byte
+	start int    // where the match begins in b
+	words uint64 // a bit for each word of the mask that is not 0
+}
+
+// print appends all parts.
+func (p *matchPrinter) print() []byte {
 	for i := range KeyWords {
-		if m.Mask.Word(i) != 0 {
+		if p.m.Mask.Word(i) != 0 {
 			p.words |= 1 << i
 		}
 	}
@@ -31,15 +46,6 @@ func (m *Match) AppendText(b []byte, n *Names) []byte {
 	return p.b
 }
 
-// matchPrinter appends the parts of a match, separated by commas.
-type matchPrinter struct {
-	m     *Match
-	names *Names
-	b     []byte
-	start int    // where the match begins in b
-	words uint64 // a bit for each word of the mask that is not 0
-}
-
 // open begins a part.
 func (p *matchPrinter) open(name string) {
 	if len(p.b) > p.start {
@@ -48,23 +54,21 @@ func (p *matchPrinter) open(name string) {
 	p.b = append(p.b, name...)
 }
 
-// mayAsk says whether the mask has a bit in a word of the field. It is cheap, and false
-// for most of 90 fields.
-func (p *matchPrinter) mayAsk(f *Field) bool {
-	first, last := f.Off/8, (f.Off+f.Size-1)/8
-	return p.words>>first&(1<<(last-first+1)-1) != 0
+// get is Match.Get. It is cheap for most of 90 fields, for which the match does not ask.
+func (p *matchPrinter) get(id FieldID) (value, mask Value) {
+	if p.words&fieldWords[id] == 0 {
+		return Value{}, Value{}
+	}
+	return p.m.Get(id)
 }
 
 // field writes name=value, or name=value/mask, when the match asks for a field.
 func (p *matchPrinter) field(id FieldID, name string) {
-	f := &fields[id]
-	if !p.mayAsk(f) {
-		return
-	}
-	v, mask := p.m.Get(id)
+	v, mask := p.get(id)
 	if mask.IsZero() {
 		return
 	}
+	f := &fields[id]
 	p.open(name)
 	p.b = append(p.b, '=')
 	if f.Form == Decimal && mask != Ones(f.Bits) {
@@ -85,7 +89,7 @@ func (p *matchPrinter) fields(ids ...FieldID) {
 func (p *matchPrinter) metadata() {
 	p.fields(PktMark, ConjID)
 	p.flags(CTState)
-	if v, mask := p.m.Get(CTZone); !mask.IsZero() {
+	if v, mask := p.get(CTZone); !mask.IsZero() {
 		p.number("ct_zone", v.Lo)
 	}
 	p.fields(CTMark, CTLabel, CTNwSrc, CTIPv6Src, CTNwDst, CTIPv6Dst, CTNwProto, CTTpSrc, CTTpDst)
@@ -100,7 +104,7 @@ func (p *matchPrinter) number(name string, v uint64) {
 // flags writes ct_state=+new-est, or ct_state=new|trk when every bit is asked
 // for.
 func (p *matchPrinter) flags(id FieldID) {
-	v, mask := p.m.Get(id)
+	v, mask := p.get(id)
 	if mask.IsZero() {
 		return
 	}
@@ -147,7 +151,7 @@ func (p *matchPrinter) registers() {
 	p.fields(TunID, TunSrc, TunDst, TunIPv6Src, TunIPv6Dst, TunTOS, TunTTL)
 	p.flags(TunFlags)
 	p.fields(Metadata)
-	if v, mask := p.m.Get(InPort); !mask.IsZero() {
+	if v, mask := p.get(InPort); !mask.IsZero() {
 		p.open("in_port=")
 		p.b = appendPort(p.b, PortOf16(uint32(v.Lo)), p.names)
 	}
@@ -172,7 +176,7 @@ func (p *matchPrinter) padded(name string, v uint64, digits int) {
 
 // paddedMasked writes name=0x0800/0xff00, the mask only if it leaves bits out.
 func (p *matchPrinter) paddedMasked(id FieldID, name string, digits int) {
-	v, mask := p.m.Get(id)
+	v, mask := p.get(id)
 	if mask.IsZero() {
 		return
 	}
@@ -186,7 +190,7 @@ func (p *matchPrinter) paddedMasked(id FieldID, name string, digits int) {
 // vlan writes dl_vlan and dl_vlan_pcp when the tag is asked for with whole
 // fields, else vlan_tci.
 func (p *matchPrinter) vlan() {
-	v, mask := p.m.Get(VlanTCI)
+	v, mask := p.get(VlanTCI)
 	const vid, pcp = 0x0fff, 0xe000
 	vidMask, pcpMask := mask.Lo&vid, mask.Lo&pcp
 	whole := (vidMask == 0 || vidMask == vid) && (pcpMask == 0 || pcpMask == pcp) && vidMask|pcpMask != 0
@@ -219,7 +223,7 @@ func (p *matchPrinter) network(skipProto bool) {
 	}
 	p.tos()
 	p.fields(IPTTL)
-	if v, mask := p.m.Get(IPFrag); !mask.IsZero() {
+	if v, mask := p.get(IPFrag); !mask.IsZero() {
 		p.open("nw_frag=")
 		p.b = appendFragment(p.b, v.Lo, mask.Lo)
 	}
@@ -227,10 +231,10 @@ func (p *matchPrinter) network(skipProto bool) {
 
 // tos writes DSCP in place as nw_tos, and nw_ecn.
 func (p *matchPrinter) tos() {
-	if v, mask := p.m.Get(IPDSCP); !mask.IsZero() {
+	if v, mask := p.get(IPDSCP); !mask.IsZero() {
 		p.number("nw_tos", v.Lo<<2)
 	}
-	if v, mask := p.m.Get(IPECN); !mask.IsZero() {
+	if v, mask := p.get(IPECN); !mask.IsZero() {
 		p.number("nw_ecn", v.Lo)
 	}
 }

@@ -15,7 +15,8 @@ import (
 // forward and comes last, meter comes first, conjunctions stand alone. The
 // match itself is taken as sound. The error is an *ActionError.
 func (e *Entry) Check() error {
-	return (&checker{m: &e.Match, tags: tagsOf(&e.Match), known: true, table: int(e.Table)}).all(e.Actions)
+	m := e.Match.Expand()
+	return (&checker{m: &m, tags: tagsOf(&m), known: true, table: int(e.Table)}).all(e.Actions)
 }
 
 // Check says whether the group's buckets fit its type, and have numbers of their own. It

@@ -58,11 +58,11 @@ const taken = "was taken"
 
 // why says whether an entry of a table took a packet there, and why not.
 func (v *visit) why(e *flow.Entry, p *flow.Program) string {
-	n := p.Names
-	switch texts := unmet(&e.Match, &v.key, n); {
+	n, m := p.Names, e.Match.Expand()
+	switch texts := unmet(&m, &v.key, n); {
 	case v.entry != nil && identity(v.entry, n) == identity(e, n):
 		return taken
-	case slices.Equal(e.Match.Unmet(&v.key), []flow.FieldID{flow.ConjID}):
+	case slices.Equal(m.Unmet(&v.key), []flow.FieldID{flow.ConjID}):
 		return "was not taken: " + v.incomplete(e, p)
 	case len(texts) > 0:
 		return "was not taken: " + strings.Join(texts, "; ")
@@ -116,7 +116,8 @@ func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
 	}
 	slices.SortStableFunc(in, func(a, b *flow.Entry) int { return int(b.Priority) - int(a.Priority) })
 	for _, e := range in {
-		if len(unmet(&e.Match, &v.key, p.Names)) > 1 || len(texts) == mostCandidates {
+		m := e.Match.Expand()
+		if len(unmet(&m, &v.key, p.Names)) > 1 || len(texts) == mostCandidates {
 			rest++
 			continue
 		}

@@ -45,15 +45,15 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 		f.Owners[a] = gateway
 	}
 	for _, e := range entries {
-		f.noteSources(&e.Match, gateway)
-		f.noteStrangers(&e.Match, far)
+		f.noteSources(e.Match, gateway)
+		f.noteStrangers(e.Match, far)
 	}
 	return f
 }
 
 // noteStrangers takes from a match which port brings packets of strangers for an address of
 // this Node, and with which VLAN tag. The underlay's card is one. stranger stands for them.
-func (f *FirstPackets) noteStrangers(m *flow.Match, stranger flow.Value) {
+func (f *FirstPackets) noteStrangers(m flow.Minimatch, stranger flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthDst)
 	if !isPort || !isMAC {
@@ -69,7 +69,7 @@ func (f *FirstPackets) noteStrangers(m *flow.Match, stranger flow.Value) {
 }
 
 // noteSources takes from a match who may send at a port. router is the pods'.
-func (f *FirstPackets) noteSources(m *flow.Match, router flow.Value) {
+func (f *FirstPackets) noteSources(m flow.Minimatch, router flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthSrc)
 	if !isPort || !isMAC {
@@ -87,7 +87,7 @@ func (f *FirstPackets) noteSources(m *flow.Match, router flow.Value) {
 }
 
 // exactly is the value of a field that a match compares whole; not ok otherwise.
-func exactly(m *flow.Match, id flow.FieldID) (v flow.Value, ok bool) {
+func exactly(m flow.Minimatch, id flow.FieldID) (v flow.Value, ok bool) {
 	v, mask := m.Get(id)
 	return v, mask == flow.Ones(flow.FieldByID(id).Bits)
 }

@@ -51,7 +51,7 @@ func (p *Pipeline) cookie(c category, object uint32) uint64 {
 
 // entry makes a flow entry; without actions it drops.
 func (p *Pipeline) entry(c category, t table, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
-	return &flow.Entry{Table: p.id(t), Priority: priority, Match: m, Cookie: p.cookie(c, 0), Actions: actions}
+	return &flow.Entry{Table: p.id(t), Priority: priority, Match: m.Mini(), Cookie: p.cookie(c, 0), Actions: actions}
 }
 
 // term is one thing that a match asks for.

@@ -50,7 +50,7 @@ func TestMarksOfMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Match(c.table, &m), ", "); got != c.want {
+		if got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Match(c.table, m.Mini()), ", "); got != c.want {
 			t.Errorf("table %d, %s: %q, want %q", c.table, c.match, got, c.want)
 		}
 	}

@@ -40,7 +40,7 @@ func writeOrigins(w io.Writer, all []api.OriginText) {
 // their names.
 func writeMarks(w io.Writer, m layout.MarkNames, e *flow.Entry) {
 	var parts []string
-	if asks := m.Match(e.Table, &e.Match); len(asks) > 0 {
+	if asks := m.Match(e.Table, e.Match); len(asks) > 0 {
 		parts = append(parts, "asks for "+strings.Join(asks, ", "))
 	}
 	if sets := m.Sets(e.Table, e.Actions); len(sets) > 0 {

@@ -118,7 +118,7 @@ func (p *Answers) flowRecords(q query) ([]api.Flow, error) {
 			Table: p.TableName(e.Table), TableID: e.Table, Priority: e.Priority, Learned: e.Learned,
 			Match: e.Match.Text(names), Actions: flow.ActionsText(e.Actions, flow.Format{Names: names}),
 			Packets: e.Packets, Bytes: e.Bytes, DurationNS: e.Duration, IdleNS: e.Idle,
-			Asks: marks.Match(e.Table, &e.Match), Sets: marks.Sets(e.Table, e.Entry.Actions), Origins: p.entryOrigins(q, e.Entry),
+			Asks: marks.Match(e.Table, e.Match), Sets: marks.Sets(e.Table, e.Entry.Actions), Origins: p.entryOrigins(q, e.Entry),
 		}
 		if e.Cookie != 0 {
 			r.Cookie = fmt.Sprintf("%#x", e.Cookie)

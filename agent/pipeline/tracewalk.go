@@ -181,7 +181,7 @@ func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) 
 
 func (m *Walker) entry(n *flow.Names, st *telemetry.Step) *trace.Entry {
 	e := &trace.Entry{Match: st.Entry.Match.Text(n), Priority: st.Entry.Priority, Actions: flow.ActionsText(st.Entry.Actions, flow.Format{Names: n})}
-	e.Marks = programs.MarkNames(n).Match(st.Entry.Table, &st.Entry.Match)
+	e.Marks = programs.MarkNames(n).Match(st.Entry.Table, st.Entry.Match)
 	if st.Entry.Cookie != 0 {
 		e.Cookie = fmt.Sprintf("0x%x", st.Entry.Cookie)
 	}

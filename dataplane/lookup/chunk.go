@@ -37,6 +37,9 @@ type chunk struct {
 // as many chunks.
 const chunkLoad = 6
 
+// firstRows is for how many rows a chunk of many has room at first.
+const firstRows = chunkLoad / 2
+
 // row is an entry in its subtable. Only the edit that made its chunk may change it.
 type row struct {
 	entry    *Entry
@@ -81,7 +84,7 @@ func (r *row) betterThan(best *row) bool {
 }
 
 // word is one word of the value that the row asks for.
-func (r *row) word(w WordMask) uint64 { return r.entry.Match.Value.Word(int(w.Index)) }
+func (r *row) word(w WordMask) uint64 { return r.entry.Match.Word(int(w.Index)) }
 
 // find is the place of a key's value in the index, or -1.
 func (c *chunk) find(words []WordMask, tag uint32, k *flow.Key) int {

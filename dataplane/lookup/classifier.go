@@ -96,9 +96,8 @@ func (c *Classifier) Sort() {
 const worthTrie = 3
 
 // subtable returns the index of a mask's subtable, or -1.
-func (c *Classifier) subtable(mask *flow.Key) int {
-	h := hashMask(mask)
-	return slices.IndexFunc(c.subtables, func(st *subtable) bool { return st.maskHash == h && st.mask == *mask })
+func (c *Classifier) subtable(mask flow.Minimask) int {
+	return slices.IndexFunc(c.subtables, func(st *subtable) bool { return st.minimask == mask })
 }
 
 // own returns the subtable at an index. It copies it first if another classifier shares it.
@@ -111,7 +110,7 @@ func (c *Classifier) own(i int) *subtable {
 
 // Expect announces entries of a mask that Insert will add, so that their subtable gets its final
 // size at once.
-func (c *Classifier) Expect(mask *flow.Key, entries int) {
+func (c *Classifier) Expect(mask flow.Minimask, entries int) {
 	if i := c.subtable(mask); i >= 0 {
 		st := c.own(i)
 		st.expected = st.rows + entries
@@ -124,28 +123,29 @@ func (c *Classifier) Expect(mask *flow.Key, entries int) {
 
 // insert adds an entry. It replaces and returns an entry with the same identity.
 func (c *Classifier) insert(e *Entry) *Entry {
-	i := c.subtable(&e.Match.Mask)
-	old := c.installedIn(i, &e.Match, e.Priority)
+	mask, value := e.Match.Mask(), e.Match.Value()
+	i := c.subtable(mask)
+	old := c.installedIn(i, &value, e.Priority)
 	if old != nil {
 		c.remove(old)
-		i = c.subtable(&e.Match.Mask) // it may have gone with its last entry
+		i = c.subtable(mask) // it may have gone with its last entry
 	}
 	if i < 0 {
 		i = len(c.subtables)
-		c.subtables = append(c.subtables, newSubtable(&e.Match.Mask, c.edit))
+		c.subtables = append(c.subtables, newSubtable(mask, c.edit))
 	}
 	st := c.own(i)
-	st.insert(newRow(e))
+	st.insert(newRow(e), &value)
 	c.count(e, 1)
-	c.plant(st, e, (*trie).insert)
+	c.plant(st, &value, (*trie).insert)
 	return old
 }
 
 // insertLive is Insert, while lookups read the classifier, of an entry whose identity is not there. It
 // returns false and does nothing if more than one chunk of a subtable would have to change.
 func (c *Classifier) insertLive(e *Entry) bool {
-	i := c.subtable(&e.Match.Mask)
-	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e)) {
+	i, value := c.subtable(e.Match.Mask()), e.Match.Value()
+	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e), &value) {
 		return false
 	}
 	c.count(e, 1)
@@ -154,23 +154,23 @@ func (c *Classifier) insertLive(e *Entry) bool {
 
 // remove removes an entry, if it is there.
 func (c *Classifier) remove(e *Entry) {
-	if c.Installed(&e.Match, e.Priority) != e {
+	i, value := c.subtable(e.Match.Mask()), e.Match.Value()
+	if c.installedIn(i, &value, e.Priority) != e {
 		return
 	}
-	i := c.subtable(&e.Match.Mask)
 	st := c.own(i)
-	st.remove(e)
+	st.remove(e, &value)
 	c.count(e, -1)
-	c.plant(st, e, (*trie).remove)
+	c.plant(st, &value, (*trie).remove)
 	if st.rows == 0 {
 		c.subtables = slices.Delete(c.subtables, i, i+1)
 	}
 }
 
-// plant changes the tries for an entry that is added or removed.
-func (c *Classifier) plant(st *subtable, e *Entry, change func(*trie, aligned, uint8)) {
+// plant changes the tries for an entry of a value that is added or removed.
+func (c *Classifier) plant(st *subtable, value *flow.Key, change func(*trie, aligned, uint8)) {
 	for _, p := range st.prefixes {
-		v := p.of(&e.Match.Value)
+		v := p.of(value)
 		if !c.learned {
 			change(&c.values[p.field], v, p.bits)
 		}
@@ -201,16 +201,17 @@ func (c *Classifier) Masks() int { return len(c.subtables) }
 func (c *Classifier) HasTimeouts() bool { return c.timed > 0 }
 
 // Installed finds the entry of a match and priority.
-func (c *Classifier) Installed(m *flow.Match, priority uint16) *Entry {
-	return c.installedIn(c.subtable(&m.Mask), m, priority)
+func (c *Classifier) Installed(m flow.Minimatch, priority uint16) *Entry {
+	value := m.Value()
+	return c.installedIn(c.subtable(m.Mask()), &value, priority)
 }
 
-// installedIn is Installed in the subtable at an index, or -1.
-func (c *Classifier) installedIn(i int, m *flow.Match, priority uint16) *Entry {
+// installedIn is Installed for a value in the subtable at an index, or -1.
+func (c *Classifier) installedIn(i int, value *flow.Key, priority uint16) *Entry {
 	if i < 0 {
 		return nil
 	}
-	for _, r := range c.subtables[i].find(&m.Value) {
+	for _, r := range c.subtables[i].find(value) {
 		if r.priority == priority {
 			return r.entry
 		}

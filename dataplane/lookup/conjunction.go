@@ -193,7 +193,7 @@ func (s *Scratch) completed(c lookups, k *flow.Key, level []*row, hard *row) *ro
 // withID is the best hard entry for a key that has a conjunction's id now. hard
 // is what it was without.
 func (s *Scratch) withID(c lookups, k *flow.Key, hard *row) *row {
-	if hard != nil && hard.entry.Match.Mask.ConjID() != 0 { // it asks for conj_id=0
+	if hard != nil && hard.entry.namesID { // it asks for conj_id=0
 		soft := s.IsSoft
 		s.IsSoft = s.none[:0]
 		hard = c.lookup(k, nil, s)

@@ -75,7 +75,7 @@ func edited(c *Classifier, gone, come []*Entry) *Classifier {
 	}
 	for _, e := range come {
 		if len(come)%2 == 0 {
-			n.Expect(&e.Match.Mask, 10*len(come))
+			n.Expect(e.Match.Mask(), 10*len(come))
 		}
 	}
 	for _, e := range come {
@@ -158,9 +158,9 @@ func TestTrieEdits(t *testing.T) {
 func TestEditSharesTheRest(t *testing.T) {
 	var entries []*Entry
 	for i := range 10_000 {
-		e := &flow.Entry{Priority: 200}
-		e.Match.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
-		entries = append(entries, testEntry(e, uint64(i)))
+		var m flow.Match
+		m.AddExact(flow.IPDst, flow.Value{Lo: uint64(i)})
+		entries = append(entries, testEntry(&flow.Entry{Priority: 200, Match: m.Mini()}, uint64(i)))
 	}
 	before := newClassifier(entries[1:])
 	after := edited(before, nil, entries[:1])
@@ -181,9 +181,9 @@ func TestEditSharesTheRest(t *testing.T) {
 func TestEditOwnsItsRows(t *testing.T) {
 	entries := func(n int) (all []*Entry) {
 		for i := range n {
-			e := &flow.Entry{Priority: uint16(n - i)}
-			e.Match.AddExact(flow.IPDst, flow.Value{Lo: 1})
-			all = append(all, testEntry(e, uint64(i)))
+			var m flow.Match
+			m.AddExact(flow.IPDst, flow.Value{Lo: 1})
+			all = append(all, testEntry(&flow.Entry{Priority: uint16(n - i), Match: m.Mini()}, uint64(i)))
 		}
 		return all
 	}
@@ -192,7 +192,8 @@ func TestEditOwnsItsRows(t *testing.T) {
 		t.Errorf("200 entries take %v allocations, 400 %v", few, many)
 	}
 	priorities := func(c *Classifier) (list []uint16) {
-		for _, r := range c.subtables[0].find(&all[0].Match.Value) {
+		value := all[0].Match.Value()
+		for _, r := range c.subtables[0].find(&value) {
 			list = append(list, r.priority)
 		}
 		return list
@@ -224,9 +225,10 @@ func BenchmarkLookupPrefixes(b *testing.B) {
 		b.Run(strconv.Itoa(lengths)+" lengths", func(b *testing.B) {
 			var entries []*Entry
 			for i := range lengths {
-				e := &flow.Entry{Priority: 200, Actions: []flow.Action{flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2}}}
-				e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
-				e.Match.Add(flow.IPSrc, flow.Value{Lo: 0xffffffff << (31 - i)}, flow.Ones(32).AndNot(flow.Ones(31-i)))
+				var m flow.Match
+				m.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+				m.Add(flow.IPSrc, flow.Value{Lo: 0xffffffff << (31 - i)}, flow.Ones(32).AndNot(flow.Ones(31-i)))
+				e := &flow.Entry{Priority: 200, Match: m.Mini(), Actions: []flow.Action{flow.Conjunction{ID: uint32(i + 1), Clause: 1, N: 2}}}
 				entries = append(entries, testEntry(e, uint64(i)))
 			}
 			c, k := newClassifier(entries), &flow.Key{}

@@ -17,6 +17,7 @@ type Entry struct {
 	InstalledAt atomic.Int64  // clock at installation
 	Learned     bool          // made by a learn action
 	Learner     bool          // has a learn action with delete_learned
+	namesID     bool          // its match names conj_id
 }
 
 // Counters has what packets write. An entry shares it with the entry that modifies it, so a packet
@@ -64,6 +65,8 @@ func (r *Room) NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq u
 	n := &r.entries[0]
 	n.Entry, n.clauses, n.Compiled, n.Counters, n.seq = e, cl, actions, &r.counters[0], seq
 	r.entries, r.counters = r.entries[1:], r.counters[1:]
+	_, id := e.Match.Get(flow.ConjID)
+	n.namesID = !id.IsZero()
 	n.Slot = lastSlot.Add(1)
 	n.InstalledAt.Store(now)
 	n.Used.Store(now)

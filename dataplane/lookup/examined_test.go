@@ -115,15 +115,16 @@ func TestExaminedBitsOfPorts(t *testing.T) {
 func portEntries(r *rand.Rand, fields []flow.FieldID, value func(*flow.Field) flow.Value) []*Entry {
 	seen := map[flow.Identity]*Entry{}
 	for i := range 1 + r.IntN(40) {
-		e := &flow.Entry{Priority: uint16(i)}
+		var m flow.Match
 		for range 1 + r.IntN(3) {
 			f := flow.FieldByID(fields[r.IntN(len(fields))])
 			mask := randomMask(r, f)
 			if r.IntN(4) == 0 {
 				mask = flow.Value{Lo: r.Uint64()}.And(flow.Ones(f.Bits))
 			}
-			e.Match.Add(f.ID, value(f).And(mask), mask)
+			m.Add(f.ID, value(f).And(mask), mask)
 		}
+		e := &flow.Entry{Priority: uint16(i), Match: m.Mini()}
 		seen[e.Identity()] = testEntry(e, uint64(i))
 	}
 	return slices.SortedFunc(maps.Values(seen), byPriority)

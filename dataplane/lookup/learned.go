@@ -71,7 +71,7 @@ func (l *LearnedEntries) Refresh(e *flow.Entry, now int64) bool {
 	if c == nil {
 		return false
 	}
-	old := c.Installed(&e.Match, e.Priority)
+	old := c.Installed(e.Match, e.Priority)
 	if old == nil || old.Cookie != e.Cookie || old.IdleTimeout != e.IdleTimeout || old.HardTimeout != e.HardTimeout || !slices.Equal(old.Actions, e.Actions) {
 		return false
 	}
@@ -89,7 +89,7 @@ func (l *LearnedEntries) Add(e *Entry, limit uint32) (first bool) {
 	c := l.current.Load()
 	var old *Entry
 	if c != nil {
-		old = c.Installed(&e.Match, e.Priority)
+		old = c.Installed(e.Match, e.Priority)
 	}
 	switch {
 	case old != nil:
@@ -125,7 +125,7 @@ func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (removed []*Entry) {
 	defer l.Changing.Unlock()
 	c := l.edited()
 	for _, e := range leave {
-		if gone(e) && c.Installed(&e.Match, e.Priority) == e { // neither used nor replaced meanwhile
+		if gone(e) && c.Installed(e.Match, e.Priority) == e { // neither used nor replaced meanwhile
 			c.remove(e)
 			l.counted(e, -1)
 			removed = append(removed, e)

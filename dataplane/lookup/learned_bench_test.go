@@ -30,7 +30,7 @@ func sticky(tb testing.TB, n int) (*Table, []flow.Key) {
 	for _, e := range stickiness(tb, 0, n) {
 		t.Live.Learned.Add(e, 0)
 		if len(keys) < 1024 {
-			keys = append(keys, e.Match.Value)
+			keys = append(keys, e.Match.Value())
 		}
 	}
 	return t, keys

@@ -32,7 +32,7 @@ func TestLearnedWhileRead(t *testing.T) {
 				default:
 				}
 				e := stay[r.IntN(staying)]
-				*k = e.Match.Value
+				*k = e.Match.Value()
 				if got := s.Find(tb, k); got != e {
 					t.Errorf("a packet met %v, want %v", describe(got), describe(e))
 					return
@@ -64,7 +64,7 @@ func TestLearnedWhileRead(t *testing.T) {
 		if i%500 < 400 {
 			want = nil
 		}
-		k := e.Match.Value
+		k := e.Match.Value()
 		if got := s.Find(tb, &k); got != want {
 			t.Fatalf("client %d: %v, want %v", i, describe(got), describe(want))
 		}

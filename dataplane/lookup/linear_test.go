@@ -85,18 +85,20 @@ func randomMask(r *rand.Rand, f *flow.Field) flow.Value {
 func randomEntries(r *rand.Rand, n int) []*Entry {
 	seen := map[flow.Identity]*Entry{}
 	for i := range n {
+		var m flow.Match
 		e := &flow.Entry{Priority: uint16(i)} // no ties: OpenFlow leaves those open
 		if r.IntN(3) == 0 {
 			e.Priority = uint16(1000 + 10*r.IntN(5)) // clauses share priorities
 			e.Actions = randomClauses(r)
 		} else if r.IntN(4) == 0 {
-			e.Match.AddExact(flow.ConjID, flow.Value{Lo: uint64(r.IntN(5))})
+			m.AddExact(flow.ConjID, flow.Value{Lo: uint64(r.IntN(5))})
 		}
 		for range r.IntN(3) {
 			f := flow.FieldByID(randomFields[r.IntN(len(randomFields))])
 			mask := randomMask(r, f)
-			e.Match.Add(f.ID, randomValue(r, f).And(mask), mask)
+			m.Add(f.ID, randomValue(r, f).And(mask), mask)
 		}
+		e.Match = m.Mini()
 		seen[e.Identity()] = testEntry(e, uint64(i))
 	}
 	return slices.SortedFunc(maps.Values(seen), byPriority)

@@ -33,10 +33,10 @@ type subtable struct {
 	pages  []*page // when there are more
 
 	mask     flow.Key
-	maskHash uint64
-	rows     int // different values
-	removed  int // rows since the last rebuild
-	expected int // rows at the end of this edit, at most; 0 if unknown
+	minimask flow.Minimask // mask in its short form
+	rows     int           // different values
+	removed  int           // rows since the last rebuild
+	expected int           // rows at the end of this edit, at most; 0 if unknown
 	edit     *edit
 }
 
@@ -52,8 +52,9 @@ type wordValue struct {
 	value uint64
 }
 
-func newSubtable(mask *flow.Key, ed *edit) *subtable {
-	st := &subtable{mask: *mask, maskHash: hashMask(mask), prefixes: prefixesOf(mask), namesID: mask.ConjID() != 0, edit: ed}
+func newSubtable(minimask flow.Minimask, ed *edit) *subtable {
+	mask := minimask.Key()
+	st := &subtable{mask: mask, minimask: minimask, prefixes: prefixesOf(&mask), namesID: mask.ConjID() != 0, edit: ed}
 	st.resize(1)
 	return st
 }
@@ -111,15 +112,15 @@ func (st *subtable) hash(k *flow.Key) uint64 {
 	return h
 }
 
-// insert adds a row. None of its match and priority is there.
-func (st *subtable) insert(r row) {
+// insert adds a row of a value. None of its match and priority is there.
+func (st *subtable) insert(r row, value *flow.Key) {
 	if st.rows == 0 {
 		st.setFirstRow(r)
 	} else if !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad {
 		st.rebuild(&r)
 		return
 	}
-	st.put(r)
+	st.put(r, value)
 }
 
 // setFirstRow gives an empty subtable its first row's words: all of them common.
@@ -139,23 +140,23 @@ func (st *subtable) agrees(r row) bool {
 	return !slices.ContainsFunc(st.common, func(w wordValue) bool { return r.word(w.WordMask) != w.value })
 }
 
-// put puts a row in its chunk.
-func (st *subtable) put(r row) {
-	h := st.hash(&r.entry.Match.Value)
+// put puts a row of a value in its chunk.
+func (st *subtable) put(r row, value *flow.Key) {
+	h := st.hash(value)
 	st.highest = max(st.highest, r.priority)
-	st.byConjunction = st.byConjunction && r.entry.Match.Value.ConjID() != 0
-	st.putIn(st.ownChunk(h&(st.chunks-1)), h, r)
+	st.byConjunction = st.byConjunction && value.ConjID() != 0
+	st.putIn(st.ownChunk(h&(st.chunks-1)), h, r, value)
 }
 
 // putLive is put while lookups read the subtable: one store puts a copy of the
 // row's chunk in the chunk's place. It reports false, and does nothing, where
 // more than that would have to change.
-func (st *subtable) putLive(r row) bool {
+func (st *subtable) putLive(r row, value *flow.Key) bool {
 	if st.pages == nil || !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad ||
-		r.priority > st.highest || st.byConjunction && r.entry.Match.Value.ConjID() == 0 {
+		r.priority > st.highest || st.byConjunction && value.ConjID() == 0 {
 		return false
 	}
-	h := st.hash(&r.entry.Match.Value)
+	h := st.hash(value)
 	at := h & (st.chunks - 1)
 	p := st.pages[at/pageSize]
 	if p == nil {
@@ -165,15 +166,18 @@ func (st *subtable) putLive(r row) bool {
 	if old := p.chunks[at%pageSize].Load(); old != nil {
 		c = old.copy(nil, 1+len(st.varying))
 	}
-	st.putIn(c, h, r)
+	st.putIn(c, h, r, value)
 	p.chunks[at%pageSize].Store(c)
 	return true
 }
 
-// putIn puts a row of a hash into its chunk, which may be changed.
-func (st *subtable) putIn(c *chunk, h uint64, r row) {
-	at := c.find(st.varying, uint32(h>>32), &r.entry.Match.Value)
+// putIn puts a row of a value and its hash into its chunk, which may be changed.
+func (st *subtable) putIn(c *chunk, h uint64, r row, value *flow.Key) {
+	at := c.find(st.varying, uint32(h>>32), value)
 	if at < 0 {
+		if c.rows == nil && st.pages != nil {
+			c.rows, c.index = make([]row, 0, firstRows), make([]uint64, 0, firstRows*(1+len(st.varying)))
+		}
 		c.index = append(c.index, h>>32<<32|uint64(len(c.rows)))
 		for _, w := range st.varying {
 			c.index = append(c.index, r.word(w))
@@ -211,13 +215,12 @@ func (st *subtable) ownChunk(i uint64) *chunk {
 	return c
 }
 
-// remove takes out the row of an entry that is there.
-func (st *subtable) remove(e *Entry) {
-	k := &e.Match.Value
-	h := st.hash(k)
+// remove takes out the row of an entry that is there, which has a value.
+func (st *subtable) remove(e *Entry, value *flow.Key) {
+	h := st.hash(value)
 	c := st.ownChunk(h & (st.chunks - 1))
 	st.removed++
-	at, size := c.find(st.varying, uint32(h>>32), k), 1+len(st.varying)
+	at, size := c.find(st.varying, uint32(h>>32), value), 1+len(st.varying)
 	first, end := c.span(at, size)
 	i := first + slices.IndexFunc(c.rows[first:end], func(r row) bool { return r.entry == e })
 	c.rows = slices.Delete(c.rows, i, i+1)
@@ -257,7 +260,8 @@ func (st *subtable) rebuild(more *row) {
 		return varies
 	})
 	for _, r := range rows {
-		st.put(r)
+		value := r.entry.Match.Value()
+		st.put(r, &value)
 	}
 }
 
@@ -282,12 +286,4 @@ var Seed = rand.Uint64()
 func Mix(h, v uint64) uint64 {
 	hi, lo := bits.Mul64(h^v, 0xff51afd7ed558ccd)
 	return hi ^ lo
-}
-
-func hashMask(mask *flow.Key) uint64 {
-	h := Seed
-	for i := range flow.KeyWords {
-		h = Mix(h, mask.Word(i))
-	}
-	return h
 }

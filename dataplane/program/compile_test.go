@@ -9,10 +9,10 @@ import (
 
 // clauseEntry is an entry of an address with a list of actions.
 func clauseEntry(address uint64, actions []flow.Action) *flow.Entry {
-	e := &flow.Entry{Table: 1, Priority: 200, Actions: actions}
-	e.Match.AddExact(flow.EthType, flow.Value{Lo: 0x800})
-	e.Match.AddExact(flow.IPSrc, flow.Value{Lo: address})
-	return e
+	var m flow.Match
+	m.AddExact(flow.EthType, flow.Value{Lo: 0x800})
+	m.AddExact(flow.IPSrc, flow.Value{Lo: address})
+	return &flow.Entry{Table: 1, Priority: 200, Match: m.Mini(), Actions: actions}
 }
 
 func conjunctions(n int) (all []flow.Action) {

@@ -27,7 +27,8 @@ func EntryUsesFlowLabel(e *flow.Entry) bool {
 
 // matchLabels reports whether an entry matches on the flow label.
 func matchLabels(e *flow.Entry) bool {
-	return flow.FieldByID(flow.IPv6Label).Get(&e.Match.Mask) != flow.Value{}
+	_, mask := e.Match.Get(flow.IPv6Label)
+	return !mask.IsZero()
 }
 
 // actionLabels reports whether an action reads or writes the flow label. It leaves out actions

@@ -12,6 +12,7 @@ func NewLearned(a *flow.Learn, k *flow.Key) *flow.Entry {
 		Table: a.Table, Priority: a.Priority, Cookie: a.Cookie,
 		IdleTimeout: a.IdleTimeout, HardTimeout: a.HardTimeout,
 	}
+	var m flow.Match
 	for _, s := range a.Specs {
 		v := s.Immediate
 		if s.FromField {
@@ -19,8 +20,8 @@ func NewLearned(a *flow.Learn, k *flow.Key) *flow.Entry {
 		}
 		switch s.Kind {
 		case flow.LearnMatch:
-			s.Dst.Put(&e.Match.Value, v)
-			s.Dst.Put(&e.Match.Mask, flow.Ones(int(s.Dst.N)))
+			s.Dst.Put(&m.Value, v)
+			s.Dst.Put(&m.Mask, flow.Ones(int(s.Dst.N)))
 		case flow.LearnLoad:
 			id, value, mask := InPlace(s.Dst, v)
 			e.Actions = append(e.Actions, flow.SetField{Field: id, Value: value, Mask: mask})
@@ -28,6 +29,7 @@ func NewLearned(a *flow.Learn, k *flow.Key) *flow.Entry {
 			e.Actions = append(e.Actions, flow.Output{Port: WidenPort(uint32(v.Lo))})
 		}
 	}
+	e.Match = m.Mini()
 	return e
 }
 

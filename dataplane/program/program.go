@@ -74,7 +74,7 @@ func (p *Program) buildTables(n *Program, b *flow.Bundle, c *Compiler, now int64
 		}
 	}
 	for to, n := range addedMasks(b) {
-		edit(to.table).Static.Expect(&to.mask, n)
+		edit(to.table).Static.Expect(to.mask, n)
 	}
 	for ne := range c.entries(b.Add, now) {
 		if old := p.installed(ne.Entry); old != nil && !deleted[old] {
@@ -93,14 +93,14 @@ func (p *Program) buildTables(n *Program, b *flow.Bundle, c *Compiler, now int64
 // tableMask is a mask in a table.
 type tableMask struct {
 	table uint8
-	mask  flow.Key
+	mask  flow.Minimask
 }
 
 // addedMasks counts the entries that a bundle adds by their masks.
 func addedMasks(b *flow.Bundle) map[tableMask]int {
 	all := map[tableMask]int{}
 	for _, e := range b.Add {
-		all[tableMask{e.Table, e.Match.Mask}]++
+		all[tableMask{e.Table, e.Match.Mask()}]++
 	}
 	return all
 }
@@ -108,7 +108,7 @@ func addedMasks(b *flow.Bundle) map[tableMask]int {
 // installed finds the static entry with the identity of e.
 func (p *Program) installed(e *flow.Entry) *lookup.Entry {
 	if t := p.Tables[e.Table]; t != nil {
-		return t.Static.Installed(&e.Match, e.Priority)
+		return t.Static.Installed(e.Match, e.Priority)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 // the switch knows nothing.
 type Marks interface {
 	// Match is what a table's match asks for.
-	Match(table uint8, m *flow.Match) []string
+	Match(table uint8, m flow.Minimatch) []string
 	// Change is what a table's entry made of a field.
 	Change(table uint8, id flow.FieldID, before, after flow.Value) []string
 	// Conn is what a connection's mark and label say.
@@ -26,7 +26,7 @@ type Marks interface {
 type noMarks struct{}
 
 // Match implements Marks.
-func (noMarks) Match(uint8, *flow.Match) []string { return nil }
+func (noMarks) Match(uint8, flow.Minimatch) []string { return nil }
 
 // Change implements Marks.
 func (noMarks) Change(uint8, flow.FieldID, flow.Value, flow.Value) []string { return nil }
@@ -138,7 +138,7 @@ func (p *tracePrinter) entry(st *Step) {
 	if match != "" {
 		match += ", "
 	}
-	p.line(0, "%s%spriority %d%s", head, match, st.Entry.Priority, bracket(p.marks.Match(st.Table, &st.Entry.Match)))
+	p.line(0, "%s%spriority %d%s", head, match, st.Entry.Priority, bracket(p.marks.Match(st.Table, st.Entry.Match)))
 }
 
 // changes lists the fields that a step changed, with their new values.

@@ -49,7 +49,7 @@ func actionsText(p *pipe, actions []flow.Action) string {
 // meaning is what an entry asks for and sets, by the names of marks.
 func (b *page) meaning(t *table, p *pipe, e *flow.Entry) string {
 	var parts []string
-	if asks := texts(examinedBits(&e.Match), t.tableSource, p); len(asks) > 0 {
+	if asks := texts(examinedBits(e.Match), t.tableSource, p); len(asks) > 0 {
 		parts = append(parts, "asks for "+strings.Join(asks, ", "))
 	}
 	var x effect

@@ -25,7 +25,7 @@ func overlap(a, b tables.Field) bool {
 }
 
 // examinedBits are the bits that a match asks for.
-func examinedBits(m *flow.Match) (all []layout.Bits) {
+func examinedBits(m flow.Minimatch) (all []layout.Bits) {
 	for id := range marked {
 		if v, mask := m.Get(id); !mask.IsZero() {
 			all = append(all, layout.Bits{Field: id, Mask: mask, Value: v, Known: true})

@@ -112,7 +112,7 @@ func (p *programPage) entry(n int, e *flow.Entry) {
 	p.printf("%d. %s<br>\n   → %s<br>\n", n, code(entryHead(pipe, e)), code(actionsText(pipe, e.Actions)))
 	marks := layout.MarkNames{Names: p.prog.Names, Program: p.of}
 	var parts []string
-	if asks := marks.Match(e.Table, &e.Match); len(asks) > 0 {
+	if asks := marks.Match(e.Table, e.Match); len(asks) > 0 {
 		parts = append(parts, "asks for "+strings.Join(asks, ", "))
 	}
 	if sets := marks.Sets(e.Table, e.Actions); len(sets) > 0 {

@@ -50,7 +50,7 @@ func (c *cluster) pipesWith(t *table) (all []*pipe) {
 }
 
 func (u usage) entry(c *cluster, t *table, p *pipe, e *flow.Entry) {
-	x := effect{reads: examinedBits(&e.Match)}
+	x := effect{reads: examinedBits(e.Match)}
 	x.actions(p, e.Actions)
 	for _, b := range x.reads {
 		for _, n := range namesOf(b, t.tableSource) {

@@ -62,7 +62,7 @@ func (p *parser) entry(line span) (*flow.Entry, error) {
 
 // Several entries are one object, and several actions are one.
 const (
-	entriesTogether = 6 // 4 KB
+	entriesTogether = 32 // 2 KB
 	actionsTogether = 32
 )
 
@@ -78,6 +78,14 @@ func (p *parser) newEntry() *flow.Entry {
 	p.entries = p.entries[1:]
 	e.Priority = flow.DefaultPriority
 	return e
+}
+
+// mini returns a match for an entry to hold.
+func (p *parser) mini(m *flow.Match) flow.Minimatch {
+	if p.many {
+		return p.matches.Mini(m)
+	}
+	return m.Mini()
 }
 
 // keep copies a list of actions, for an entry to hold.
@@ -132,9 +140,11 @@ func (r *entryReader) finish(actions span) (*flow.Entry, error) {
 			return nil, err
 		}
 	}
-	if err := r.p.readMatch(&r.e.Match, r.p.items); err != nil {
+	r.p.whole = flow.Match{}
+	if err := r.p.readMatch(&r.p.whole, r.p.items); err != nil {
 		return nil, err
 	}
+	r.e.Match = r.p.mini(&r.p.whole)
 	if err := r.p.entryActions(r.e, actions); err != nil {
 		return nil, err
 	}
@@ -142,10 +152,10 @@ func (r *entryReader) finish(actions span) (*flow.Entry, error) {
 }
 
 func (p *parser) entryActions(e *flow.Entry, s span) error {
-	p.match = &e.Match
+	p.match = &p.whole
 	defer func() { p.match = nil }()
 	tags := 0
-	if e.Match.Implies(flow.NeedVLAN) {
+	if p.whole.Implies(flow.NeedVLAN) {
 		tags = 1
 	}
 	list, err := p.actionsBehind(s, 0, tags)

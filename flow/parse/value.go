@@ -16,6 +16,7 @@ type parser struct {
 	nextTable uint8
 	nextPort  uint32
 	match     *flow.Match // of the entry whose actions are read; nil in groups
+	whole     flow.Match  // what match points to
 
 	// Memory that one line after another uses.
 	items []matchItem
@@ -26,6 +27,7 @@ type parser struct {
 	// Memory for what is read next, if many entries are read.
 	many    bool
 	entries []flow.Entry
+	matches flow.MinimatchRoom
 	room    []flow.Action
 }
 

@@ -15,14 +15,16 @@ import (
 // newFiller fills entries and groups with matches and actions that text can say.
 func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 	f := wiretest.New(t, seed)
-	f.How[reflect.TypeFor[flow.Match]()] = func() any { return flow.Match{} } // the entry gets one below
+	f.How[reflect.TypeFor[flow.Minimatch]()] = func() any { return flow.Minimatch{} } // the entry gets one below
 	f.How[reflect.TypeFor[flow.GroupType]()] = func() any { return []flow.GroupType{flow.GroupAll, flow.GroupSelect}[f.IntN(2)] }
 	f.How[reflect.TypeFor[[]flow.Action]()] = func() any { return fillActions(f) }
 	f.After[reflect.TypeFor[flow.Entry]()] = func(p any) {
 		e := p.(*flow.Entry)
 		e.Table = uint8(f.IntN(flow.NoTable))
 		// A dump's text says no field without its prerequisites.
-		e.Match.Add(flow.Reg0+flow.FieldID(f.IntN(16)), flow.Value{Lo: 5}, flow.Value{Lo: 7})
+		var m flow.Match
+		m.Add(flow.Reg0+flow.FieldID(f.IntN(16)), flow.Value{Lo: 5}, flow.Value{Lo: 7})
+		e.Match = m.Mini()
 	}
 	f.After[reflect.TypeFor[flow.Group]()] = func(p any) {
 		g := p.(*flow.Group)

@@ -103,5 +103,5 @@ func Of(all []*Program, names *flow.Names) (best *Program) {
 
 // NewEntry makes a flow entry; without actions it drops.
 func NewEntry(table uint8, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
-	return &flow.Entry{Table: table, Priority: priority, Match: m, Actions: actions}
+	return &flow.Entry{Table: table, Priority: priority, Match: m.Mini(), Actions: actions}
 }

@@ -26,7 +26,7 @@ func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
 }
 
 // Match says what a match asks for in registers and marks.
-func (n MarkNames) Match(tableID uint8, m *flow.Match) (all []string) {
+func (n MarkNames) Match(tableID uint8, m flow.Minimatch) (all []string) {
 	if n.Program == nil {
 		return nil
 	}

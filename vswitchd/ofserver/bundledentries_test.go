@@ -59,7 +59,7 @@ func (r *rig) want(lines ...string) {
 }
 
 // TestAddedEntriesAllocate: an entry that waits for the commit of its bundle takes no object but
-// its actions, and no more bytes than its message and its line.
+// its match and actions, and no more bytes than its message and its line.
 func TestAddedEntriesAllocate(t *testing.T) {
 	c, b := newConnection(&Server{}, nil, 0), &bundle{}
 	messages := [][]byte{
@@ -73,7 +73,7 @@ func TestAddedEntriesAllocate(t *testing.T) {
 			}
 		}
 	})
-	if n > 6 { // for each a list of actions, what reads it, and a set_field
+	if n > 8 { // for each a match, a list of actions, what reads it, and a set_field
 		t.Errorf("two entries take %v objects", n)
 	}
 	const size = (144 + 88 + 160 + 96) / 2

@@ -55,11 +55,12 @@ func (st *stage) overlaps(e *flow.Entry) error {
 	if err := st.load(); err != nil {
 		return err
 	}
+	m := e.Match.Expand()
 	for _, p := range st.slots {
-		if p.now == nil || p.table != e.Table || p.priority != e.Priority || *p.match == e.Match {
+		if p.now == nil || p.table != e.Table || p.priority != e.Priority || p.match == e.Match {
 			continue
 		}
-		if overlap(p.match, &e.Match) {
+		if other := p.match.Expand(); overlap(&other, &m) {
 			return openflow.Fail(openflow.FlowOverlap, "%s overlaps %s", e.String(), p.now.String())
 		}
 	}
@@ -81,13 +82,14 @@ func (st *stage) chosen(m *openflow.FlowMod) (all []*slot, err error) {
 	if err := st.load(); err != nil {
 		return nil, err
 	}
+	wider := m.Entry.Match.Expand()
 	strict := m.Command == openflow.FlowModifyStrict || m.Command == openflow.FlowDeleteStrict
 	for _, p := range st.slots {
 		e := p.now
 		switch {
 		case e == nil, m.Entry.Table != openflow.AllTables && p.table != m.Entry.Table, (e.Cookie^m.Cookie)&m.CookieMask != 0:
-		case strict && (p.priority != m.Entry.Priority || *p.match != m.Entry.Match):
-		case !strict && !p.match.Within(&m.Entry.Match):
+		case strict && (p.priority != m.Entry.Priority || p.match != m.Entry.Match):
+		case !strict && !p.match.Within(&wider):
 		default:
 			all = append(all, p)
 		}

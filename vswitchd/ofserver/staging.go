@@ -35,7 +35,7 @@ type stage struct {
 type slot struct {
 	table    uint8
 	priority uint16
-	match    *flow.Match
+	match    flow.Minimatch
 	now      *flow.Entry // nil: nothing
 	before   *flow.Entry // nil: nothing, or not known yet
 	changed  bool
@@ -68,11 +68,11 @@ func (st *stage) tell(event openflow.FlowEvent, e, old *flow.Entry) {
 func (st *stage) slot(e *flow.Entry) *slot {
 	h := maphash.Comparable(st.seed, e.Match) ^ uint64(e.Priority)<<8 ^ uint64(e.Table)
 	for _, p := range st.index[h] {
-		if p.table == e.Table && p.priority == e.Priority && *p.match == e.Match {
+		if p.table == e.Table && p.priority == e.Priority && p.match == e.Match {
 			return p
 		}
 	}
-	p := &slot{table: e.Table, priority: e.Priority, match: &e.Match}
+	p := &slot{table: e.Table, priority: e.Priority, match: e.Match}
 	st.slots = append(st.slots, p)
 	st.index[h] = append(st.index[h], p)
 	return p

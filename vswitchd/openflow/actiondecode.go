@@ -39,8 +39,8 @@ const maxDepth = 8
 // actionReader reads a list of actions.
 type actionReader struct {
 	v     Version
-	m     *flow.Match // of the entry; nil for a group's buckets and packet-outs
-	tags  int         // VLAN tags known to be there
+	m     *flow.Minimatch // of the entry; nil for a group's buckets and packet-outs
+	tags  int             // VLAN tags known to be there
 	depth int
 	inCT  bool
 	table bool // output to OFPP_TABLE is allowed: a packet-out
@@ -50,7 +50,7 @@ type actionReader struct {
 }
 
 // readActions reads the actions of an entry with a match.
-func readActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error) {
+func readActions(b []byte, v Version, m *flow.Minimatch) ([]flow.Action, error) {
 	a := actionReader{v: v, m: m, list: makeActions(b)}
 	if m != nil && m.Implies(flow.NeedVLAN) {
 		a.tags = 1

@@ -58,8 +58,8 @@ const (
 
 const noBuffer = 0xffffffff
 
-// DecodeFlowMod reads the message b into f, and overwrites all of f. It allocates only actions,
-// which may hold parts of b. It reports false for any other message than OFPT_FLOW_MOD, which
+// DecodeFlowMod reads the message b into f, and overwrites all of f. It allocates only the match and
+// actions, which may hold parts of b. It reports false for any other message than OFPT_FLOW_MOD, which
 // Decode reads. The error is a *Error.
 func DecodeFlowMod(b []byte, f *FlowMod) (is bool, err error) {
 	if len(b) < headerSize || b[1] != typeFlowMod || !Version(b[0]).known() || int(binary.BigEndian.Uint16(b[2:])) != len(b) {
@@ -85,7 +85,8 @@ func decodeFlowMod(r *reader, v Version) (Body, error) {
 func (f *FlowMod) decode(r *reader, v Version) error {
 	*f = FlowMod{OutPort: flow.PortNone, OutGroup: AnyGroup}
 	if v == V10 {
-		f.Entry.Match = r.match10()
+		m := r.match10()
+		f.Entry.Match = m.Mini()
 		return f.decode10(r)
 	}
 	f.Cookie, f.CookieMask = r.u64(), r.u64()
@@ -97,7 +98,9 @@ func (f *FlowMod) decode(r *reader, v Version) error {
 	if f.Command == FlowAdd {
 		f.Entry.Cookie, f.Cookie, f.CookieMask = f.Cookie, 0, 0
 	}
-	err := r.match(&f.Entry.Match)
+	var m flow.Match
+	err := r.match(&m)
+	f.Entry.Match = m.Mini()
 	if err = first(err, f.check(buffer, flags, v)); err != nil {
 		return err
 	}
@@ -147,14 +150,16 @@ func decodeNXFlowMod(r *reader, v Version) (Body, error) {
 	flags, n := r.u16(), int(r.u16())
 	r.skip(6)
 	f.command10(command)
+	var m flow.Match
 	var chosen cookieMatch
-	if err := r.matchNXM(&f.Entry.Match, n, &chosen); err != nil {
+	if err := r.matchNXM(&m, n, &chosen); err != nil {
 		return nil, err
 	}
 	f.Cookie, f.CookieMask = chosen.value&chosen.mask, chosen.mask
 	if err := f.check(buffer, flags, V10); err != nil {
 		return nil, err
 	}
+	f.Entry.Match = m.Mini()
 	return f, f.finish(r, V10)
 }
 
@@ -231,7 +236,8 @@ func (f *FlowMod) encode(w *writer, v Version) error {
 	if v == V10 {
 		return fail(BadType, "a flow mod of OpenFlow 1.0 is NXT_FLOW_MOD")
 	}
-	if err := w.match(&f.Entry.Match, v); err != nil {
+	m := f.Entry.Match.Expand()
+	if err := w.match(&m, v); err != nil {
 		return err
 	}
 	return w.entryActions(f.Entry.Actions, v)

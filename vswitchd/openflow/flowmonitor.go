@@ -192,7 +192,8 @@ func (u *FlowUpdate) fourteen(w *writer, v Version) error {
 	w.u16(e.Priority)
 	w.u32(0)
 	w.u64(e.Cookie)
-	return w.match(&e.Match, v)
+	m := e.Match.Expand()
+	return w.match(&m, v)
 }
 
 // extension writes the form of Nicira and ONF.
@@ -207,13 +208,13 @@ func (u *FlowUpdate) extension(w *writer, v Version) error {
 	w.u8(e.Table)
 	w.u8(0)
 	w.u64(e.Cookie)
-	start := w.len()
+	start, m := w.len(), e.Match.Expand()
 	if v == V13 {
-		err := w.match(&e.Match, v)
+		err := w.match(&m, v)
 		w.set16(at, int(w.b[start+2])<<8|int(w.b[start+3]))
 		return err
 	}
-	err := w.appendMatch(&e.Match, v)
+	err := w.appendMatch(&m, v)
 	w.set16(at, w.len()-start)
 	w.pad(start)
 	return err

@@ -49,13 +49,15 @@ func (f *FlowRemoved) encode(w *writer, v Version) error {
 	w.u16(e.HardTimeout)
 	w.u64(f.Packets)
 	w.u64(f.Bytes)
-	return w.match(&e.Match, v)
+	m := e.Match.Expand()
+	return w.match(&m, v)
 }
 
 // ten writes the form of OpenFlow 1.0, which has no table.
 func (f *FlowRemoved) ten(w *writer) {
 	e := f.Entry
-	w.match10(&e.Match)
+	m := e.Match.Expand()
+	w.match10(&m)
 	w.u64(e.Cookie)
 	w.u16(e.Priority)
 	w.u8(uint8(f.Reason))
@@ -83,7 +85,8 @@ func (f *FlowRemoved) nxm(w *writer) error {
 	w.u64(f.Packets)
 	w.u64(f.Bytes)
 	start := w.len()
-	err := w.appendMatch(&e.Match, V10)
+	m := e.Match.Expand()
+	err := w.appendMatch(&m, V10)
 	w.set16(at, w.len()-start)
 	w.pad(start)
 	return err
@@ -98,7 +101,8 @@ func (f *FlowRemoved) fifteen(w *writer) error {
 	w.u16(e.IdleTimeout)
 	w.u16(e.HardTimeout)
 	w.u64(e.Cookie)
-	err := w.match(&e.Match, V15)
+	m := e.Match.Expand()
+	err := w.match(&m, V15)
 	w.counters15(counter15{oxsDuration, seconds(f.Duration)}, counter15{oxsPackets, f.Packets}, counter15{oxsBytes, f.Bytes})
 	return err
 }

@@ -80,7 +80,8 @@ func (s *FlowStats) fifteen(w *writer) error {
 	w.u16(s.flags())
 	w.u16(0)
 	w.u64(s.Entry.Cookie)
-	err := w.match(&s.Entry.Match, V15)
+	m := s.Entry.Match.Expand()
+	err := w.match(&m, V15)
 	w.counters15(
 		counter15{oxsDuration, seconds(s.Duration)}, counter15{oxsIdle, seconds(s.Idle)},
 		counter15{oxsPackets, s.Packets}, counter15{oxsBytes, s.Bytes})
@@ -133,12 +134,14 @@ func (s *FlowStats) oxm(w *writer, v Version) error {
 	w.u16(s.flags())
 	w.zeros(4)
 	s.counters(w)
-	return w.match(&s.Entry.Match, v)
+	m := s.Entry.Match.Expand()
+	return w.match(&m, v)
 }
 
 // ten writes the form of OpenFlow 1.0, whose match leaves out what that version lacks.
 func (s *FlowStats) ten(w *writer) {
-	w.match10(&s.Entry.Match)
+	m := s.Entry.Match.Expand()
+	w.match10(&m)
 	s.times(w)
 	w.zeros(6)
 	s.counters(w)
@@ -156,7 +159,8 @@ func (s *FlowStats) nxm(w *writer) error {
 	w.u16(age(s.Duration))
 	s.counters(w)
 	start := w.len()
-	err := w.appendMatch(&s.Entry.Match, V10)
+	m := s.Entry.Match.Expand()
+	err := w.appendMatch(&m, V10)
 	w.set16(at, w.len()-start)
 	w.pad(start)
 	return err

@@ -20,7 +20,7 @@ const (
 )
 
 // readEntryActions reads the actions of an entry: a list in OpenFlow 1.0, else instructions.
-func readEntryActions(b []byte, v Version, m *flow.Match) ([]flow.Action, error) {
+func readEntryActions(b []byte, v Version, m *flow.Minimatch) ([]flow.Action, error) {
 	if v == V10 {
 		return readActions(b, v, m)
 	}
