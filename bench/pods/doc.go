@@ -12,6 +12,7 @@
 //	shortconnections.go, sockets.go        the pods' connections; blocking sockets
 //	tunnel.go, poddatagrams.go        profile tunnel; UDP
 //	gateway.go, gatewaypairs.go       profile gateway; its contenders
+//	iperf3.go                         streams of iperf3, in profiles tunnel and gateway
 //	idle.go, idleagent.go             profile idle; an agent without a lab
 //	tracelink.go                      profile trace-link
 package pods

@@ -27,6 +27,7 @@ func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs 
 		{"antrail", func() (*pair, error) { return openLabGateway(ctx, r) }},
 	})
 	c.Notes = append(c.Notes, absent...)
+	noteIperf(r, c)
 	if err != nil {
 		return nil, errors.Join(err, closePairs(pairs))
 	}
@@ -51,7 +52,7 @@ func measureGateway(ctx context.Context, p *pair, window time.Duration) ([]rig.R
 
 // measureDirection measures streams, round trips and connections of one direction.
 func measureDirection(ctx context.Context, name string, p *pair, window time.Duration) (all []rig.Reading, err error) {
-	for _, measure := range []measurePair{measureStreams, measureRR, measureConnect} {
+	for _, measure := range []measurePair{measureBulk, measureRR, measureConnect} {
 		readings, err := measure(ctx, p, window)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

@@ -33,6 +33,7 @@ func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs [
 		{"antrail", func() (*pair, error) { return openTwoNodes(ctx, r, dir) }},
 	})
 	c.Notes = append(c.Notes, absent...)
+	noteIperf(r, c)
 	if err != nil {
 		return nil, errors.Join(err, closePairs(pairs))
 	}
@@ -46,7 +47,7 @@ func RunTunnel(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
 
 // measureTunnel measures streams, round trips and datagrams.
 func measureTunnel(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error) {
-	all, err := measureStreams(ctx, p, window)
+	all, err := measureBulk(ctx, p, window)
 	if err != nil {
 		return nil, fmt.Errorf("streams: %w", err)
 	}
