@@ -105,7 +105,7 @@ func (k *walk) runNested(actions []flow.Action) {
 // as in Open vSwitch.
 func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	if len(after) > 0 {
-		k.rests = append(k.rests, rest{after, k.table, k.entry})
+		k.rests = append(k.rests, rest{after, k.table, k.entry, k.resumed})
 	}
 	table := a.Table
 	if table == flow.CurrentTable {

@@ -88,7 +88,7 @@ func (k *walk) pause(p *paused, ct *program.Track, after []flow.Action) {
 	}
 	p.rests = append(p.rests, k.rests...)
 	if len(after) > 0 {
-		p.rests = append(p.rests, rest{after, k.table, k.entry})
+		p.rests = append(p.rests, rest{after, k.table, k.entry, k.resumed})
 	}
 }
 
@@ -173,9 +173,10 @@ func (k *walk) runRests() {
 	for n := len(k.rests) - 1; n >= 0 && !k.stopped; n-- {
 		r := k.rests[n]
 		k.rests = k.rests[:n]
-		k.table, k.entry = r.table, r.entry
+		k.table, k.entry, k.resumed = r.table, r.entry, r.resumed
 		k.runNested(r.actions)
 	}
+	k.resumed = nil
 }
 
 // dropFragment counts a fragment that waited in vain, under the table of its

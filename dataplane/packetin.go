@@ -1,6 +1,7 @@
 package dataplane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,7 +51,7 @@ func (k *walk) queuePacketIn(a *flow.Controller, after []flow.Action) bool {
 	}
 	pi := &telemetry.PacketIn{
 		InPort: k.inPort, Table: k.table, Reason: a.Reason, UserData: a.UserData, Key: k.key,
-		Entry: k.entry, CT: telemetry.CTOf(&k.ct), Length: k.frame.Len(),
+		Entry: cmp.Or(k.entry, k.resumed), CT: telemetry.CTOf(&k.ct), Length: k.frame.Len(),
 		Frame: k.completeBytes(int(a.MaxLen)),
 	}
 	if a.Pause {
@@ -110,19 +111,22 @@ func (k *walk) completeBytes(limit int) []byte {
 // leftOver is what a pause leaves undone, the innermost list of actions first.
 func (k *walk) leftOver(after []flow.Action) (all []telemetry.Rest) {
 	if len(after) > 0 {
-		all = append(all, restOf(k.table, after))
+		all = append(all, restOf(&rest{after, k.table, k.entry, k.resumed}))
 	}
 	for n := len(k.rests) - 1; n >= 0; n-- {
-		all = append(all, restOf(k.rests[n].table, k.rests[n].actions))
+		all = append(all, restOf(&k.rests[n]))
 	}
 	return all
 }
 
 // restOf is a list of actions as its entry has it. A jump at its end is a call, which any
 // list of actions may have.
-func restOf(table uint8, actions []flow.Action) telemetry.Rest {
-	r := telemetry.Rest{Table: table}
-	for _, a := range actions {
+func restOf(left *rest) telemetry.Rest {
+	r := telemetry.Rest{Table: left.table}
+	if e := cmp.Or(left.entry, left.resumed); e != nil {
+		r.Cookie = e.Cookie
+	}
+	for _, a := range left.actions {
 		a = program.AsWritten(a)
 		if jump, ok := a.(flow.GotoTable); ok {
 			a = flow.Resubmit{InPort: flow.PortInPort, Table: jump.Table}
@@ -132,13 +136,15 @@ func restOf(table uint8, actions []flow.Action) telemetry.Rest {
 	return r
 }
 
-// Resume goes on with a packet that an entry has paused. It may be called from any
+// Resume goes on with a packet that an entry has paused. A packet-in of its actions has the
+// entry's cookie, though the entry may be gone by now. Resume may be called from any
 // goroutine. It refuses a frame that is too short or too long, a table, group or meter that
 // does not exist, and fields of headers.
 func (s *Switch) Resume(p *telemetry.Paused) error {
 	in := injected{frame: p.Frame, inPort: p.InPort, fields: p.Fields}
 	for _, r := range p.Rests {
-		in.rests = append(in.rests, rest{actions: r.Actions, table: r.Table})
+		e := &flow.Entry{Table: r.Table, Cookie: r.Cookie, Actions: r.Actions}
+		in.rests = append(in.rests, rest{actions: r.Actions, table: r.Table, resumed: e})
 	}
 	if err := s.inject(&in); err != nil {
 		return fmt.Errorf("resume: %w", err)
@@ -192,7 +198,7 @@ func (s *Switch) inject(in *injected) error {
 	w.account = &s.own
 	w.account.made.Add(1)
 	for _, r := range slices.Backward(in.rests) {
-		k.rests = append(k.rests, rest{program.CompileActions(r.actions), r.table, nil})
+		k.rests = append(k.rests, rest{program.CompileActions(r.actions), r.table, nil, r.resumed})
 	}
 	k.runRests()
 	k.finish()

@@ -57,6 +57,31 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumedCookies: a packet-in of a resumed list of actions has the cookie of the list's entry, and so
+// has what a second pause leaves.
+func TestResumedCookies(t *testing.T) {
+	r := newRig(t, "table=0,cookie=0x10 actions=resubmit(,1),controller(id=7,max_len=20),output:2\n"+
+		"table=1,cookie=0x11 actions=controller(pause),resubmit(,2),controller(pause,userdata=01)\ntable=2,cookie=0x12 actions=controller")
+	p := r.paused(t, anyTCP)
+	first := len(r.packetIns)
+	r.check(r.sw.Resume(p))
+	r.sw.Poll()
+	p.Rests = r.packetIns[first+1].Rests // the walk has stopped at the second pause
+	r.check(r.sw.Resume(p))
+	r.sw.Poll()
+	r.wantPorts(r.collect(), 2)
+	var cookies []uint64
+	for _, pi := range r.packetIns[first:] {
+		cookies = append(cookies, pi.Entry.Cookie)
+	}
+	if want := []uint64{0x12, 0x11, 0x10}; !slices.Equal(cookies, want) {
+		t.Errorf("packet-ins have the cookies %#x, want %#x", cookies, want)
+	}
+	if last := r.packetIns[len(r.packetIns)-1].Entry; last.Table != 0 || !slices.ContainsFunc(last.Actions, func(a flow.Action) bool { c, is := a.(flow.Controller); return is && c.ID == 7 }) {
+		t.Errorf("the last packet-in is of %v", last)
+	}
+}
+
 // TestResumeRefused: what cannot be done is said, and nothing is sent.
 func TestResumeRefused(t *testing.T) {
 	r := newRig(t, "table=0 actions=controller(pause),output:2")

@@ -60,6 +60,7 @@ type walk struct {
 	groups  int         // nested groups
 	lookups int         // tables visited and groups run
 	rests   []rest      // enclosing action lists that are not done yet, outermost first
+	resumed *flow.Entry // stands for entry while a resumed list runs; nil otherwise
 	stopped bool        // no further action runs: a meter, a pause or conntrack said so
 	held    held        // an output that may still take the frame itself
 
@@ -77,6 +78,7 @@ type rest struct {
 	actions []flow.Action
 	table   uint8
 	entry   *flow.Entry
+	resumed *flow.Entry // of a list that a controller has given back, in place of entry
 }
 
 // held is an output whose frame has not been handed over yet. If nothing more happens to

@@ -16,9 +16,10 @@ type PacketIn struct {
 	Rests    []Rest      `json:"rests,omitzero"` // what a pause has left, the innermost list first
 }
 
-// Rest is a list of actions that a pause has left undone, and the table of its entry.
+// Rest is a list of actions that a pause has left undone, with the table and the cookie of its entry.
 type Rest struct {
 	Table   uint8
+	Cookie  uint64
 	Actions []flow.Action
 }
 

@@ -303,12 +303,13 @@ func (p *PacketIn) UnmarshalJSON(b []byte) error {
 
 type wireRest struct {
 	Table   uint8         `json:"table"`
+	Cookie  uint64        `json:"cookie,omitzero"`
 	Actions []wire.Action `json:"actions"`
 }
 
 // MarshalJSON implements json.Marshaler.
 func (r Rest) MarshalJSON() ([]byte, error) {
-	w := wireRest{Table: r.Table}
+	w := wireRest{Table: r.Table, Cookie: r.Cookie}
 	for _, a := range r.Actions {
 		w.Actions = append(w.Actions, wire.Action{Action: a})
 	}
@@ -321,7 +322,7 @@ func (r *Rest) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &w); err != nil {
 		return fmt.Errorf("the rest of a walk: %w", err)
 	}
-	*r = Rest{Table: w.Table}
+	*r = Rest{Table: w.Table, Cookie: w.Cookie}
 	for _, a := range w.Actions {
 		r.Actions = append(r.Actions, a.Action)
 	}

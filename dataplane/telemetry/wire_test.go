@@ -54,7 +54,7 @@ func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 	}
 	f.How[reflect.TypeFor[flow.FieldID]()] = func() any { return flow.Reg0 + flow.FieldID(f.IntN(16)) }
 	f.How[reflect.TypeFor[Rest]()] = func() any {
-		return Rest{Table: uint8(f.IntN(255)), Actions: mustEntry(t, wireEntries[f.IntN(2)]).Actions}
+		return Rest{Table: uint8(f.IntN(255)), Cookie: f.Uint64(), Actions: mustEntry(t, wireEntries[f.IntN(2)]).Actions}
 	}
 	f.How[reflect.TypeFor[flow.Action]()] = func() any {
 		e := mustEntry(t, wireEntries[f.IntN(2)])

@@ -101,7 +101,7 @@ func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *op
 	}
 	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: uint64(pi.InPort)})
 	for _, r := range pi.Rests {
-		p.Rests = append(p.Rests, openflow.Rest{Table: r.Table, Actions: r.Actions})
+		p.Rests = append(p.Rests, openflow.Rest{Table: r.Table, Cookie: r.Cookie, Actions: r.Actions})
 	}
 	return p
 }

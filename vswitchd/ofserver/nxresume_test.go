@@ -53,6 +53,37 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// TestResumedCookie: a packet-in of the actions behind a pause has the cookie of their entry, and
+// ovs-ofctl reads the cookie in the continuation.
+func TestResumedCookie(t *testing.T) {
+	r := newRig(t)
+	c := r.connect(t, openflow.V15)
+	c.write(flowMod(t, 2, "cookie=0x1234,priority=3,ip,actions=controller(userdata=01.02,pause),controller(userdata=03)"))
+	c.write(bundleMessage(9, 3, 0, 0, 0xff, 0xff))                          // SET_CONFIG
+	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
+	c.write(bundleMessage(20, 5))                                           // barrier
+	if b := c.next(); b[1] != 21 {
+		t.Fatalf("%x is no barrier", b)
+	}
+	if err := r.ports[1].Send(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})); err != nil {
+		t.Fatal(err)
+	}
+	r.sw.Poll()
+	packetIn := c.next()
+	if text := ofpPrint(t, packetIn); !strings.Contains(text, "cookie=0x1234") || !strings.Contains(text, "unroll_xlate(table=0, cookie=4660)") {
+		t.Errorf("%q has no cookie of the entry", text)
+	}
+	c.write(resumed(packetIn))
+	c.write(bundleMessage(20, 6))
+	if b := c.next(); b[1] != 21 {
+		t.Fatalf("%s is no barrier", ofpPrint(t, b))
+	}
+	r.sw.Poll()
+	if text := ofpPrint(t, c.next()); !strings.Contains(text, "cookie=0x1234") || !strings.Contains(text, "userdata=03") {
+		t.Errorf("after the resume: %q", text)
+	}
+}
+
 // TestResumeRefused: a resumed packet without the packet, and one with a property that is
 // none of Open vSwitch's, are errors.
 func TestResumeRefused(t *testing.T) {

@@ -163,7 +163,7 @@ func (c *connection) resume(q *openflow.Resume) error {
 	}
 	p := &telemetry.Paused{InPort: q.InPort, Fields: q.Fields, Frame: q.Frame}
 	for _, r := range q.Rests {
-		p.Rests = append(p.Rests, telemetry.Rest{Table: r.Table, Actions: r.Actions})
+		p.Rests = append(p.Rests, telemetry.Rest{Table: r.Table, Cookie: r.Cookie, Actions: r.Actions})
 	}
 	if err := c.s.Switch.Resume(p); err != nil {
 		return openflow.Fail(openflow.BadActionArgument, "%v", err)

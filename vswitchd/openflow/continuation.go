@@ -6,9 +6,10 @@ import "github.com/antrail/antrail/flow"
 // switch reads it. It has the form of Open vSwitch, so ovs-ofctl prints it. A controller
 // gives it back in NXT_RESUME, with the packet and its fields as they are by then.
 
-// Rest is a list of actions that a pause has left undone, and the table of its entry.
+// Rest is a list of actions that a pause has left undone, with the table and the cookie of its entry.
 type Rest struct {
 	Table   uint8
+	Cookie  uint64
 	Actions []flow.Action
 }
 
@@ -41,11 +42,15 @@ func (p *PacketIn) continuation(w *writer, v Version) (err error) {
 		if state, _ := p.Metadata.Get(flow.CTState); !state.IsZero() {
 			w.property(contConntracked, func() {})
 		}
-		table := uint8(0)
+		table, cookie := uint8(0), uint64(0)
 		for _, r := range p.Rests {
 			if r.Table != table {
 				table = r.Table
 				w.property(contTable, func() { w.u8(table) })
+			}
+			if r.Cookie != cookie {
+				cookie = r.Cookie
+				w.property(contCookie, func() { w.zeros(nestedPad); w.u64(cookie) })
 			}
 			w.property(contActions, func() {
 				w.zeros(nestedPad)
@@ -116,7 +121,7 @@ func (q *Resume) metadata(p *reader) error {
 }
 
 func (q *Resume) continuation(p *reader, v Version) error {
-	table := uint8(0)
+	of := Rest{}
 	for len(p.b) > 0 {
 		kind, part, err := p.property()
 		if err != nil {
@@ -124,10 +129,13 @@ func (q *Resume) continuation(p *reader, v Version) error {
 		}
 		switch kind {
 		case contTable:
-			table = part.u8()
+			of.Table = part.u8()
+		case contCookie:
+			part.skip(nestedPad)
+			of.Cookie = part.u64()
 		case contActions:
-			err = q.rest(table, part, v)
-		case contConntracked, contCookie:
+			err = q.rest(of, part, v)
+		case contConntracked:
 		default:
 			err = fail(BadPropertyType, "a continuation has no property %#x here", kind)
 		}
@@ -141,8 +149,8 @@ func (q *Resume) continuation(p *reader, v Version) error {
 	return nil
 }
 
-// rest reads a list of actions.
-func (q *Resume) rest(table uint8, part *reader, v Version) error {
+// rest reads a list of actions of an entry.
+func (q *Resume) rest(of Rest, part *reader, v Version) error {
 	part.skip(nestedPad)
 	a := actionReader{v: v, table: true}
 	if err := a.read(part.rest()); err != nil {
@@ -151,6 +159,7 @@ func (q *Resume) rest(table uint8, part *reader, v Version) error {
 	if err := flow.CheckActions(a.list); err != nil {
 		return checkActions(err)
 	}
-	q.Rests = append(q.Rests, Rest{table, a.list})
+	of.Actions = a.list
+	q.Rests = append(q.Rests, of)
 	return nil
 }

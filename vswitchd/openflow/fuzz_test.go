@@ -86,7 +86,7 @@ func pausedPacket(t testing.TB) []byte {
 	p := &PacketIn{Format: PacketInNX2, Reason: "action", Length: 14, Frame: make([]byte, 14)}
 	p.Metadata.AddExact(flow.InPort, flow.Value{Lo: 1})
 	p.Metadata.AddExact(flow.CTState, flow.Value{Lo: 0x22})
-	p.Rests = []Rest{{7, []flow.Action{flow.Output{Port: 2}}}, {0, []flow.Action{flow.Resubmit{InPort: flow.PortInPort, Table: 3}}}}
+	p.Rests = []Rest{{7, 9, []flow.Action{flow.Output{Port: 2}}}, {0, 1 << 63, []flow.Action{flow.Resubmit{InPort: flow.PortInPort, Table: 3}}}}
 	b, err := Encode(Message{V15, 1, p})
 	if err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestDecodeResume(t *testing.T) {
 		t.Fatalf("%T, %v", m.Body, err)
 	}
 	state, _ := q.Fields.Get(flow.CTState)
-	if q.InPort != 1 || len(q.Frame) != 14 || state.Lo != 0x22 || len(q.Rests) != 2 || q.Rests[0].Table != 7 || q.Rests[1].Table != 0 {
+	if q.InPort != 1 || len(q.Frame) != 14 || state.Lo != 0x22 || len(q.Rests) != 2 || q.Rests[0].Table != 7 || q.Rests[1].Table != 0 || q.Rests[0].Cookie != 9 || q.Rests[1].Cookie != 1<<63 {
 		t.Errorf("%+v", q)
 	}
 }
