@@ -11,6 +11,7 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/agent/reach"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
@@ -104,7 +105,11 @@ func (p *Answers) answerWhy(w http.ResponseWriter, r *http.Request) {
 	d.DisallowUnknownFields()
 	err := d.Decode(&req)
 	var a *api.WhyAnswer
-	if err == nil {
+	switch {
+	case err != nil:
+	case p.Objects == nil:
+		a, err = reach.Why(p.Pipeline, &req)
+	default:
 		a, err = p.Why(&req)
 	}
 	WriteJSON(w, a, err)

@@ -452,7 +452,7 @@ func TestWhyErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.Why(t.Context(), []*api.Client{files}, &api.WhyRequest{From: "a/b", To: "c/d:1"}); err == nil || !strings.Contains(err.Error(), "flow files") {
+	if _, err := api.Why(t.Context(), []*api.Client{files}, &api.WhyRequest{From: "a/b", To: "c/d:1"}); err == nil || !strings.Contains(err.Error(), "of entries alone an end is ADDRESS") {
 		t.Errorf("flow files: %v", err)
 	}
 }

@@ -16,6 +16,7 @@ type WhyRequest struct {
 	// From is namespace/pod, an address, external or node; To may also be
 	// svc:namespace/name, and has a port behind a colon: a number, or a name that the
 	// Pod or Service has. A Service with one port needs none, ICMP has none.
+	// Where entries have no objects, both are ADDRESS or a port of the switch, with ,MAC and @PORT.
 	From     string `json:"from,omitempty"`
 	To       string `json:"to,omitempty"`
 	Protocol string `json:"protocol,omitempty"` // tcp, udp, sctp or icmp; empty: tcp, or that of the Service's port
@@ -70,6 +71,25 @@ type WhyWay struct {
 	Severed bool `json:"severed,omitempty"`
 	// Advice is what to do next, where this way tells.
 	Advice string `json:"advice,omitempty"`
+	// Entry is the entry that decides, where entries have no objects; nil for a table-miss.
+	Entry *WhyEntry `json:"entry,omitempty"`
+	// Open is what entries alone do not tell; then the way is undecided.
+	Open string `json:"open,omitempty"`
+}
+
+// WhyEntry is an entry with its table.
+type WhyEntry struct {
+	Table string `json:"table"`
+	trace.Entry
+}
+
+// text is the entry as a line of a dump.
+func (e *WhyEntry) text() string {
+	s := "table=" + e.Table + ", "
+	if e.Cookie != "" {
+		s = "cookie=" + e.Cookie + ", " + s
+	}
+	return s + entryShort(&e.Entry) + " actions=" + e.Actions
 }
 
 // WhyDecision is what policies say in one direction.

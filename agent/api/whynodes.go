@@ -188,7 +188,10 @@ func (w *WhyWay) conclude(a *WhyAnswer) verdict {
 		w.Unasked = append(w.Unasked, w.Next.To)
 		parts = append(parts, fmt.Sprintf("Node %s, which decides the rest, was not asked", w.Next.To))
 	}
-	if w.Unasked != nil {
+	if w.Open != "" {
+		parts = append(parts, w.Open)
+	}
+	if w.Unasked != nil || w.Open != "" {
 		w.Sentence = "undecided: " + strings.Join(parts, "; ")
 		return verdictUndecided
 	}

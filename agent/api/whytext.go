@@ -50,8 +50,15 @@ func (a *WhyAnswer) lines() (all [][2]string) {
 		return nil
 	}
 	all = append(all, [2]string{"where", w.where()})
+	var entry []string
+	if w.Entry != nil {
+		entry = append(entry, w.Entry.text())
+	}
 	if w.Met != nil {
-		all = append(all, [2]string{"entry", w.Met.text()})
+		entry = append(entry, w.Met.text())
+	}
+	if entry != nil {
+		all = append(all, [2]string{"entry", strings.Join(entry, "; ")})
 	}
 	if a.Seen != nil {
 		all = append(all, [2]string{"so far", a.Seen.text()})
@@ -60,7 +67,7 @@ func (a *WhyAnswer) lines() (all [][2]string) {
 	if w.Unasked != nil {
 		advice = "ask " + strings.Join(w.Unasked, " and ") + " too: give the socket of its agent by --socket, given again, or all objects by --manifests"
 	}
-	if advice == "" && w.Denied == "" {
+	if advice == "" && w.Denied == "" && w.Open == "" {
 		advice = "if it fails all the same: antrail drops on each Node of the way, then antrail trace --live while it is tried"
 	}
 	return append(all, [2]string{"next", cmp.Or(advice, "antrail trace --live shows real packets as they pass")})
@@ -73,18 +80,24 @@ func (a *WhyAnswer) deciding() (found *WhyWay) {
 		switch w := &a.Ways[i]; {
 		case w.Denied != "":
 			return w
-		case found == nil, found.Unasked == nil && w.Unasked != nil:
+		case found == nil, !found.undecided() && w.undecided():
 			found = w
 		}
 	}
 	return found
 }
 
+func (w *WhyWay) undecided() bool { return w.Unasked != nil || w.Open != "" }
+
 // where is the way from port to port, and the entry where it ends.
 func (w *WhyWay) where() string {
 	var parts []string
 	for _, walk := range w.Walks {
-		parts = append(parts, fmt.Sprintf("Node %s, from %s to %s", walk.Node, portName(walk.InPort), w.end(walk)))
+		node := ""
+		if walk.Node != "" {
+			node = "Node " + walk.Node + ", "
+		}
+		parts = append(parts, fmt.Sprintf("%sfrom %s to %s", node, portName(walk.InPort), w.end(walk)))
 	}
 	return strings.Join(parts, "; ")
 }
@@ -98,7 +111,7 @@ func (w *WhyWay) end(walk *trace.Walk) string {
 	switch {
 	case names != nil:
 		return strings.Join(names, " and ")
-	case w.Denied == "": // for the Node itself, whose kernel has it before the switch
+	case w.Denied == "" && w.Open == "": // for the Node itself, whose kernel has it before the switch
 		return portName(walk.InPort)
 	}
 	for i := len(walk.Steps) - 1; i >= 0; i-- {

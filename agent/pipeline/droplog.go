@@ -140,7 +140,7 @@ func (l *dropLog) record(p *telemetry.DroppedPacket, when time.Time) api.Dropped
 		r.Table = TableName(n, p.Table)
 	}
 	if p.Entry != nil {
-		r.Entry = l.names.entry(n, &telemetry.Step{Kind: telemetry.StepEntry, Entry: p.Entry})
+		r.Entry = l.names.Entry(n, &telemetry.Step{Kind: telemetry.StepEntry, Entry: p.Entry})
 	}
 	if p.CT.State != 0 {
 		r.CT = droppedCT(&p.CT, programs.MarkNames(n))
@@ -186,6 +186,9 @@ func (p *Pipeline) forged(r *api.DroppedPacket, frame []byte) string {
 	}
 	return ""
 }
+
+// WholeFrame is a dropped packet's frame as long as it was, with zeros behind the bytes that are kept.
+func WholeFrame(d *api.DroppedPacket) []byte { return wholeOf(d.Frame, d.Length) }
 
 // wholeOf is a frame's first bytes as long as it was, so that its headers agree
 // with it.

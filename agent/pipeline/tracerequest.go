@@ -43,11 +43,11 @@ func (p *Pipeline) Trace(r *api.TraceRequest) (*telemetry.Trace, error) {
 		}
 		req.CTNext = append(req.CTNext, state)
 	}
-	return p.walkDry(req)
+	return p.WalkDry(req)
 }
 
-// walkDry walks a made-up packet, and notes with what it came.
-func (p *Pipeline) walkDry(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
+// WalkDry walks a made-up packet, and notes with what it came. The error is the switch's.
+func (p *Pipeline) WalkDry(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	t, err := p.Switch.Trace(r)
 	if err != nil {
 		return nil, err

@@ -151,7 +151,7 @@ func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) 
 	s := trace.Step{Kind: string(st.Kind), Table: TableName(t.Names, st.Table), TableID: st.Table, Depth: st.Depth}
 	marks := programs.MarkNames(t.Names)
 	if st.Entry != nil {
-		s.Entry = m.entry(t.Names, st)
+		s.Entry = m.Entry(t.Names, st)
 	}
 	if st.Action != nil {
 		s.Action = flow.ActionsText([]flow.Action{st.Action}, flow.Format{Names: t.Names})
@@ -179,7 +179,8 @@ func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) 
 	return s
 }
 
-func (m *Walker) entry(n *flow.Names, st *telemetry.Step) *trace.Entry {
+// Entry is the entry of a step, with the objects behind it.
+func (m *Walker) Entry(n *flow.Names, st *telemetry.Step) *trace.Entry {
 	e := &trace.Entry{Match: st.Entry.Match.Text(n), Priority: st.Entry.Priority, Actions: flow.ActionsText(st.Entry.Actions, flow.Format{Names: n})}
 	e.Marks = programs.MarkNames(n).Match(st.Entry.Table, st.Entry.Match)
 	if st.Entry.Cookie != 0 {

@@ -58,11 +58,8 @@ type asking struct {
 // errExternal is the answer on an external Node.
 var errExternal = errors.New("why speaks of Pods, and an external Node has none; trace walks packets through it")
 
-// Why answers a question.
+// Why answers a question. The pipeline has Objects.
 func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
-	if p.Objects == nil {
-		return nil, fmt.Errorf("%w; trace walks packets through it", ErrNoObjects)
-	}
 	self, err := p.Objects.Self()
 	if err != nil {
 		return nil, err
@@ -117,7 +114,7 @@ func (q *asking) answerWhy(a *api.WhyAnswer, r *api.WhyRequest) error {
 	if err != nil {
 		return err
 	}
-	a.Seen = q.look(q.places(chosen))
+	a.Seen = q.p.Seen(q.sought(chosen))
 	if chosen != nil {
 		return q.askEach(a, req, chosen)
 	}
@@ -175,7 +172,7 @@ func (q *asking) toUnderlay() bool {
 
 // walk adds a way, and tells of the choice of an endpoint that it came by.
 func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.Step, error) {
-	t, err := q.p.walkDry(&req)
+	t, err := q.p.WalkDry(&req)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +200,7 @@ func (q *asking) carried(a *api.WhyAnswer, c *api.Carried) error {
 	}
 	q.from, q.to.place = q.someone(q.src), q.p.Objects.PlaceOf(q.dst)
 	chosen, err := q.addWay(a, t)
-	a.Seen = q.look(q.places(chosen))
+	a.Seen = q.p.Seen(q.sought(chosen))
 	return err
 }
 
@@ -248,7 +245,7 @@ func (q *asking) addWay(a *api.WhyAnswer, t *telemetry.Trace) (*telemetry.Step, 
 
 // goOn has a redirected packet come back as it left. Of policies nobody is asked again.
 func (q *asking) goOn(w *api.WhyWay, back *givenBack) error {
-	t, err := q.p.walkDry(&telemetry.TraceRequest{InPort: back.by.No, Frame: back.frame})
+	t, err := q.p.WalkDry(&telemetry.TraceRequest{InPort: back.by.No, Frame: back.frame})
 	if err != nil {
 		return err
 	}

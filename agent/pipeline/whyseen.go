@@ -8,6 +8,7 @@ import (
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/switchd"
 )
@@ -21,28 +22,37 @@ func (p *Pipeline) hadTraffic() bool {
 	return slices.ContainsFunc(p.Switch.Ports(), func(s telemetry.PortStats) bool { return s.RxPackets > 0 })
 }
 
-// look says what this Node has seen of packets to some places: the second end, or the
-// endpoints of it. Nil where nothing ever came.
-func (q *asking) look(places []netip.AddrPort) *api.WhySeen {
-	if !q.p.hadTraffic() {
+// Sought are the connections and dropped packets that a question is about.
+type Sought struct {
+	Src   netip.Addr
+	Proto uint8
+	// Places are the second end, or the endpoints of it.
+	Places []netip.AddrPort
+	// Pod is the first end as namespace/name, whatever address its packets have; "" for none.
+	Pod string
+}
+
+// Seen says what this switch has seen of them. Nil where nothing ever came.
+func (p *Pipeline) Seen(q *Sought) *api.WhySeen {
+	if !p.hadTraffic() {
 		return nil
 	}
 	s := &api.WhySeen{}
 	known := map[conntrack.Tuple]bool{} // one connection may be in several zones
-	for c := range q.p.Connections.Dump(conntrack.Filter{Address: netip.PrefixFrom(q.src, q.src.BitLen())}) {
+	for c := range p.Connections.Dump(conntrack.Filter{Address: netip.PrefixFrom(q.Src, q.Src.BitLen())}) {
 		t := c.Orig.Tuple
-		if !known[t] && q.meant(&packetin.Flight{Src: t.Src, Dst: t.Dst, Proto: t.Proto, DstPort: t.DstPort}, places) {
+		if !known[t] && q.meant(&packetin.Flight{Src: t.Src, Dst: t.Dst, Proto: t.Proto, DstPort: t.DstPort}) {
 			known[t] = true
 			s.Connections++
 		}
 	}
-	all, _, _ := q.p.Drops.Since(0, func(l *api.DroppedPacket) bool {
-		frame := wholeOf(l.Frame, l.Length)
+	all, _, _ := p.Drops.Since(0, func(l *api.DroppedPacket) bool {
+		frame := WholeFrame(l)
 		f, ok := packetin.FlightOf(frame)
-		if l.Forged != "" && l.Port.Pod == q.from.String() {
-			f.Src = q.src // it came from there, whatever address it has
+		if l.Forged != "" && l.Port.Pod == q.Pod {
+			f.Src = q.Src // it came from there, whatever address it has
 		}
-		return ok && q.meant(&f, places) || q.meantARP(frame, places)
+		return ok && q.meant(&f) || q.meantARP(frame)
 	})
 	if s.Dropped = len(all); s.Dropped > 0 {
 		last := &all[len(all)-1]
@@ -52,18 +62,18 @@ func (q *asking) look(places []netip.AddrPort) *api.WhySeen {
 }
 
 // meant says whether a packet goes from the first end to one of the places.
-func (q *asking) meant(f *packetin.Flight, places []netip.AddrPort) bool {
-	if f.Src != q.src || f.Proto != q.proto {
+func (q *Sought) meant(f *packetin.Flight) bool {
+	if f.Src != q.Src || f.Proto != q.Proto {
 		return false
 	}
-	return slices.ContainsFunc(places, func(to netip.AddrPort) bool {
+	return slices.ContainsFunc(q.Places, func(to netip.AddrPort) bool {
 		return to.Addr() == f.Dst && (to.Port() == f.DstPort || f.Proto == packet.ProtoICMP || f.Proto == packet.ProtoICMPv6)
 	})
 }
 
 // meantARP says whether a frame is ARP from the first end for one of the places: without
 // it no packet goes there.
-func (q *asking) meantARP(frame []byte, places []netip.AddrPort) bool {
+func (q *Sought) meantARP(frame []byte) bool {
 	if len(frame) < packet.EthernetLen {
 		return false
 	}
@@ -72,7 +82,12 @@ func (q *asking) meantARP(frame []byte, places []netip.AddrPort) bool {
 		return false
 	}
 	a := packet.ARP(frame[l.L3:])
-	return a.SPA() == q.src && slices.ContainsFunc(places, func(to netip.AddrPort) bool { return to.Addr() == a.TPA() })
+	return a.SPA() == q.Src && slices.ContainsFunc(q.Places, func(to netip.AddrPort) bool { return to.Addr() == a.TPA() })
+}
+
+// sought are those of the question, with the endpoints of the ways.
+func (q *asking) sought(chosen *telemetry.Step) *Sought {
+	return &Sought{Src: q.src, Proto: q.proto, Places: q.places(chosen), Pod: q.from.String()}
 }
 
 // places are the second end and the endpoints of the ways.
@@ -89,29 +104,24 @@ func (q *asking) places(chosen *telemetry.Step) []netip.AddrPort {
 	return all
 }
 
-// met is what the entry that a packet ended at has counted; nil where nothing ever
-// came, and for a table-miss.
-func (r teller) met() *api.WhyMet {
-	last := r.lastEntry()
-	if last == nil || !r.p.hadTraffic() {
+// Met is what an installed entry has counted; nil where nothing ever came, and for no entry.
+func (p *Pipeline) Met(e *flow.Entry) *api.WhyMet {
+	if e == nil || !p.hadTraffic() {
 		return nil
 	}
-	for _, s := range r.p.Switch.FlowsIn(last.Table) {
-		if s.Entry == last.Entry {
+	for _, s := range p.Switch.FlowsIn(e.Table) {
+		if s.Entry == e || s.Entry.Identity() == e.Identity() {
 			return &api.WhyMet{Packets: s.Packets, AgeNS: s.Duration, IdleNS: s.Idle}
 		}
 	}
 	return nil
 }
 
-// lastEntry is the last step of a trace that a table gave an entry in; nil for none.
-func (r teller) lastEntry() *telemetry.Step {
+// lastEntry is the last entry that a table gave on a walk; nil if the last table gave none.
+func (r teller) lastEntry() *flow.Entry {
 	for i := len(r.t.Steps) - 1; i >= 0; i-- {
 		if s := &r.t.Steps[i]; s.Kind == telemetry.StepEntry {
-			if s.Entry == nil {
-				return nil
-			}
-			return s
+			return s.Entry
 		}
 	}
 	return nil

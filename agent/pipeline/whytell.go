@@ -37,7 +37,7 @@ func (r teller) way() api.WhyWay {
 		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods says how far the Pod is"
 	case len(r.t.Verdict.Outputs) == 0:
 		w.Denied, w.Advice = r.denial(&w)
-		w.Met = r.met()
+		w.Met = r.p.Met(r.lastEntry())
 	default:
 		r.leaves(&w)
 	}

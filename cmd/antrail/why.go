@@ -47,10 +47,15 @@ and at one whose agent is given too (--socket, given again). When a Node was not
 the others allow is undecided. What a TrafficControl or an application-layer policy leads past a tap goes on
 as if it came back as it was. Packets from outside enter at the first --node.
 
+Entries that another controller installed (antrail vswitchd) have no objects. Then FROM and TO are addresses
+or ports of the switch: ADDRESS, ADDRESS:PORT or the name of a port, with ,MAC and @PORT behind it where the
+switch cannot tell them. The answer names the entry that decides, with its table and cookie.
+
 It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when it is undecided or
 there is no answer.`,
 		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
-			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a\n  antrail why --walk default/client-a default/web-a:80 " + webApp,
+			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a\n  antrail why --walk default/client-a default/web-a:80 " + webApp +
+			"\n  antrail why 10.9.0.1@veth0 10.9.0.2:80 --socket /run/antrail/switch.sock",
 		Args: exactly("FROM", "TO"),
 	}
 	f := c.Flags()
@@ -102,7 +107,7 @@ func (w *why) answer(c *cobra.Command) error {
 	return nil
 }
 
-var errUndecided = errors.New("undecided: a Node that has a say was not asked")
+var errUndecided = errors.New("undecided: not all that have a say were asked")
 
 // clients are agents, or the Nodes of manifests. One Node of a lab or of manifests is
 // asked first, and then its others, when a packet goes there.

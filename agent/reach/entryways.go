@@ -1,0 +1,143 @@
+package reach
+
+import (
+	"cmp"
+	"errors"
+	"net/netip"
+	"slices"
+
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/trace"
+)
+
+// asking is a question under way.
+type asking struct {
+	p        *pipeline.Pipeline
+	from, to end
+	proto    uint8
+	senders  *senders
+	walker   *pipeline.Walker
+}
+
+var errCarried = errors.New("of entries alone nobody knows a Node: trace walks a packet that comes from another Node")
+
+// Why answers a question. The error says which end is wrong, or what to say of it.
+func Why(p *pipeline.Pipeline, r *api.WhyRequest) (*api.WhyAnswer, error) {
+	if r.Carried != nil {
+		return nil, errCarried
+	}
+	q := &asking{p: p, senders: newSenders(p), walker: &pipeline.Walker{Pipeline: p}}
+	if err := q.findEnds(r); err != nil {
+		return nil, err
+	}
+	a := &api.WhyAnswer{Notes: q.notes()}
+	req := telemetry.TraceRequest{InPort: q.from.port, Frame: q.compose(r.SourcePort)}
+	chosen, err := q.walk(a, req)
+	if err == nil {
+		a.Seen = p.Seen(q.sought(chosen))
+		err = q.walkEach(a, req, chosen)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a.Conclude()
+	return a, nil
+}
+
+// compose is the frame that begins the connection.
+func (q *asking) compose(sourcePort uint16) []byte {
+	var m flow.Match
+	add := func(id flow.FieldID, v flow.Value) { m.AddExact(id, v) }
+	add(flow.EthSrc, q.from.mac)
+	add(flow.EthDst, q.to.mac)
+	src, dst := flow.IPSrc, flow.IPDst
+	if q.to.addr.Is4() {
+		add(flow.EthType, flow.Value{Lo: packet.EtherTypeIPv4})
+	} else {
+		add(flow.EthType, flow.Value{Lo: packet.EtherTypeIPv6})
+		src, dst = flow.IPv6Src, flow.IPv6Dst
+	}
+	add(flow.IPProto, flow.Value{Lo: uint64(q.proto)})
+	add(src, flow.ValueOfAddr(q.from.addr))
+	add(dst, flow.ValueOfAddr(q.to.addr))
+	if ports, has := portFields[q.proto]; has {
+		add(ports[0], flow.Value{Lo: uint64(cmp.Or(sourcePort, flow.FirstPort))})
+		add(ports[1], flow.Value{Lo: uint64(q.to.l4)})
+	}
+	flow.AssumeFirst(&m)
+	return flow.Compose(&m.Value)
+}
+
+// portFields are the fields of a protocol's source and destination port.
+var portFields = map[uint8][2]flow.FieldID{
+	packet.ProtoTCP: {flow.TCPSrc, flow.TCPDst}, packet.ProtoUDP: {flow.UDPSrc, flow.UDPDst}, packet.ProtoSCTP: {flow.SCTPSrc, flow.SCTPDst},
+}
+
+// walk adds a way, and gives the choice of the first select group on it; nil without one.
+func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.Step, error) {
+	t, err := q.p.WalkDry(&req)
+	if err != nil {
+		return nil, err
+	}
+	walk, err := q.walker.Walk(t)
+	if err != nil {
+		return nil, err
+	}
+	r := teller{asking: q, t: t}
+	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool {
+		return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect
+	})
+	if i >= 0 {
+		r.chosen = &t.Steps[i]
+	}
+	way := r.way()
+	way.Walks = trace.Joined{walk}
+	a.Ways = append(a.Ways, way)
+	return r.chosen, nil
+}
+
+// mostBuckets is how many buckets of a group are walked.
+const mostBuckets = 64
+
+// walkEach walks by each bucket of a select group. The way by the bucket that was chosen is in
+// the answer already.
+func (q *asking) walkEach(a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step) error {
+	if chosen == nil {
+		return nil
+	}
+	byHash := a.Ways[0]
+	a.Ways = nil
+	for i := range min(len(chosen.Group.Buckets), mostBuckets) {
+		if i == chosen.Bucket {
+			a.Ways = append(a.Ways, byHash)
+			continue
+		}
+		req.Buckets = map[uint32]int{chosen.Group.ID: i}
+		if _, err := q.walk(a, req); err != nil {
+			return err
+		}
+	}
+	if more := len(chosen.Group.Buckets) - mostBuckets; more > 0 {
+		a.Notes = append(a.Notes, countText(more, "more bucket was", "more buckets were")+" not walked")
+	}
+	return nil
+}
+
+// sought are the connections and dropped packets that the question is about: to the second end, or
+// to an endpoint that a bucket writes.
+func (q *asking) sought(chosen *telemetry.Step) *pipeline.Sought {
+	s := &pipeline.Sought{Src: q.from.addr, Proto: q.proto, Places: []netip.AddrPort{netip.AddrPortFrom(q.to.addr, q.to.l4)}}
+	if chosen != nil {
+		for i := range chosen.Group.Buckets {
+			if a, ok := switchd.EndpointOf(&chosen.Group.Buckets[i]); ok {
+				s.Places = append(s.Places, a)
+			}
+		}
+	}
+	return s
+}
