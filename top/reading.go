@@ -34,10 +34,11 @@ type Reading struct {
 	Workers     []api.WorkerRecord
 	Tables      []api.Table
 	Policies    []api.PolicyRecord
+	Cookies     []api.CookieRecord // in place of policies, where entries have no objects
 	Connections []api.Counter
 	Drops       []api.DroppedPacket // the last mostDrops that were dropped
 	Reasons     []api.Drop
-	// Note says why there is nothing to show: a pipeline of flow files has no rules.
+	// Note says why there is nothing to show.
 	Note string
 }
 
@@ -58,7 +59,7 @@ func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Re
 	case Tables:
 		err = from.JSON(ctx, "/tables", nil, &r.Tables)
 	case Rules:
-		if err := from.JSON(ctx, "/policies", nil, &r.Policies); err != nil {
+		if err := from.JSON(ctx, "/policies", nil, &r.Policies); err != nil && from.JSON(ctx, "/cookies", nil, &r.Cookies) != nil {
 			r.Note = err.Error()
 		}
 	case Connections:

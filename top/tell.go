@@ -1,6 +1,7 @@
 package top
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -82,6 +83,19 @@ func ruleRows(r *rates) (all []row) {
 			r.per(rule.Sessions, b.Sessions), r.per(rule.Packets, b.Packets), r.bits(rule.Bytes, b.Bytes),
 			words(rule.Direction), count(rule.Sessions), words(string(rule.State))})
 	})
+	return append(all, cookieRows(r)...)
+}
+
+// cookieRows are in the view of rules, where entries have no objects.
+func cookieRows(r *rates) (all []row) {
+	was := before(r, func(r *Reading) []api.CookieRecord { return r.Cookies }, func(c *api.CookieRecord) string { return c.Object })
+	none := cell{text: "-", number: -1}
+	for i := range r.now.Cookies {
+		c := &r.now.Cookies[i]
+		b := or(was[c.Object])
+		all = append(all, row{words(c.Object), words(fmt.Sprintf("%d entries in %d tables", c.Entries, c.Tables)), none,
+			none, r.per(c.Packets, b.Packets), r.bits(c.Bytes, b.Bytes), none, none, none})
+	}
 	return all
 }
 

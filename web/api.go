@@ -17,7 +17,7 @@ import (
 var shown = []string{
 	"GET /readyz", "GET /flows", "GET /groups", "GET /meters", "GET /ports", "GET /workers", "GET /tables", "GET /conntrack", "GET /conntrack/stats",
 	"GET /cache", "GET /fdb", "GET /drops", "GET /drops/last", "GET /watches", "GET /services", "GET /pods", "GET /policies", "GET /egresses",
-	"GET /trafficcontrols", "GET /explain", "GET /object", "GET /nodes", "POST /trace", "POST /trace/live",
+	"GET /trafficcontrols", "GET /cookies", "GET /explain", "GET /object", "GET /nodes", "POST /trace", "POST /trace/live",
 }
 
 // maxRequest bounds the body of a trace's request, in bytes.

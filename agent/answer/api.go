@@ -48,6 +48,7 @@ import (
 //	                          for nodes and watches: api.Listing
 //	GET /watches              how the watches of the Kubernetes API stand
 //	GET /nodes                the cluster's Nodes with their Pods
+//	GET /cookies              of entries without objects, with what they counted
 //	GET /explain              ?what=LINE, KIND/NAMESPACE/NAME or COOKIE
 //	GET /object               ?what=KIND/NAMESPACE/NAME, its fields as YAML
 //	GET /counters             what changes as packets pass, at one moment; JSON
@@ -95,6 +96,7 @@ var questions = map[string]answer{
 	"/sums": {text: (*Answers).writePacketCounters, values: func(p *Answers, _ query) (any, error) {
 		return p.packetCountersRecord(), nil
 	}},
+	"/cookies":   {text: (*Answers).writeCookies, values: func(p *Answers, _ query) (any, error) { return p.Cookies() }},
 	"/nodes":     objectAnswer((*Answers).nodeRows, nodeKey, func(r api.NodeRecord) api.NodeRecord { return r }, nodeTable),
 	"/watches":   objectAnswer((*Answers).watchRecords, watchKey, func(s kube.WatchStatus) kube.WatchStatus { return s }, watchTable),
 	"/services":  objectAnswer(withRefused((*Answers).serviceRows, pipeline.KindIs(cluster.KindService), refusedService), serviceKey, serviceRecord, serviceTable, serviceWide),

@@ -256,6 +256,14 @@ func (p *Answers) writeDrops(w io.Writer, _ query) error {
 	return t.Flush()
 }
 
+func (p *Answers) writeCookies(w io.Writer, _ query) error {
+	all, err := p.Cookies()
+	for _, c := range all {
+		fmt.Fprintf(w, "%s, n_entries=%d, n_packets=%d, n_bytes=%d\n", c.Object, c.Entries, c.Packets, c.Bytes)
+	}
+	return err
+}
+
 // Which entries a dump has: by a filter, as ovs-ofctl's, and by the objects that want them.
 
 // policyKinds are the kinds that policy= names, in this order.

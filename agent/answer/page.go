@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/web"
 )
@@ -28,6 +29,9 @@ func PageURL(socket string) (string, error) {
 	}
 	c.Close()
 	b, err := os.ReadFile((&config.Config{Socket: socket}).PageFile())
+	if errors.Is(err, os.ErrNotExist) && api.NewClient(socket).IsSwitch(context.Background(), time.Second) {
+		return "", fmt.Errorf("a switch answers at %s, and serves no page: antrail page --serve 127.0.0.1:8080 --socket %s serves one of it", socket, socket)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("the agent at %s serves no page: page.address of its configuration says where it is to; or serve one here with --serve", socket)
 	}

@@ -99,6 +99,14 @@ func (o OriginText) String() string {
 	return s
 }
 
+// CookieRecord is a cookie with what its entries have counted, where entries have no objects.
+type CookieRecord struct {
+	Object  string `json:"object"` // cookie=0x…
+	Tables  int    `json:"tables"`
+	Entries int    `json:"entries"`
+	EntryCounters
+}
+
 // ObjectEntries is an object with the entries, groups and meters that it wants, or a cookie with
 // the entries that have it.
 type ObjectEntries struct {

@@ -2,8 +2,11 @@ package pipeline
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -68,6 +71,43 @@ func (p *Pipeline) explainCookie(text string) (all *api.ObjectEntries, is bool, 
 	}
 	return all, true, nil
 }
+
+// Cookies are the cookies of the entries, in their order, but for 0. The error is for a pipeline whose
+// entries have objects, or no cookies.
+func (p *Pipeline) Cookies() ([]api.CookieRecord, error) {
+	if !p.byCookie() {
+		return nil, errHasObjects
+	}
+	all := map[uint64]*api.CookieRecord{}
+	last := map[uint64]int{} // table; entries come by table
+	for _, f := range p.Switch.Flows() {
+		if f.Cookie == 0 {
+			continue
+		}
+		r := all[f.Cookie]
+		if r == nil {
+			r = &api.CookieRecord{Object: fmt.Sprintf("cookie=0x%x", f.Cookie)}
+			all[f.Cookie], last[f.Cookie] = r, -1
+		}
+		if int(f.Table) != last[f.Cookie] {
+			r.Tables++
+			last[f.Cookie] = int(f.Table)
+		}
+		r.Entries++
+		r.Packets += f.Packets
+		r.Bytes += f.Bytes
+	}
+	if len(all) == 0 {
+		return nil, p.noObjects()
+	}
+	records := make([]api.CookieRecord, 0, len(all))
+	for _, cookie := range slices.Sorted(maps.Keys(all)) {
+		records = append(records, *all[cookie])
+	}
+	return records, nil
+}
+
+var errHasObjects = errors.New("entries have objects here, which antrail get lists; cookies are for those of another controller")
 
 // counted is an installed entry with its counters and what it is for.
 func (p *Pipeline) counted(f *telemetry.FlowStats) api.Explained {

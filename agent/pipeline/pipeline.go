@@ -140,6 +140,6 @@ func (p *Pipeline) Close() error {
 	return p.Local.Close()
 }
 
-// ErrNoObjects is the error of a question about objects that a pipeline of flow files does
-// not have.
-var ErrNoObjects = errors.New("the pipeline comes from a program or flow files: there are no objects behind it")
+// ErrNoObjects is the error of a question about objects that a pipeline of flow files, or of another
+// controller, does not have.
+var ErrNoObjects = errors.New("the entries come from another controller, a program or flow files: there are no objects behind them")

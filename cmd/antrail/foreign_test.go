@@ -3,17 +3,24 @@
 package main
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/agent/answer"
+	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/internal/browsertest"
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// TestForeignController: entries that ovs-ofctl installs by antrail vswitchd have no objects, so
-// explain takes their cookies, and drops, traces, dumps and top name them.
-func TestForeignController(t *testing.T) {
-	r, host := newVswitchdRig(t), nstest.New(t)
+// startForeign is `antrail vswitchd` with entries that drop pings of a host behind port v0.
+func startForeign(t *testing.T) (r *vswitchdRig, host *nstest.Namespace) {
+	t.Helper()
+	r, host = newVswitchdRig(t), nstest.New(t)
 	nstest.AddVeth(t, r.sw.Namespace, "v0", host, "host0")
 	host.AddAddress(t, "host0", "10.9.0.1/24")
 	host.AddNeighbour(t, "host0", "10.9.0.2", net.HardwareAddr{2, 0, 0, 0, 0, 2})
@@ -30,6 +37,13 @@ func TestForeignController(t *testing.T) {
 	if host.Command("ping", "-c1", "-W1", "10.9.0.2").Run() == nil {
 		t.Fatal("the entries do not drop")
 	}
+	return r, host
+}
+
+// TestForeignController: entries that ovs-ofctl installs by antrail vswitchd have no objects, so
+// explain takes their cookies, and drops, traces, dumps, top and why name them.
+func TestForeignController(t *testing.T) {
+	r, host := startForeign(t)
 	const packet = "in_port=1,icmp,nw_dst=10.9.0.2,nw_src=10.9.0.1"
 	for _, c := range []struct {
 		args string
@@ -48,12 +62,24 @@ func TestForeignController(t *testing.T) {
 		{"explain table=5,priority=21,icmp", exitFailed, []string{`table 5 has no entry "table=5,priority=21,icmp"`}},
 		{"explain 0x77", exitFailed, []string{"no entry has cookie=0x77"}},
 		{"explain 0x77/0x1ffffffffffffffff", exitFailed, []string{"have 64 bits"}},
-		{"explain Pod/default/a", exitFailed, []string{"no objects behind it", "explain COOKIE"}},
+		{"explain Pod/default/a", exitFailed, []string{"no objects behind them", "explain COOKIE"}},
 		{"drops", 0, []string{"cookie=0x1234000000000002", "icmp 10.9.0.1 > 10.9.0.2"}},
 		{"drops -o json", 0, []string{`"cookie": "0x1234000000000002"`, `"object": "cookie=0x1234000000000002"`}},
+		{"top --view rules --count 1 --every 10ms", 0, []string{"cookie=0x1234000000000002  2 entries in 1 tables"}},
+		{"page", exitFailed, []string{"a switch answers at ", "antrail page --serve 127.0.0.1:8080 --socket "}},
 		{"top --view drops --count 1 --every 10ms", 0, []string{"cookie=0x1234000000000002"}},
 		{"trace --explain " + packet, 0, []string{"cookie=0x1234000000000001", "cookie=0x1234000000000002"}},
 		{"dump-flows --explain --no-stats", 0, []string{"    # cookie=0x1234000000000002\n"}},
+		{"why --icmp 10.9.0.1 10.9.0.2", exitFailed, []string{ // the dropped packet tells port and MAC addresses
+			"denied: icmp from 10.9.0.1 at v0 to 10.9.0.2 ends in table 5 (entry): ",
+			"entry:  cookie=0x1234000000000002, table=5, priority=20,icmp,nw_dst=10.9.0.2 actions=drop; 1 packet has met the entry",
+			"so far: 0 such connections are tracked now, and of their packets 1 is kept as dropped",
+			"next:   antrail explain 0x1234000000000002 lists",
+			"note:   entries of another controller have cookies, not objects",
+		}},
+		{"why --icmp --walk 10.9.0.1 10.9.0.2", exitFailed, []string{"├─ 0: ip,in_port", "for cookie=0x1234000000000001", "└─ dropped in table 5"}},
+		{"why 10.9.0.1@v0 10.9.0.2:80 -o json", exitFailed, []string{`"reason": "table_miss"`}},
+		{"why default/a default/b:80", exitUsage, []string{"of entries alone an end is ADDRESS"}},
 	} {
 		got, code := printed(c.args, "--socket", r.sw.socket)
 		for _, want := range c.want {
@@ -71,4 +97,79 @@ func TestForeignController(t *testing.T) {
 	if _, err := out.WriteTo(&walk); err != nil || !strings.Contains(walk.String(), "cookie=0x1234000000000002") {
 		t.Errorf("trace --live: %v\n%s", err, walk.String())
 	}
+}
+
+// TestForeignPage: antrail page serves what the page shows of a switch that another controller drives,
+// with cookies in the place of objects.
+func TestForeignPage(t *testing.T) {
+	r, host := startForeign(t)
+	client, err := answer.Connect(t.Context(), r.sw.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	invitations, ended := make(chan string, 2), make(chan error, 1)
+	s := answer.PageServer{Agents: []*api.Client{client}, Address: "127.0.0.1:0", Invite: func(url string) error { invitations <- url; return nil }}
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	invitation, v := <-invitations, browsertest.Visitor(t)
+	browsertest.Fetch(t, v, invitation)
+	base, _, _ := strings.Cut(invitation, "/enter")
+	for path, want := range map[string]string{
+		"/":                               "<html",
+		"/map.svg":                        `id="table-5"`,
+		"/api/flows?table=5&format=json":  `"cookie": "0x1234000000000002"`,
+		"/api/tables?format=json":         `"entries": 2`,
+		"/api/ports?format=json":          `"name": "v0"`,
+		"/api/drops?format=json":          `"reason": "entry"`,
+		"/api/drops/last?n=5&format=json": `"object": "cookie=0x1234000000000002"`,
+		"/api/conntrack?format=json":      "[]",
+		"/api/cookies?format=json": `"object": "cookie=0x1234000000000002",
+    "tables": 1,
+    "entries": 2,
+    "packets": 1,`,
+		"/api/explain?what=cookie=0x1234000000000002&format=json":          `"bytes": 98`,
+		"/api/explain?what=table%3D5,priority%3D20,icmp,nw_dst%3D10.9.0.2": "cookie=0x1234000000000002",
+	} {
+		if code, text := browsertest.Fetch(t, v, base+path); code != http.StatusOK || !strings.Contains(text, want) {
+			t.Errorf("%s: %d, want %s in\n%s", path, code, want, text)
+		}
+	}
+	if code, text := browsertest.Fetch(t, v, base+"/api/policies"); code != http.StatusBadRequest || !strings.Contains(text, "entries come from another controller") {
+		t.Errorf("/api/policies: %d %s", code, text)
+	}
+	for path, request := range map[string]string{
+		"/api/trace?format=json": `{"flow": "in_port=1,icmp,nw_dst=10.9.0.2"}`,
+		"/api/trace/live":        `{"filter": "icmp", "count": 1}`,
+	} {
+		resp, err := v.Post(base+path, "application/json", strings.NewReader(request))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(path, "live") { // it is armed when the answer begins
+			host.Command("ping", "-c1", "-W1", "10.9.0.2").Run()
+		}
+		text, err := io.ReadAll(resp.Body)
+		if resp.Body.Close(); err != nil || !strings.Contains(string(text), "cookie=0x1234000000000001") {
+			t.Errorf("%s: %v %s", path, err, text)
+		}
+	}
+	events, err := v.Get(base + "/events")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Body.Close()
+	lines := bufio.NewScanner(events.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), `"pipeline"`) {
+			return
+		}
+	}
+	t.Errorf("the page's counters do not come: %v", lines.Err())
 }

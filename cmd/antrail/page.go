@@ -23,11 +23,13 @@ rates, tables with their entries and the objects behind them, packets that walk 
 connections, pods and Nodes. An agent serves it when page.address of its configuration says where.
 
 The URL lets one browser in, once; print the next one for the next. With --serve this command serves
-the page itself until Ctrl-C, of any agent whose socket it may open, of a Node of a lab, or of files.
+the page itself until Ctrl-C, of any agent whose socket it may open, of a Node of a lab, or of files. It serves
+the page of a switch that another controller drives (antrail vswitchd), with cookies in the place of objects.
 Of several agents (--socket or --node again) the page shows one at a time, and a packet that passes from
 one Node to another on its whole way.`,
-		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a --node node-b\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles,
-		Args:    noArgs,
+		Example: "  antrail page\n  antrail page --serve 127.0.0.1:8080 --node node-a --node node-b\n  antrail page --serve 127.0.0.1:8080 " + nodeFiles +
+			"\n  antrail page --serve 127.0.0.1:8080 --socket /run/antrail/switch.sock",
+		Args: noArgs,
 	}
 	from.addTo(c)
 	agents.addTo(c, &from, "; with --serve, may be given several times")

@@ -72,16 +72,23 @@ const kinds = [
   ['/trafficcontrols', 'TrafficControls', (r) => [r.action, r.direction, r.target && `to ${r.target}`, counted(r.pods, 'pod')]],
 ];
 
+// Where entries have no objects, they have cookies.
+const cookies = ['/cookies', 'Cookies of another controller', (r) => [counted(r.tables, 'table')]];
+
 export async function showObjects(panel, _, signal) {
   const filter = h('input', { type: 'search', placeholder: 'words that rows have', 'aria-label': 'Filter objects' });
   const body = h('div', { class: 'lists' });
   panel.append(h('h2', {}, 'Objects'), h('p', { class: 'tools' }, filter), body);
-  const all = await Promise.allSettled(kinds.map(([path]) => get(path, {}, signal)));
+  let all = await Promise.allSettled(kinds.map(([path]) => get(path, {}, signal))), shown = kinds;
+  if (all.every((a) => a.reason) && !signal.aborted) {
+    const why = all[0].reason;
+    [all, shown] = [await Promise.allSettled([get(cookies[0], {}, signal)]), [cookies]];
+    if (all[0].reason) throw why;
+  }
   if (signal.aborted) return;
-  if (all.every((a) => a.reason)) throw all[0].reason;
   const show = () => {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    body.replaceChildren(...kinds.map(([, title, about], i) => section(title, about, all[i], words)));
+    body.replaceChildren(...shown.map(([, title, about], i) => section(title, about, all[i], words)));
   };
   filter.addEventListener('input', show);
   show();
