@@ -214,6 +214,9 @@ func (s *Switch) DropSample(no uint32, reason string) (x ports.DropSample) {
 // LearnedMACs returns what NORMAL has learned.
 func (s *Switch) LearnedMACs() []telemetry.LearnedMAC { return s.fdb.List(s.clock()) }
 
+// MACTableStats counts the addresses that NORMAL learns.
+func (s *Switch) MACTableStats() telemetry.MACTableStats { return s.fdb.Stats() }
+
 // FlushMACs forgets what NORMAL has learned. The error is for a switch that cannot be reached.
 func (s *Switch) FlushMACs() error {
 	s.fdb.Remove(func(*l2.Station) bool { return true })

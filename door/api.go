@@ -19,7 +19,7 @@ import (
 //	GET    /v1/switch                 SwitchInfo
 //	GET    /v1/flows                  ?table=N&format=json
 //	GET    /v1/groups, /v1/meters     ?format=json
-//	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb
+//	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb, /v1/fdb/stats
 //	DELETE /v1/fdb                    forgets the addresses that NORMAL has learned
 //	GET    /v1/counters               ?running=1
 //	GET    /v1/answers                AnswerCounters
@@ -127,6 +127,7 @@ type ConnectionStats struct {
 	Zones       []conntrack.ZoneLimit `json:"zones"`
 	Ports       []conntrack.PortStats `json:"ports"`
 	Revalidated [Outcomes]uint64      `json:"revalidated"`
+	Limits      ZoneLimits            `json:"limits"`
 }
 
 // Flushed is how many connections were removed.

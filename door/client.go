@@ -384,6 +384,11 @@ func (c *Client) FlushMACs() error {
 	return c.sendValue(http.MethodDelete, "/v1/fdb", struct{}{}, nil)
 }
 
+// MACTableStats counts the addresses that NORMAL learns.
+func (c *Client) MACTableStats() telemetry.MACTableStats {
+	return get[telemetry.MACTableStats](c, "/v1/fdb/stats", nil)
+}
+
 // LearnedMACs are the addresses that NORMAL has learned.
 func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
 	return get[[]telemetry.LearnedMAC](c, "/v1/fdb", nil)

@@ -29,6 +29,9 @@ func (a clientConns) Stats() conntrack.Stats { return a.stats().Stats }
 // Zones are the counts and limits of zones.
 func (a clientConns) Zones() []conntrack.ZoneLimit { return a.stats().Zones }
 
+// Limits are the limits of zones.
+func (a clientConns) Limits() ZoneLimits { return a.stats().Limits }
+
 // Ports are the connections of ports.
 func (a clientConns) Ports() []conntrack.PortStats { return a.stats().Ports }
 

@@ -96,6 +96,8 @@ type Ports interface {
 	RemovePort(no uint32) error
 	// LearnedMACs are the addresses that NORMAL has learned.
 	LearnedMACs() []telemetry.LearnedMAC
+	// MACTableStats counts them.
+	MACTableStats() telemetry.MACTableStats
 	// FlushMACs forgets them.
 	FlushMACs() error
 }
@@ -155,6 +157,8 @@ type Self interface {
 type Connections interface {
 	Stats() conntrack.Stats
 	Zones() []conntrack.ZoneLimit
+	// Limits are the limits of zones.
+	Limits() ZoneLimits
 	Ports() []conntrack.PortStats
 	// Dump are the connections that f takes, in no useful order.
 	Dump(f conntrack.Filter) iter.Seq[conntrack.Conn]
@@ -170,6 +174,14 @@ type Connections interface {
 	Revalidate(ctx context.Context, n *NodePorts) error
 	// Revalidated counts what became of the connections that were revalidated.
 	Revalidated() [Outcomes]uint64
+}
+
+// ZoneLimits is how many connections zones may have.
+type ZoneLimits struct {
+	// Default is of a zone without a limit of its own; 0 for no limit.
+	Default uint32 `json:"default"`
+	// Own are the zones that have one, by number.
+	Own []conntrack.ZoneLimit `json:"own,omitempty"`
 }
 
 // Purge names connections that are to be removed.

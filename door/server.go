@@ -252,6 +252,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 func (s *Server) addPorts(mux *http.ServeMux) {
 	answer(mux, "GET /v1/ports", func(*http.Request) (any, error) { return s.sw.Ports(), nil })
 	answer(mux, "GET /v1/fdb", func(*http.Request) (any, error) { return s.sw.LearnedMACs(), nil })
+	answer(mux, "GET /v1/fdb/stats", func(*http.Request) (any, error) { return s.sw.MACTableStats(), nil })
 	s.change(mux, "DELETE /v1/fdb", func(*http.Request) (any, error) { return nil, s.sw.FlushMACs() })
 	answer(mux, "GET /v1/ports/{no}/sample", func(r *http.Request) (any, error) {
 		no, err := portNo(r)
@@ -361,7 +362,7 @@ func (s *Server) addConnections(mux *http.ServeMux) {
 		}
 	})
 	answer(mux, "GET /v1/conntrack/stats", func(*http.Request) (any, error) {
-		return &ConnectionStats{c.Stats(), c.Zones(), c.Ports(), c.Revalidated()}, nil
+		return &ConnectionStats{c.Stats(), c.Zones(), c.Ports(), c.Revalidated(), c.Limits()}, nil
 	})
 	s.change(mux, "POST /v1/conntrack/flush", func(r *http.Request) (any, error) {
 		var f conntrack.Filter

@@ -20,6 +20,12 @@ func (c *connections) Stats() conntrack.Stats { return c.sw.table.Stats() }
 // Zones are the counts and limits of zones.
 func (c *connections) Zones() []conntrack.ZoneLimit { return c.sw.table.Zones() }
 
+// Limits are the limits of zones.
+func (c *connections) Limits() (l door.ZoneLimits) {
+	l.Default, l.Own = c.sw.table.Limits()
+	return l
+}
+
 // Ports are the connections of ports.
 func (c *connections) Ports() []conntrack.PortStats { return c.sw.table.Ports() }
 

@@ -124,6 +124,8 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 		"ports":       func(s door.Switch) any { return s.Ports() },
 		"sample":      func(s door.Switch) any { return s.DropSample(1, "none") },
 		"fdb":         func(s door.Switch) any { return s.LearnedMACs() },
+		"fdb stats":   func(s door.Switch) any { return s.MACTableStats() },
+		"ct limits":   func(s door.Switch) any { return s.Connections().Limits() },
 		"sums":        func(s door.Switch) any { return s.PacketCounters() },
 		"running":     func(s door.Switch) any { return s.RunningPacketCounters() },
 		"workers":     func(s door.Switch) any { return s.Workers() },

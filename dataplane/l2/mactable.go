@@ -24,6 +24,8 @@ type MACTable struct {
 	Ports  atomic.Int32 // of the switch, among which half of the table is divided
 	Stray  MACShare     // of all frames whose port is not in the switch
 
+	learned, expired, moved atomic.Uint64 // addresses so far
+
 	Changing sync.Mutex // one change of the chains at a time
 }
 
@@ -87,7 +89,7 @@ func (t *MACTable) find(k MACKey) *Station {
 func (t *MACTable) Learn(k MACKey, port uint32, of *MACShare, now int64) {
 	switch s := t.find(k); {
 	case s != nil:
-		s.meet(port, now)
+		t.meet(s, port, now)
 	case !t.hasShare(of):
 		of.full.Add(1)
 	default:
@@ -95,11 +97,12 @@ func (t *MACTable) Learn(k MACKey, port uint32, of *MACShare, now int64) {
 	}
 }
 
-// meet notes that the station was seen at a port.
-func (s *Station) meet(port uint32, now int64) {
+// meet notes that a station was seen at a port.
+func (t *MACTable) meet(s *Station, port uint32, now int64) {
 	moved := s.Port.Load() != port
 	if moved {
 		s.Port.Store(port)
+		t.moved.Add(1)
 	}
 	if moved || now-s.seen.Load() >= second {
 		s.seen.Store(now)
@@ -112,7 +115,7 @@ func (t *MACTable) addAddress(k MACKey, port uint32, of *MACShare, now int64) {
 	t.Changing.Lock()
 	defer t.Changing.Unlock()
 	if s := t.find(k); s != nil {
-		s.meet(port, now)
+		t.meet(s, port, now)
 		return
 	}
 	if !t.hasShare(of) {
@@ -126,6 +129,7 @@ func (t *MACTable) addAddress(k MACKey, port uint32, of *MACShare, now int64) {
 	first.Store(s)
 	of.held.Add(1)
 	t.size.Add(1)
+	t.learned.Add(1)
 }
 
 // Port is where an address was last seen.
@@ -138,11 +142,12 @@ func (t *MACTable) Port(k MACKey, now int64) (uint32, bool) {
 
 // Expire forgets addresses whose age has come.
 func (t *MACTable) Expire(now int64) {
-	t.Remove(func(s *Station) bool { return now-s.seen.Load() >= fdbAge })
+	n := t.Remove(func(s *Station) bool { return now-s.seen.Load() >= fdbAge })
+	t.expired.Add(uint64(n))
 }
 
-// Remove forgets addresses that are to go.
-func (t *MACTable) Remove(goes func(*Station) bool) {
+// Remove forgets addresses that are to go, and says how many they were.
+func (t *MACTable) Remove(goes func(*Station) bool) (n int) {
 	t.Changing.Lock()
 	defer t.Changing.Unlock()
 	for i := range t.chains {
@@ -152,11 +157,18 @@ func (t *MACTable) Remove(goes func(*Station) bool) {
 				at.Store(s.next.Load()) // a lookup that stands at s still reaches those behind it
 				t.size.Add(-1)
 				s.by.held.Add(-1)
+				n++
 			} else {
 				at = &s.next
 			}
 		}
 	}
+	return n
+}
+
+// Stats counts addresses.
+func (t *MACTable) Stats() telemetry.MACTableStats {
+	return telemetry.MACTableStats{Current: int(t.size.Load()), Max: fdbMax, Learned: t.learned.Load(), Expired: t.expired.Load(), Moved: t.moved.Load()}
 }
 
 // List is what is known, by port.

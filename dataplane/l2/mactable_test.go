@@ -77,6 +77,14 @@ func TestStationsFull(t *testing.T) {
 		t.Errorf("the port has %+v, want %+v", got, want)
 	}
 	first := MACKey{0, 0}
+	before := table.Stats()
+	table.Learn(first, 2, &table.Stray, 1)
+	table.Expire(fdbAge + 1)
+	want := telemetry.MACTableStats{Max: fdbMax, Learned: fdbMax / 2, Expired: fdbMax / 2, Moved: before.Moved + 1}
+	if got := table.Stats(); before.Current != fdbMax/2 || before.Expired != 0 || got != want {
+		t.Errorf("counted %+v, then %+v, want %+v", before, got, want)
+	}
+	table.Learn(first, 1, &table.Stray, 1)
 	table.Learn(first, 2, &table.Stray, 1)
 	if port, ok := table.Port(first, 1); !ok || port != 2 {
 		t.Errorf("a station that moved is at port %d (known: %v)", port, ok)

@@ -88,6 +88,15 @@ type MACStats struct {
 	Foreign uint64 `json:"foreign"` // frames: port security gives the address to another port
 }
 
+// MACTableStats counts the addresses that NORMAL learns.
+type MACTableStats struct {
+	Current int    `json:"current"`
+	Max     int    `json:"max"`
+	Learned uint64 `json:"learned"` // so far
+	Expired uint64 `json:"expired"` // forgotten for want of packets
+	Moved   uint64 `json:"moved"`   // seen at another port than before
+}
+
 // LearnedMAC is a row of fdb-show.
 type LearnedMAC struct {
 	Port uint32     `json:"ofPort"`

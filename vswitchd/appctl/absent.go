@@ -3,16 +3,30 @@ package appctl
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// The switch has no bonds, no LACP, no spanning tree, no CFM, no BFD and no multicast snooping.
+// The switch has no bonds, no LACP, no spanning tree, no CFM, no BFD, no auto-attach and no multicast snooping.
 // So these commands have nothing to show, and say it as Open vSwitch does without them.
 
 // absent are the commands about what the switch lacks.
 func (s *Switch) absent() []unixctl.Command {
-	return []unixctl.Command{
+	var changes []unixctl.Command
+	for _, c := range []string{"bond/disable-member port member", "bond/enable-member port member", "bond/migrate port hash member", "bond/set-active-member port member"} {
+		name, usage, _ := strings.Cut(c, " ")
+		n := len(strings.Fields(usage))
+		changes = append(changes, unixctl.Command{Name: name, Usage: usage, Min: n, Max: n, Run: refuse("no such bond")})
+	}
+	return append(changes, []unixctl.Command{
+		{Name: "autoattach/show-isid", Usage: "[bridge]", Max: 1, Run: nothing("")},
+		{Name: "autoattach/statistics", Usage: "[bridge]", Max: 1, Run: nothing("")},
+		{Name: "autoattach/status", Usage: "[bridge]", Max: 1, Run: nothing("")},
+		{Name: "bfd/set-forwarding", Usage: "[interface] normal|false|true", Min: 1, Max: 2, Run: ofAll("no such BFD object", 1)},
+		{Name: "cfm/set-fault", Usage: "[interface] normal|false|true", Min: 1, Max: 2, Run: ofAll("no such CFM object", 1)},
+		{Name: "stp/tcn", Usage: "[bridge]", Max: 1, Run: ofAll("no such stp object", 0)},
+		{Name: "rstp/tcn", Usage: "[bridge]", Max: 1, Run: ofAll("No such RSTP object", 0)},
 		{Name: "bond/list", Run: nothing("bond\ttype\trecircID\tmembers\n")},
 		{Name: "bond/show", Usage: "[port]", Max: 1, Run: noneOf("no such bond")},
 		{Name: "lacp/show", Usage: "[port]", Max: 1, Run: noneOf("no such lacp object")},
@@ -23,7 +37,7 @@ func (s *Switch) absent() []unixctl.Command {
 		{Name: "rstp/show", Usage: "[bridge]", Max: 1, Run: noneOf("No such RSTP object")},
 		{Name: "mdb/show", Usage: "bridge", Min: 1, Max: 1, Run: s.noSnooping},
 		{Name: "mdb/flush", Usage: "[bridge]", Max: 1, Run: s.noSnooping},
-	}
+	}...)
 }
 
 type answer = func(context.Context, []string) (string, error)
@@ -31,6 +45,21 @@ type answer = func(context.Context, []string) (string, error)
 // nothing always answers with a text.
 func nothing(text string) answer {
 	return func(context.Context, []string) (string, error) { return text, nil }
+}
+
+// refuse always refuses.
+func refuse(why string) answer {
+	return func(context.Context, []string) (string, error) { return "", errors.New(why) }
+}
+
+// ofAll changes all of none, and refuses one that is named before n more arguments.
+func ofAll(refusal string, n int) answer {
+	return func(_ context.Context, args []string) (string, error) {
+		if len(args) > n {
+			return "", errors.New(refusal)
+		}
+		return "OK", nil
+	}
 }
 
 // noneOf is an empty list, and an error for one that is named.

@@ -1,6 +1,7 @@
 package appctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/conntrack/reassembly"
 	"github.com/antrail/antrail/packet"
 )
 
@@ -117,6 +119,70 @@ func (s *Switch) showConnectionStats(_ context.Context, args []string) (string, 
 
 // statsNames are the protocols that ct-stats-show counts apart.
 var statsNames = map[uint8]string{packet.ProtoTCP: "TCP", packet.ProtoUDP: "UDP", packet.ProtoICMP: "ICMP"}
+
+// zonesOf are the zones that arguments name: zone=N1,N2.
+func zonesOf(args []string) (zones []uint16, err error) {
+	for _, a := range args {
+		list, is := strings.CutPrefix(a, "zone=")
+		if !is {
+			return nil, fmt.Errorf("ovs-vswitchd: invalid argument %s (Invalid argument)", a)
+		}
+		for text := range strings.SplitSeq(list, ",") {
+			n, err := strconv.ParseUint(text, 10, 16)
+			if err != nil {
+				return nil, errors.New("ovs-vswitchd: invalid zone (Invalid argument)")
+			}
+			zones = append(zones, uint16(n))
+		}
+	}
+	return zones, nil
+}
+
+// showLimits is dpctl/ct-get-limits: the default limit and the zones with limits of their own, or the
+// zones that arguments name. The connections of a zone without limit are not counted.
+func (s *Switch) showLimits(_ context.Context, args []string) (string, error) {
+	if len(args) > 0 && args[0] == datapath {
+		args = args[1:]
+	}
+	zones, err := zonesOf(args)
+	if err != nil {
+		return "", err
+	}
+	limits := s.Switch.Connections().Limits()
+	var b strings.Builder
+	fmt.Fprintf(&b, "default limit=%d\n", limits.Default)
+	if zones == nil {
+		for _, z := range limits.Own {
+			fmt.Fprintf(&b, "zone=%d,limit=%d,count=%d\n", z.Zone, z.Limit, z.Count)
+		}
+		return b.String(), nil
+	}
+	counts := map[uint16]conntrack.ZoneLimit{}
+	for _, z := range s.Switch.Connections().Zones() {
+		counts[z.Zone] = z
+	}
+	for _, zone := range zones {
+		z := conntrack.ZoneLimit{Limit: limits.Default}
+		own := slices.ContainsFunc(limits.Own, func(z conntrack.ZoneLimit) bool { return z.Zone == zone })
+		if own || limits.Default > 0 {
+			z = cmp.Or(counts[zone], z)
+		}
+		fmt.Fprintf(&b, "zone=%d,limit=%d,count=%d\n", zone, z.Limit, z.Count)
+	}
+	return b.String(), nil
+}
+
+// showFragments is dpctl/ipf-get-status, with the lines that are so here. Both families share limits and
+// counters.
+func (s *Switch) showFragments(_ context.Context, args []string) (string, error) {
+	args = slices.DeleteFunc(args, func(a string) bool { return a == "-m" || a == "--more" })
+	if len(args) > 0 && args[0] != datapath {
+		return "", errNoDatapath
+	}
+	f := s.Switch.Fragments()
+	return fmt.Sprintf("        Fragmentation Module Status\n        ---------------------------\n        v4 enabled: 1\n        v6 enabled: 1\n"+
+		"        num frag: %d\n        min v4 frag size: %d\n        min v6 frag size: %d\n", f.Fragments, reassembly.MinFragment, reassembly.MinFragment), nil
+}
 
 // mostConnections is dpctl/ct-get-maxconns.
 func (s *Switch) mostConnections(_ context.Context, args []string) (string, error) {

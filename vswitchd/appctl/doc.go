@@ -4,6 +4,7 @@
 //	listings.go        those that list entries, ports and addresses, and forget these
 //	lists.go           those that list what antrail has in another form
 //	absent.go          those about what the switch does not have
+//	refusals.go        those that are refused, and why
 //	datapath.go        dpif/show-dp-features: what antrail's datapath does
 //	connections.go     dpctl/…: tracked connections
 //	ofprototrace.go    ofproto/trace: its arguments, and the packet

@@ -123,6 +123,10 @@ func (s *Switch) sortedPorts(order func(a, b telemetry.PortStats) int) []telemet
 // showDatapath is dpctl/show. No packet is lost on its way to the tables, because workers walk
 // them by themselves. flows counts cached walks.
 func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) {
+	counted := len(args) > 0 && (args[0] == "-s" || args[0] == "--statistics")
+	if counted {
+		args = args[1:]
+	}
 	if _, err := ofDatapath(args); err != nil {
 		return "", fmt.Errorf("ovs-vswitchd: %w", err)
 	}
@@ -131,6 +135,37 @@ func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) 
 	fmt.Fprintf(&b, "%s:\n  lookups: hit:%d missed:%d lost:0\n  flows: %d\n", datapath, hits, misses, s.Switch.Cache().Entries)
 	for _, p := range s.sortedPorts(func(a, b telemetry.PortStats) int { return int(datapathNumber(a.No)) - int(datapathNumber(b.No)) }) {
 		fmt.Fprintf(&b, "  port %d: %s (%s)\n", datapathNumber(p.No), p.Name, p.Driver)
+		if counted {
+			b.WriteString(portCounters(&p))
+		}
+	}
+	return b.String(), nil
+}
+
+// portCounters is what dpctl/show -s says of a port, with "?" for what is not counted.
+func portCounters(p *telemetry.PortStats) string {
+	return fmt.Sprintf("    RX packets:%d errors:%d dropped:%d overruns:? frame:?\n    TX packets:%d errors:%d dropped:%d aborted:? carrier:?\n    collisions:?\n    RX bytes:%d%s  TX bytes:%d%s\n",
+		p.RxPackets, p.RxErrors, p.RxDropped, p.TxPackets, p.TxErrors, p.TxDropped, p.RxBytes, roundedBytes(p.RxBytes), p.TxBytes, roundedBytes(p.TxBytes))
+}
+
+// roundedBytes is a large count in binary units, in brackets.
+func roundedBytes(n uint64) string {
+	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
+		if size := uint64(1) << (40 - 10*i); n >= size {
+			return fmt.Sprintf(" (%.1f %s)", float64(n)/float64(size), unit)
+		}
+	}
+	return ""
+}
+
+// listDatapathCommands is dpctl/list-commands.
+func (s *Switch) listDatapathCommands(context.Context, []string) (string, error) {
+	var b strings.Builder
+	b.WriteString("The available commands are:\n")
+	for _, c := range s.Commands() {
+		if strings.HasPrefix(c.Name, "dpctl/") {
+			fmt.Fprintf(&b, "  %-29s %s\n", c.Name, c.Usage)
+		}
 	}
 	return b.String(), nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/vswitchd/unixctl"
@@ -16,14 +17,16 @@ import (
 
 func (s *Switch) otherLists() []unixctl.Command {
 	return []unixctl.Command{
-		{Name: "dpctl/dump-flows", Usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", Max: 6, Run: noCachedFlows},
+		{Name: "dpctl/dump-flows", Usage: "[-m] [--names] [dp] [filter=..] [type=..] [pmd=..]", Max: 6, Run: s.noCachedFlows},
 		{Name: "dpif/dump-flows", Usage: "[-m] [--names | --no-names] bridge", Min: 1, Max: 3, Run: s.dumpCachedFlows},
 		{Name: "fdb/stats-show", Usage: "bridge", Min: 1, Max: 1, Run: s.showLearnedStats},
 		{Name: "memory/show", Run: s.showMemory},
+		{Name: "ofproto/list-tunnels", Run: s.listTunnels},
 		{Name: "ovs/route/show", Run: nothing("Route Table:\n")},
 		{Name: "qos/show", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("QoS not configured on %s\n")},
 		{Name: "qos/show-types", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("No QoS types supported for interface: %s\n")},
-		{Name: "revalidator/wait", Run: nothing("")}, // a change of entries is in force when it returns
+		{Name: "revalidator/purge", Run: nothing("")}, // caches follow the entries by themselves
+		{Name: "revalidator/wait", Run: nothing("")},  // a change of entries is in force when it returns
 		{Name: "tnl/arp/show", Run: nothing(noNeighbours)},
 		{Name: "tnl/neigh/show", Run: nothing(noNeighbours)},
 		{Name: "tnl/ports/show", Usage: "-v", Max: 1, Run: nothing("Listening ports:\n")},
@@ -37,12 +40,25 @@ const noNeighbours = "IP                                            MAC         
 var errNoCachedFlows = errors.New("cached flows cannot be listed: each worker has a cache of its own. dpctl/show counts them; ovs-ofctl dump-flows lists the entries")
 
 // noCachedFlows is dpctl/dump-flows.
-func noCachedFlows(_ context.Context, args []string) (string, error) {
+func (s *Switch) noCachedFlows(_ context.Context, args []string) (string, error) {
 	args = slices.DeleteFunc(args, func(a string) bool { return a == "-m" || a == "--names" })
-	if _, err := ofDatapath(args); err != nil {
-		return "", fmt.Errorf("ovs-vswitchd: %w", err)
+	for _, a := range args {
+		switch name, _, _ := strings.Cut(a, "="); {
+		case strings.HasPrefix(a, "-"):
+			return "", fmt.Errorf("Unrecognized option %s", a) //lint:ignore ST1005 as Open vSwitch words it
+		case a != datapath && name != "filter" && name != "type" && name != "pmd":
+			return "", errNoDatapath
+		}
 	}
-	return "", errNoCachedFlows
+	return s.listCachedFlows()
+}
+
+// listCachedFlows lists nothing if nothing is cached.
+func (s *Switch) listCachedFlows() (string, error) {
+	if s.Switch.Cache().Entries > 0 {
+		return "", errNoCachedFlows
+	}
+	return "", nil
 }
 
 // dumpCachedFlows is dpif/dump-flows.
@@ -50,16 +66,28 @@ func (s *Switch) dumpCachedFlows(_ context.Context, args []string) (string, erro
 	if args[len(args)-1] != s.Bridge() {
 		return "", errNoBridge
 	}
-	return "", errNoCachedFlows
+	return s.listCachedFlows()
 }
 
-// showLearnedStats is fdb/stats-show, without what antrail does not count: addresses that it has
-// learned, forgotten and moved so far.
+// showLearnedStats is fdb/stats-show. No address is static, and none is evicted: a full table learns
+// nothing new.
 func (s *Switch) showLearnedStats(_ context.Context, args []string) (string, error) {
 	if args[0] != s.Bridge() {
 		return "", errNoBridge
 	}
-	return fmt.Sprintf("Statistics for bridge \"%s\":\n  Current MAC entries in the table: %d\n", args[0], len(s.Switch.LearnedMACs())), nil
+	n := s.Switch.MACTableStats()
+	var b strings.Builder
+	fmt.Fprintf(&b, "Statistics for bridge \"%s\":\n  Current/maximum MAC entries in the table: %d/%d\n", args[0], n.Current, n.Max)
+	for _, l := range []struct {
+		name  string
+		count uint64
+	}{
+		{"  Current static MAC entries in the table ", 0}, {"  Total number of learned MAC entries     ", n.Learned}, {"  Total number of expired MAC entries     ", n.Expired},
+		{"  Total number of evicted MAC entries     ", 0}, {"  Total number of port moved MAC entries  ", n.Moved},
+	} {
+		fmt.Fprintf(&b, "%s: %d\n", l.name, l.count)
+	}
+	return b.String(), nil
 }
 
 // showMemory is memory/show: how many ports and entries there are.
@@ -69,6 +97,14 @@ func (s *Switch) showMemory(context.Context, []string) (string, error) {
 		rules += t.Entries + t.Learned
 	}
 	return fmt.Sprintf("ports:%d rules:%d\n", len(s.Switch.Ports()), rules), nil
+}
+
+// listTunnels is ofproto/list-tunnels of a switch without tunnels.
+func (s *Switch) listTunnels(context.Context, []string) (string, error) {
+	if slices.ContainsFunc(s.Switch.Ports(), func(p telemetry.PortStats) bool { return p.Tunnel }) {
+		return "", errors.New("tunnels are not listed: ovs-vsctl shows their options, and antrail dump-ports what they carried")
+	}
+	return "", nil
 }
 
 // noQoS says that a port has no QoS.

@@ -58,7 +58,22 @@ func (v *Vlog) Commands() []Command {
 		{Name: "vlog/list", Run: v.list},
 		{Name: "vlog/set", Usage: "{spec | PATTERN:destination:pattern}", Max: math.MaxInt, Run: v.setAll},
 		{Name: "vlog/reopen", Run: v.reopenFile},
+		{Name: "vlog/close", Run: refuse("records go to standard error, which is not closed")},
+		{Name: "vlog/list-pattern", Run: refuse(errPattern)},
+		{Name: "vlog/enable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: refuse(errNoRateLimit)},
+		{Name: "vlog/disable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: refuse(errNoRateLimit)},
 	}
+}
+
+// Reasons of refused commands.
+const (
+	errPattern     = "records have one form, which no pattern changes"
+	errNoRateLimit = "records are not limited in their rate: vlog/set chooses them by level"
+)
+
+// refuse refuses a command with a reason.
+func refuse(why string) func(context.Context, []string) (string, error) {
+	return func(context.Context, []string) (string, error) { return "", errors.New(why) }
 }
 
 // Handler passes on the records of a module that are to go to a destination.
