@@ -46,7 +46,7 @@ func newSenders(p *pipeline.Pipeline) *senders {
 	}
 	for _, f := range p.Switch.Flows() {
 		s.flows[f.Table] = append(s.flows[f.Table], f)
-		s.noteSender(&f.Match)
+		s.noteSender(f.Match)
 		s.noteAnswer(f.Entry)
 	}
 	s.dropped, _, _ = p.Drops.Since(0, func(d *api.DroppedPacket) bool { return !d.Leaving && len(d.Frame) >= packet.EthernetLen })
@@ -54,13 +54,13 @@ func newSenders(p *pipeline.Pipeline) *senders {
 }
 
 // exactly is the value of a field that a match compares whole; not ok otherwise.
-func exactly(m *flow.Match, id flow.FieldID) (v flow.Value, ok bool) {
+func exactly(m flow.Minimatch, id flow.FieldID) (v flow.Value, ok bool) {
 	v, mask := m.Get(id)
 	return v, mask == flow.Ones(flow.FieldByID(id).Bits)
 }
 
 // noteSender takes from a match what sends at a port. ARP has its sender where IPv4 has the source.
-func (s *senders) noteSender(m *flow.Match) {
+func (s *senders) noteSender(m flow.Minimatch) {
 	port, atPort := exactly(m, flow.InPort)
 	if !atPort {
 		return
@@ -84,7 +84,7 @@ func (s *senders) noteSender(m *flow.Match) {
 
 // noteAnswer takes the MAC address from an entry that answers ARP for an address.
 func (s *senders) noteAnswer(e *flow.Entry) {
-	target, is := exactly(&e.Match, flow.ArpTPA)
+	target, is := exactly(e.Match, flow.ArpTPA)
 	if etherType, _ := e.Match.Get(flow.EthType); !is || etherType.Lo != packet.EtherTypeARP {
 		return
 	}

@@ -186,7 +186,7 @@ func asksFor(e *flow.Entry, field *flow.Field, k *flow.Key) bool {
 	if mask.AndNot(groupBit).IsZero() || !value.And(groupBit).IsZero() {
 		return false
 	}
-	m := e.Match
+	m := e.Match.Expand()
 	field.Put(&m.Mask, flow.Value{}, flow.Ones(field.Bits))
 	field.Put(&m.Value, flow.Value{}, flow.Ones(field.Bits))
 	return m.Matches(k)
