@@ -1,15 +1,20 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // twoNodes are Nodes of program uplink with cards that face each other: node-a with two pods, node-b
@@ -62,6 +67,9 @@ func newTwoNodes(t *testing.T, egress string) *twoNodes {
 		for j, pod := range pods {
 			text += w.addPod(t, n, pod, i, 4+j)
 		}
+		if i == 0 {
+			text += "policies: [{pod: 10.10.0.5, ingress: [{protocol: tcp, port: 8080, other: 10.10.0.0/16}]}]\n"
+		}
 		c, err := config.Parse([]byte(text))
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +114,7 @@ table ip proxy {
 
 // TestUplinkPeers is A-W3 and A-W7 with real sockets, by program uplink on two Nodes: a pod keeps its
 // address with pods of both Nodes, by a ClusterIP too, and with its own Node. A NodePort of its own Node
-// leads it to a pod by the host. Only other Nodes see the Node's address, as the outside does. Each
+// leads it to a pod by the host, past a policy that allows that. Only other Nodes see the Node's address, as the outside does. Each
 // Node's gateway has the first address of the range, and the host forwards and has the routes (W-03).
 func TestUplinkPeers(t *testing.T) {
 	for _, egress := range []string{config.EgressLoop, config.EgressDirect} {
@@ -141,10 +149,32 @@ func TestUplinkPeers(t *testing.T) {
 			}
 			wantSNAT(t, exchange(t, w.podA, w.b, "192.0.2.11:8085"))
 			wantHostSide(t, w.a)
+			wantNoRule(t, w)
 			a.stop(t)
 			b.stop(t)
 		})
 	}
+}
+
+// wantNoRule checks that another port of a pod than that of its rule cannot be reached: the entry that
+// drops is the one of the policy.
+func wantNoRule(t *testing.T, w *twoNodes) {
+	t.Helper()
+	var err error
+	w.podB.Do(t, func() { _, err = net.DialTimeout("tcp", "10.10.0.5:22", 100*time.Millisecond) })
+	if err == nil || errors.Is(err, unix.ECONNREFUSED) {
+		t.Errorf("a port without a rule: %v", err)
+	}
+	text, err := api.NewClient(w.configs[0].Socket).Get(t.Context(), "/flows", url.Values{"names": {"1"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, "table=IngressRule") && strings.Contains(line, "actions=drop") && !strings.Contains(line, "n_packets=0,") {
+			return
+		}
+	}
+	t.Errorf("no policy has dropped anything:\n%s", text)
 }
 
 // reach is exchange with a listener whose address is not the one that is called.

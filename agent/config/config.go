@@ -68,6 +68,8 @@ type Config struct {
 	Program string `json:"program,omitempty"`
 	// Services are addresses that the program translates. Only with program.
 	Services []ProgramService `json:"services,omitempty"`
+	// Policies are what single pods may send and receive. Only with programs uplink and vppl3.
+	Policies []ProgramPolicy `json:"policies,omitempty"`
 	// Uplink says how program uplink uses the Node's card. Only with that program, which needs it.
 	Uplink *Uplink `json:"uplink,omitempty"`
 	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of
@@ -190,16 +192,6 @@ type Port struct {
 	NoReturn bool `json:"-"`
 	// VLAN is the underlay's that the port's Pod is in; 0: none.
 	VLAN uint16 `json:"-"`
-}
-
-// ProgramService is an address of a Service with the endpoint that it leads to.
-type ProgramService struct {
-	// Protocol is tcp or udp.
-	Protocol string `json:"protocol"`
-	// Address is the Service's IPv4 address and port.
-	Address netip.AddrPort `json:"address"`
-	// Endpoint is the IPv4 address and port of the pod that answers.
-	Endpoint netip.AddrPort `json:"endpoint"`
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.

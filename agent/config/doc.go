@@ -5,7 +5,8 @@
 //	faults.go     the list of errors, checks and defaults that several sections share
 //	errorplace.go which key of a file cannot be read
 //	kubernetes.go the section about the Kubernetes API, and the NodeConfig that it makes
-//	program.go    the Node that a configuration describes to a program
+//	program.go    the Node that a configuration describes to a program; programobjects.go, its
+//	              Services and policies
 //	cardmode.go   how program uplink uses the Node's card
 //	facts.go      what only the API tells of a Node, kept in a file
 //	fits.go       whether objects describe the same Node

@@ -14,9 +14,6 @@ const (
 	RoleBridge = "bridge"
 )
 
-// protocols are those of Services, with their IP protocol numbers.
-var protocols = map[string]uint8{"tcp": 6, "udp": 17}
-
 // ProgramNode is the Node that the configuration describes to its program.
 func (c *Config) ProgramNode() *layout.Node {
 	n := &layout.Node{
@@ -41,6 +38,9 @@ func (c *Config) ProgramNode() *layout.Node {
 	}
 	for _, s := range c.Services {
 		n.Services = append(n.Services, layout.Service{Proto: protocols[s.Protocol], Addr: s.Address, Endpoint: s.Endpoint})
+	}
+	for _, p := range c.Policies {
+		n.Policies = append(n.Policies, layout.Policy{Pod: p.Pod, Ingress: rulesOf(p.Ingress), Egress: rulesOf(p.Egress)})
 	}
 	if c.Uplink != nil {
 		n.Router = c.Uplink.Router
@@ -68,13 +68,15 @@ func (c *Config) programPorts(n *layout.Node) {
 // checkProgram finds a program that is not there, or whose Node lacks something.
 func (c *Config) checkProgram(f *faults) {
 	f.check(c.Program != "" || len(c.Services) == 0, "services: only with program")
+	f.check(c.Program != "" || len(c.Policies) == 0, "policies: only with program")
 	if c.Program == "" {
 		return
 	}
 	sound := len(*f)
-	c.checkServices(f)
+	f.checkServices(c.Services)
+	f.checkPolicies(c.Policies)
 	if len(*f) > sound {
-		return // a program does not check its Services
+		return // a program does not check them
 	}
 	f.check(!c.FromObjects() && !c.fromFiles(), "program: not together with flows, groups, meters, manifests and kubernetes")
 	roles := map[string]string{}
@@ -92,19 +94,8 @@ func (c *Config) checkProgram(f *faults) {
 	}
 	program, err := programs.Named(c.Program)
 	if err == nil {
+		f.check(len(c.Policies) == 0 || program.HasPolicies, "policies: program %s has none", c.Program)
 		_, _, err = program.Flow(c.ProgramNode())
 	}
 	f.check(err == nil, "program: %v", err)
-}
-
-// checkServices finds Services that no entry can translate, and an address that two of them claim.
-func (c *Config) checkServices(f *faults) {
-	taken := map[string]string{}
-	for i, s := range c.Services {
-		who := fmt.Sprintf("services[%d]", i)
-		f.check(protocols[s.Protocol] != 0, "%s.protocol: %q is neither tcp nor udp", who, s.Protocol)
-		f.check(s.Address.Addr().Is4() && s.Address.Port() != 0, "%s.address: %v is no IPv4 address with a port", who, s.Address)
-		f.check(s.Endpoint.Addr().Is4() && s.Endpoint.Port() != 0, "%s.endpoint: %v is no IPv4 address with a port", who, s.Endpoint)
-		claim(f, taken, s.Protocol+" "+s.Address.String(), who, "address")
-	}
 }

@@ -62,6 +62,7 @@ func TestProgramFaults(t *testing.T) {
 		{"a Service twice", "protocol: udp", "protocol: tcp", "services[1].address: tcp 10.96.0.10:80 is taken by services[0]"},
 		{"a Service of IPv6", "\"10.96.0.10:80\", endpoint: \"10.10.0.5", "\"[fd00::1]:80\", endpoint: \"10.10.0.5", "services[0].address: [fd00::1]:80 is no IPv4"},
 		{"a Service without an endpoint", ", endpoint: \"10.10.0.5:8080\"", "", "services[0].endpoint: invalid AddrPort is no IPv4"},
+		{"a policy of a program without any", "peers:", "policies: [{pod: 10.10.0.4}]\npeers:", "policies: program windows2020 has none"},
 		{"Services without a program", "program: windows2020", "flows: a.flows", "services: only with program"},
 		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role and address: only with program"},
 	} {
@@ -69,5 +70,44 @@ func TestProgramFaults(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), s.want) {
 			t.Errorf("%s: %v, want %q", s.name, err, s.want)
 		}
+	}
+}
+
+// TestProgramPolicies: rules of pods are those of the program, and what no entry can match is refused.
+func TestProgramPolicies(t *testing.T) {
+	with := func(policies string) string { return strings.Replace(uplinkSection, "peers:", policies+"\npeers:", 1) }
+	c, err := Parse([]byte(with("policies: [{pod: 10.10.0.5, egress: [], ingress: [{protocol: udp, port: 53, other: 10.10.0.9/16}, {}]}]")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := c.ProgramNode().Policies
+	if len(p) != 1 || p[0].Pod.String() != "10.10.0.5" || p[0].Egress == nil || len(*p[0].Egress) != 0 || len(*p[0].Ingress) != 2 {
+		t.Fatalf("%+v", p)
+	}
+	if r := (*p[0].Ingress)[0]; r.Proto != 17 || r.Port != 53 || r.Other.String() != "10.10.0.0/16" {
+		t.Errorf("%+v", r)
+	}
+	for policies, want := range map[string]string{
+		"policies: [{pod: 10.10.0.5}, {pod: 10.10.0.5}]":                 "policies[1].pod: 10.10.0.5 is taken by policies[0]",
+		"policies: [{pod: 10.10.0.5, ingress: [{protocol: icmp}]}]":      `policies[0].ingress[0].protocol: "icmp" is neither tcp nor udp`,
+		"policies: [{pod: 10.10.0.5, egress: [{port: 80}]}]":             "policies[0].egress[0].port: only with protocol",
+		"policies: [{pod: 10.10.0.5, egress: [{other: \"fd00::/64\"}]}]": "policies[0].egress[0].other: fd00::/64 is no range of IPv4",
+		"policies: [{pod: 10.10.0.77, egress: []}]":                      "the policy of 10.10.0.77 is of no pod",
+	} {
+		if _, err := Parse([]byte(with(policies))); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", policies, err, want)
+		}
+	}
+}
+
+// TestPoliciesOfRoutedPods: program vppl3 takes the policies, too.
+func TestPoliciesOfRoutedPods(t *testing.T) {
+	text := strings.NewReplacer(
+		"windows2020", "vppl3", "- {name: uplink, ofPort: 3, role: uplink}\n", "", "- {name: br-int, ofPort: 4, role: bridge}\n", "",
+		"services:", "policies: [{pod: 10.10.0.5, ingress: [{protocol: tcp, port: 8080}]}]\nservices:",
+	).Replace(programConfig)
+	c, err := Parse([]byte(text))
+	if err != nil || len(c.ProgramNode().Policies) != 1 {
+		t.Errorf("%v, %+v", err, c.Policies)
 	}
 }

@@ -20,6 +20,8 @@ type Program struct {
 	// Build makes the entries for a Node; nil if they come from a cluster's objects. The
 	// error is for a Node that lacks what the program needs.
 	Build func(*Node) ([]Entry, error)
+	// HasPolicies says that the program enforces Node.Policies.
+	HasPolicies bool
 	// Sample is the Node of dumps, traces and pages that name none.
 	Sample func() *Node
 }

@@ -11,6 +11,6 @@
 //   - direct: by the card at once. The switch writes the next hop's MAC address
 //     (layout.Node.Router).
 //
-// Rows W-01 to W-27 are the statements of the document, as docs/pipelines.md lists them. The
-// program has no policies.
+// Rows W-01 to W-27 are the statements of the document, as docs/pipelines.md lists them.
+// Policies are rules of a pod by address and port (layout.Policy).
 package uplink

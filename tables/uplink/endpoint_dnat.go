@@ -8,13 +8,13 @@ import (
 //
 // Reads:  ct_state, the destination.
 // Writes: the destination; RewriteMACField, ServiceCTMarkField.
-// Next:   L3Forwarding, which is also the table-miss.
+// Next:   EgressRule, or L3Forwarding if no pod has rules; it is also the table-miss.
 
 func endpointDNAT(n *layout.Node) []layout.Entry {
 	var all []layout.Entry
 	for _, s := range n.Services {
 		all = append(all, of("W-23", "the endpoint of "+s.Addr.String(), layout.NewEntry(tableEndpointDNAT, priorityNormal, layout.Match(layout.ToService(&s)),
-			rewriteMACRegMark.Set(), layout.CommitDNAT(ctZone, tableL3Forwarding, &s, serviceCTMark.Set()))))
+			rewriteMACRegMark.Set(), layout.CommitDNAT(ctZone, checkedEgress(n), &s, serviceCTMark.Set()))))
 	}
-	return append(all, miss(tableEndpointDNAT, tableL3Forwarding))
+	return append(all, miss(tableEndpointDNAT, checkedEgress(n)))
 }

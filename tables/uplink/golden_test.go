@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/netip"
 	"os"
 	"strings"
 	"testing"
@@ -31,13 +32,24 @@ func sharedSample() *layout.Node {
 	return n
 }
 
+// policySample has a pod that may send to one port of the outside, and one that takes one port of
+// other pods.
+func policySample() *layout.Node {
+	n := directSample()
+	n.Policies = []layout.Policy{
+		{Pod: n.Pods[0].IP(), Egress: &[]layout.Rule{{Proto: 6, Port: 443, Other: netip.MustParsePrefix("198.51.100.0/24")}, {Proto: 6, Port: 8080, Other: n.PodCIDR}}},
+		{Pod: n.Pods[1].IP(), Ingress: &[]layout.Rule{{Proto: 6, Port: 8080, Other: n.PodCIDR}}},
+	}
+	return n
+}
+
 // modes are the two ways to the outside, with a card that is the switch's.
 var modes = map[string]func() *layout.Node{"loop": sample, "direct": directSample}
 
-// allModes are modes, and a card that stays the kernel's.
+// allModes are modes, a card that stays the kernel's, and pods with rules.
 func allModes() map[string]func() *layout.Node {
 	all := maps.Clone(modes)
-	all["shared"] = sharedSample
+	all["shared"], all["policies"] = sharedSample, policySample
 	return all
 }
 

@@ -2,6 +2,7 @@ package uplink
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/antrail/antrail/flow"
@@ -20,16 +21,19 @@ var Program = &layout.Program{
 		{Name: "ConntrackZone", Stage: "Conntrack", Number: tableConntrackZone},
 		{Name: "ConntrackState", Stage: "Conntrack", Number: tableConntrackState},
 		{Name: "EndpointDNAT", Stage: "Services", Number: tableEndpointDNAT},
+		{Name: "EgressRule", Stage: "EgressSecurity", Number: tableEgressRule},
 		{Name: "L3Forwarding", Stage: "Routing", Number: tableL3Forwarding},
 		{Name: "EgressMark", Stage: "Routing", Number: tableEgressMark},
 		{Name: "L3DecTTL", Stage: "Routing", Number: tableL3DecTTL},
 		{Name: "L2ForwardingCalc", Stage: "Switching", Number: tableL2ForwardingCalc},
+		{Name: "IngressRule", Stage: "IngressSecurity", Number: tableIngressRule},
 		{Name: "ConntrackCommit", Stage: "Commit", Number: tableConntrackCommit},
 		{Name: "Output", Stage: "Output", Number: tableOutput},
 	},
-	Marks:  marks,
-	Build:  build,
-	Sample: sample,
+	Marks:       marks,
+	HasPolicies: true,
+	Build:       build,
+	Sample:      sample,
 }
 
 // Numbers of the tables.
@@ -41,16 +45,21 @@ const (
 	tableConntrackZone
 	tableConntrackState
 	tableEndpointDNAT
+	tableEgressRule
 	tableL3Forwarding
 	tableEgressMark
 	tableL3DecTTL
 	tableL2ForwardingCalc
+	tableIngressRule
 	tableConntrackCommit
 	tableOutput
 )
 
-// protoICMP is ICMP's IP protocol.
-const protoICMP = 1
+// IP protocols.
+const (
+	protoICMP = 1
+	protoUDP  = 17
+)
 
 // Priorities. The host's entries in ConntrackState lie between high and normal: see there.
 const (
@@ -68,8 +77,8 @@ func build(n *layout.Node) ([]layout.Entry, error) {
 		return nil, err
 	}
 	return slices.Concat(
-		uplinkClassifier(n), arpSpoofGuard(n), arpResponder(n), spoofGuard(n), conntrackZone(), conntrackState(n), endpointDNAT(n),
-		l3Forwarding(n), egressMark(n), l3DecTTL(), l2ForwardingCalc(n), conntrackCommit(n), output(n),
+		uplinkClassifier(n), arpSpoofGuard(n), arpResponder(n), spoofGuard(n), conntrackZone(), conntrackState(n), endpointDNAT(n), egressRule(n),
+		l3Forwarding(n), egressMark(n), l3DecTTL(), l2ForwardingCalc(n), ingressRule(n), conntrackCommit(n), output(n),
 	), nil
 }
 
@@ -93,6 +102,11 @@ func check(n *layout.Node) error {
 	}
 	if len(n.Peers) > 0 && n.Tunnel.No == 0 {
 		errs = append(errs, errors.New("there are other Nodes and no tunnel port"))
+	}
+	for _, p := range n.Policies {
+		if !slices.ContainsFunc(n.Pods, func(pod layout.Pod) bool { return pod.IP() == p.Pod }) {
+			errs = append(errs, fmt.Errorf("the policy of %v is of no pod", p.Pod))
+		}
 	}
 	if direct(n) && n.Uplink.MAC == [6]byte{} {
 		errs = append(errs, errors.New("there is no MAC address of the uplink port, from which packets leave directly"))

@@ -266,3 +266,55 @@ func TestARPOfPods(t *testing.T) {
 		}
 	})
 }
+
+// TestPolicies: a pod with rules sends and takes what they allow, again and again nothing else. A rule
+// speaks of a Service's endpoint. Answers pass, and the Node reaches its pods.
+func TestPolicies(t *testing.T) {
+	n := policySample()
+	s := programtest.New(t, Program, n)
+	a, b := n.Pods[0], n.Pods[1]
+	toPod := func(from, to layout.Pod, sport, dport uint16, flags uint16) []byte {
+		return programtest.Segment(from.Port.MAC, to.Port.MAC, from.IP(), to.IP(), sport, dport, flags)
+	}
+	toGateway := func(from layout.Pod, dst netip.Addr, sport, dport uint16) []byte {
+		return programtest.Segment(from.Port.MAC, n.Gateway.MAC, from.IP(), dst, sport, dport, packet.TCPSyn)
+	}
+	for _, x := range []struct {
+		what  string
+		in    layout.Port
+		frame []byte
+		table string
+	}{
+		{"another port of a pod", a.Port, toPod(a, b, 1, 22, packet.TCPSyn), "EgressRule"},
+		{"another address outside", a.Port, toGateway(a, netip.MustParseAddr("203.0.113.1"), 2, 443), "EgressRule"},
+		{"a Service whose endpoint is not allowed", a.Port, toGateway(a, netip.MustParseAddr("10.96.0.77"), 3, 443), "EgressRule"},
+		{"to a port that the pod does not take", n.Tunnel, programtest.Segment(virtualMAC, b.Port.MAC, remotePod, b.IP(), 4, 8080, packet.TCPSyn), "IngressRule"},
+	} {
+		for range 2 { // no connection lets the second one pass
+			if table := s.Dropped(x.in, x.frame); table != x.table {
+				t.Errorf("%s: dropped in %q, want %s", x.what, table, x.table)
+			}
+		}
+	}
+	s.Leaves(a.Port, b.Port, toPod(a, b, 40000, 8080, packet.TCPSyn))
+	s.Leaves(b.Port, a.Port, toPod(b, a, 8080, 40000, packet.TCPSyn|packet.TCPAck))
+	s.Leaves(a.Port, b.Port, toPod(a, b, 40000, 8080, packet.TCPAck))
+	s.Leaves(a.Port, b.Port, toGateway(a, n.Services[0].Addr.Addr(), 40001, n.Services[0].Addr.Port()))
+	s.Leaves(b.Port, a.Port, toPod(b, a, 50000, 22, packet.TCPSyn))
+	outside(t, s, n, a, 40002)
+	s.Leaves(n.Gateway, b.Port, programtest.Segment(n.Gateway.MAC, b.Port.MAC, n.GatewayIP, b.IP(), 5, 9090, packet.TCPSyn))
+}
+
+// TestPolicyOfAService: what a policy drops of a Service's connection stays dropped, though EndpointDNAT
+// has committed the connection.
+func TestPolicyOfAService(t *testing.T) {
+	n := policySample()
+	n.Policies[0].Egress = &[]layout.Rule{}
+	s := programtest.New(t, Program, n)
+	a, service := n.Pods[0], n.Services[0].Addr
+	for _, flags := range []uint16{packet.TCPSyn, packet.TCPSyn, packet.TCPAck} {
+		if table := s.Dropped(a.Port, programtest.Segment(a.Port.MAC, n.Gateway.MAC, a.IP(), service.Addr(), 40000, service.Port(), flags)); table != "EgressRule" && table != "ConntrackState" {
+			t.Errorf("flags %#x: dropped in %q", flags, table)
+		}
+	}
+}

@@ -8,8 +8,9 @@ import (
 
 // Program is the pipeline of routed pods.
 var Program = &layout.Program{
-	Name:     "vppl3",
-	Sentence: "Pods that are routed, as Contiv-VPP attached them: a /32 each, one MAC address for all",
+	Name:        "vppl3",
+	HasPolicies: true,
+	Sentence:    "Pods that are routed, as Contiv-VPP attached them: a /32 each, one MAC address for all",
 	Tables: []layout.Table{
 		{Name: "acl-plugin-in-ip4-fa", Stage: "Input", Number: tableACLIn},
 		{Name: "nat44-out2in", Stage: "NAT", Number: tableOut2In},
