@@ -59,7 +59,7 @@ func TestExitCodes(t *testing.T) {
 		{"conntrack stats -o json " + seedFiles, 0, `"name": "ct_limit"`},
 		{"pipeline --program windows2020", 0, "L2ForwardingOut"},
 		{"pipeline --program uplink", 0, "UplinkClassifier"},
-		{"dump-flows --program uplink table=12 --explain --no-stats", 0, "program uplink W-20"},
+		{"dump-flows --program uplink table=14 --explain --no-stats", 0, "program uplink W-20"},
 		{"pipeline --program vppl3 -o svg -w -", 0, "ip4-lookup"},
 		{"pipeline --program windows", 1, `no program "windows"`},
 		{"pipeline --program antrea", 1, "entries come from objects"},
