@@ -124,13 +124,14 @@ func labPair(l *lab.Lab, name string, client, server lab.Pod) (*pair, error) {
 }
 
 // openTwoNodes opens a lab of two Nodes, with a client on one and a web server on the other.
-func openTwoNodes(ctx context.Context, r *rig.Rig, entries string) (*pair, error) {
+// The driver is that of the tunnel.
+func openTwoNodes(ctx context.Context, r *rig.Rig, entries, name, driver string) (*pair, error) {
 	l, err := lab.Up(ctx, lab.Options{
 		Binary: r.Binary, StateDir: r.StateDir, FlowsDir: entries + "/two-nodes",
-		Driver: config.DriverAFPacket, UnderlayOffloads: true, Transient: true,
+		Driver: config.DriverAFPacket, TunnelDriver: driver, UnderlayOffloads: true, Transient: true,
 	})
 	if err != nil {
 		return nil, err
 	}
-	return labPair(l, "antrail", l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[1].Pods[0])
+	return labPair(l, name, l.Topology.Nodes[0].Pods[0], l.Topology.Nodes[1].Pods[0])
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/bench/ovs"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
@@ -18,6 +19,10 @@ const tunnelNote = "Two pods on two Nodes, MTU 1450; the Nodes are namespaces wi
 	"antrail: two real agents, with the entries of examples/two-nodes, Geneve. Open vSwitch: two userspace datapaths with the very same entries, groups and meters, AF_PACKET ports, Geneve; without " +
 	"userspace-tso-enable, which knows no tunnels, so that its pods cut segments themselves. UDP: one flow of datagrams of 64 bytes, of which at most 512 are under way."
 
+// uplinkName is antrail with AF_XDP on the Nodes' uplinks, which forwards what the kernel
+// otherwise does by itself. It takes part only if contenders are named.
+const uplinkName = "AF_XDP uplink"
+
 // openTunnels opens the contenders.
 func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs []*pair, err error) {
 	c.Notes = append(c.Notes, tunnelNote)
@@ -26,12 +31,16 @@ func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs [
 		return nil, err
 	}
 	defer os.RemoveAll(dir) // the agents have read them when their lab is up
-	pairs, absent, err := openPairs(r, []opener{
+	openers := []opener{
 		{vxlanName, openVXLAN},
 		{routedName, openRouted},
 		{ovs.Version(), func() (*pair, error) { return openOVSTunnel(ctx) }},
-		{"antrail", func() (*pair, error) { return openTwoNodes(ctx, r, dir) }},
-	})
+		{"antrail", func() (*pair, error) { return openTwoNodes(ctx, r, dir, "antrail", config.DriverKernel) }},
+	}
+	if len(r.Contenders) > 0 {
+		openers = append(openers, opener{uplinkName, func() (*pair, error) { return openTwoNodes(ctx, r, dir, uplinkName, config.DriverAFXDP) }})
+	}
+	pairs, absent, err := openPairs(r, openers)
 	c.Notes = append(c.Notes, absent...)
 	noteIperf(r, c)
 	if err != nil {
