@@ -72,7 +72,8 @@ func wantDriven(t *testing.T, p ports.Port, mode string, micros int) {
 }
 
 // TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or on the one that
-// the spec names. If it is not possible, auto uses the kernel and afxdp is an error.
+// the spec names. If it is not possible, auto uses the kernel and afxdp is an error. With
+// offload, auto uses the kernel, too.
 func TestTunnelDrivers(t *testing.T) {
 	node, far := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "eth0", far, "eth1")
@@ -80,6 +81,27 @@ func TestTunnelDrivers(t *testing.T) {
 	if out, err := node.Command("ip", "link", "add", "br0", "type", "bridge").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	node.Do(t, func() {
+		offload, err := OpenOffload()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { offload.Close() })
+		for driver, want := range map[string]string{DriverKernel: "underlay", DriverAFXDP: "uplink", DriverAuto: "underlay"} {
+			open := &Opener{Log: slog.New(slog.DiscardHandler), Offload: offload}
+			open.Room(1)
+			p, err := open.Tunnel(underlay.Config{Local: netip.MustParseAddr("192.168.77.102")}, driver, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i := p.Info(); i.Driver != want || (i.OffloadLink != 0) != (want == "underlay") {
+				t.Errorf("with offload, %s is %+v", driver, i)
+			}
+			if err := errors.Join(p.Close(), open.Close()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
 	here, nowhere := netip.MustParseAddr("192.168.77.102"), netip.MustParseAddr("192.168.77.109")
 	for _, s := range []struct {
 		setting, uplink string

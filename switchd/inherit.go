@@ -54,6 +54,9 @@ func (i *Inheritance) Has(link string) bool { return i.driverOf(link) != "" }
 
 // driverOf is the driver of such a port; "" if there is none.
 func (i *Inheritance) driverOf(link string) string {
+	if i == nil {
+		return ""
+	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for which := range i.ports {

@@ -200,12 +200,13 @@ type Tunnel interface {
 	PathMTU(node netip.Addr) int
 }
 
-// Tunnel opens the port to other Nodes. driver is kernel; afxdp, on the card link; or
-// auto, which is afxdp if that can be had. link is the one that has the tunnel's address
+// Tunnel opens the port to other Nodes. driver is kernel; afxdp, on the card link; or auto,
+// which is kernel if the kernel can carry connections by itself, and otherwise afxdp if that
+// can be had. link is the one that has the tunnel's address
 // when "". The error is ErrDeclined if the process before is to close the port first.
 func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
 	c.Given = o.Given
-	if driver == DriverKernel {
+	if driver == DriverKernel || driver == DriverAuto && o.prefersStack(&c) {
 		return o.underlay(c)
 	}
 	p, err := o.uplink(c, driver, link)
@@ -217,6 +218,15 @@ func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) 
 	}
 	o.Log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
 	return o.underlay(c)
+}
+
+// prefersStack says whether a tunnel whose driver is free to choose goes through the Node's IP
+// stack. A port that another process has opened stays what it is.
+func (o *Opener) prefersStack(c *underlay.Config) bool {
+	if given := o.From.driverOf(c.Name); given != "" {
+		return given == DriverUnderlay
+	}
+	return o.Offload.Unwrap(c.Kind, c.Local.Is6()) != nil
 }
 
 // uplink opens the tunnel on the Node's card.

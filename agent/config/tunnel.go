@@ -24,7 +24,8 @@ type Tunnel struct {
 	// addresses have its family.
 	LocalAddress netip.Addr `json:"localAddress" default:"the Node's first InternalIP with kubernetes"`
 	// Driver is one of kernel, afxdp and auto. With kernel, packets go through the Node's IP
-	// stack; with afxdp, by an AF_XDP socket on the uplink; auto is afxdp where that works.
+	// stack; with afxdp, by an AF_XDP socket on the uplink. With auto it is kernel where
+	// connections are offloaded, and otherwise afxdp where that works.
 	Driver string `json:"driver,omitempty"`
 	// Uplink is the link of the Node that driver afxdp uses.
 	Uplink string `json:"uplink,omitempty" default:"the link that has localAddress"`
