@@ -31,7 +31,7 @@ const (
 	routeHopLength = 8  // sizeof(struct rtnexthop)
 )
 
-// routeFlags are those that belong to a route itself. The others say what has become of it.
+// routeFlags belong to the route. The kernel's other flags tell its state.
 const routeFlags = unix.RTNH_F_ONLINK | unix.RTNH_F_PERVASIVE
 
 var errBody = errors.New("no message of the kernel about an address or a route")
@@ -212,7 +212,7 @@ func routeText(head []byte, all []attribute) string {
 
 // dump asks the kernel for all addresses (RTM_GETADDR) or routes (RTM_GETROUTE) of a family.
 func dump(ask, answer uint16, family int) (all [][]byte, err error) {
-	const tries = 10 // of a list that changes while it is told
+	const tries = 10 // for a list that changes during the dump
 	for range tries {
 		req := nl.NewNetlinkRequest(int(ask), unix.NLM_F_DUMP)
 		req.AddData(nl.NewIfInfomsg(family))

@@ -19,7 +19,7 @@ import (
 //     the kernel would make new ones.
 //  3. The kernel flushes each route that has an address as its source when the address leaves any
 //     link. So routes come last.
-//  4. What is there already, or gone already, is no error. So each way may begin again after a kill.
+//  4. A step that finds its work done is no error. So each way may begin again after a kill.
 //  5. A move that fails is taken back.
 
 // movedCard is what the kernel had on a card.
@@ -65,7 +65,8 @@ func stays(a message) bool {
 	return err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()
 }
 
-// moveCard moves what is on the card to the bridge. What an agent before has moved is only completed.
+// moveCard moves addresses and routes of the card to the bridge. It completes a move that an agent
+// before has begun.
 func (h *Host) moveCard(c *Config) error {
 	if c.Owned == nil {
 		return nil

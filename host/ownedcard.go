@@ -54,7 +54,7 @@ func (o *OwnedCard) look() (*movedCard, error) {
 	return m, checkPortRange(o.First, o.Last)
 }
 
-// check finds what is wrong with the link itself.
+// check refuses a link whose packets would not reach the bridge.
 func (o *OwnedCard) check(card netlink.Link) error {
 	a := card.Attrs()
 	if !bytes.Equal(a.HardwareAddr, o.MAC[:]) {
