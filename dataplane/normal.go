@@ -13,9 +13,8 @@ import (
 // gives to a port (security.go) is known from the start. It is learned at no other port,
 // whatever security that port has.
 //
-// A port that security gives a VLAN is an access port of it, as a port with a tag of Open
-// vSwitch. Its frames have no tag and belong to the VLAN. Any other port is a trunk: its
-// frames of the VLAN have the tag. A frame stays in its VLAN.
+// A port's security says in which VLANs it is, and which of its frames have a tag
+// (l2/portvlans.go). A frame stays in its VLAN.
 //
 // A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
 // (other-config:priority-tags=never). Actions behind NORMAL have the frame as it was.
@@ -51,19 +50,23 @@ func (k *walk) retag(to vlanTag) {
 	}
 }
 
+// vidBits are the bits of a tag that have its VLAN.
+const vidBits = 0xfff
+
 // normal runs the NORMAL action.
 func (k *walk) normal() {
 	was := k.tag()
-	on := was
-	if was.tci == packet.VLANPresent { // VLAN and priority are 0
-		on = vlanTag{}
+	vlan, ok := k.w.sw.ports.Load().guard(k.key.InPort()).VLANOf(was.tci & vidBits)
+	if !ok {
+		k.drop(telemetry.DropVLANTag)
+		return
 	}
-	if access := k.w.sw.ports.Load().access(k.key.InPort()); access != 0 {
-		if on.tci != 0 {
-			k.drop(telemetry.DropVLANTag)
-			return
-		}
-		on = vlanTag{packet.EtherTypeVLAN, packet.VLANPresent | access}
+	on := was
+	if was.tci == 0 {
+		on = vlanTag{packet.EtherTypeVLAN, packet.VLANPresent}
+	}
+	if on.tci = on.tci&^vidBits | vlan; on.tci == packet.VLANPresent { // VLAN and priority are 0
+		on = vlanTag{}
 	}
 	k.bridge(on)
 	k.retag(was)
@@ -72,7 +75,6 @@ func (k *walk) normal() {
 // bridge learns a frame's source, and sends it to where its destination is. On trunks the
 // frame has a tag.
 func (k *walk) bridge(trunk vlanTag) {
-	const vidBits = 0xfff
 	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
 	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), trunk.tci&vidBits
 	if dst&^0xf == reservedMAC {
@@ -85,15 +87,15 @@ func (k *walk) bridge(trunk vlanTag) {
 		k.learnSource(set, l2.MACKey{MAC: src, VLAN: vlan})
 	}
 	takes := func(no uint32) bool {
-		access := set.access(no)
-		if access != 0 && access != vlan {
+		g := set.guard(no)
+		if !g.InVLAN(vlan) {
 			return false
 		}
-		if access != 0 {
+		if g.TagsVLAN(vlan) {
+			k.retag(trunk)
+		} else {
 			k.retag(vlanTag{})
-			return true
 		}
-		k.retag(trunk)
 		return true
 	}
 	if dst&groupAddress == 0 {

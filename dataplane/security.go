@@ -96,14 +96,12 @@ func (s *portSet) foreign(mac uint64, no uint32) bool {
 	return owned && owner != no
 }
 
-// access is the VLAN that a port is an access port of; 0 for a trunk.
-func (s *portSet) access(no uint32) uint16 {
+// guard is the security of a port; nil for none.
+func (s *portSet) guard(no uint32) *l2.Guard {
 	if p := s.port(no); p != nil {
-		if g := p.guard.Load(); g != nil {
-			return g.VLAN
-		}
+		return p.guard.Load()
 	}
-	return 0
+	return nil
 }
 
 // violation is why a packet may not enter; NotDropped if it may. The headers must

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
@@ -29,9 +30,12 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 		return fmt.Errorf("there is no bridge %s", br)
 	}
 	if had := b.stats(spec.No); had == nil || had.Name != p.Name {
-		if err := b.openPort(spec); err != nil {
-			return err
-		}
+		err = b.openPort(spec)
+	} else {
+		err = b.client.SecurePort(spec.No, spec.Security) // its VLANs may be others by now
+	}
+	if err != nil {
+		return err
 	}
 	b.ports[p.Name] = p
 	b.followMarks(&p)
@@ -64,12 +68,16 @@ func (b *bridges) ChangePort(_ string, p bridge.Port) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	had := b.ports[p.Name]
-	if had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options) {
+	switch had := b.ports[p.Name]; {
+	case had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options):
 		if err := b.letGo(&p); err != nil {
 			return err
 		}
 		if err := b.openPort(spec); err != nil {
+			return err
+		}
+	default:
+		if err := b.client.SecurePort(spec.No, spec.Security); err != nil {
 			return err
 		}
 	}
@@ -154,12 +162,13 @@ func (b *bridges) portsAgain() error {
 		}
 	}
 	for no, name := range wanted {
-		if had[no] == name {
-			continue
-		}
 		p := b.ports[name]
 		spec, err := specOf(&p)
-		if err == nil {
+		switch {
+		case err != nil:
+		case had[no] == name:
+			err = b.client.SecurePort(no, spec.Security)
+		default:
 			err = b.openPort(spec)
 		}
 		errs = append(errs, err)
@@ -222,9 +231,11 @@ func doorNumber(p *bridge.Port) uint32 {
 // specOf is a port at the door. The error is for what a port of antrail cannot be.
 func specOf(p *bridge.Port) (*door.PortSpec, error) {
 	spec := &door.PortSpec{No: doorNumber(p), Name: p.Name, Link: p.Name, Driver: switchd.DriverAuto}
+	var err error
+	spec.Security, err = vlansOf(p)
 	switch {
-	case p.Tag >= 0 || len(p.Trunks) > 0 || p.VLANMode != "":
-		return nil, errors.New("tag, trunks and vlan_mode are not supported: entries may write vlan_vid")
+	case err != nil:
+		return nil, err
 	case slices.Contains(tunnelTypes, p.Type):
 		t, err := tunnelSpec(p)
 		spec.Driver, spec.Link, spec.Tunnel = door.DriverTunnel, "", t
@@ -243,6 +254,24 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 		return nil, fmt.Errorf("type %s is not supported", p.Type)
 	}
 	return spec, nil
+}
+
+// vlansOf are the VLANs of a port for NORMAL. The columns have the meaning that they have in Open
+// vSwitch: a trunk ignores tag, and an access port ignores trunks.
+func vlansOf(p *bridge.Port) (s l2.PortSecurity, err error) {
+	s.VLANMode = l2.VLANMode(p.VLANMode)
+	if p.Tag >= 0 && s.VLANMode == "" {
+		s.VLANMode = l2.VLANAccess
+	}
+	if p.Tag > 0 && s.VLANMode != l2.VLANTrunk {
+		s.VLAN = uint16(p.Tag)
+	}
+	for _, vlan := range p.Trunks {
+		if s.VLANMode != l2.VLANAccess {
+			s.Trunks = append(s.Trunks, uint16(vlan))
+		}
+	}
+	return s, s.Check()
 }
 
 // stats are the counters and facts of a port of the switch; nil without one.

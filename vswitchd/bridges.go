@@ -20,7 +20,7 @@ import (
 
 // bridges is the switch as the database's rows configure it (bridge.Switch). A switch has one
 // pipeline, so it is one bridge. Another one is refused: a controller may use all 254 tables of the
-// pipeline, and none is left for a second bridge. So patch ports are refused, too.
+// pipeline, and none is left for a second bridge. So patch ports are refused, too (docs/decisions/075-one-bridge.md).
 type bridges struct {
 	client  *door.Client
 	changes *changes // of client, for whatever changes entries

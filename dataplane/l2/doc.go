@@ -3,5 +3,6 @@
 //
 //	mactable.go      addresses that the NORMAL action learns
 //	portsecurity.go  the security of a port
+//	portvlans.go     the VLANs of a port
 //	ipsecurity.go    its checks of IP headers
 package l2

@@ -19,36 +19,31 @@ type PortSecurity struct {
 	Enforced bool `json:"enforced,omitzero"`
 	// Tags allows frames with one VLAN tag where Enforced.
 	Tags bool `json:"tags,omitzero"`
-	// VLAN makes the port an access port of a VLAN for NORMAL, 1 to 4094; 0: a trunk. Its
-	// frames have no tag.
-	VLAN uint16 `json:"vlan,omitzero"`
+	// VLAN is the port's own VLAN for NORMAL, 1 to 4094; 0 for none. Without a mode, it makes the
+	// port an access port.
+	VLAN     uint16   `json:"vlan,omitzero"`
+	VLANMode VLANMode `json:"vlanMode,omitzero"`
+	// Trunks are the VLANs of a trunk; none for all.
+	Trunks []uint16 `json:"trunks,omitzero"`
 }
-
-// lastVLAN is the last VLAN that frames may name: IEEE 802.1Q, table 9-2, reserves 4095.
-const lastVLAN = 4094
 
 // Check is an error if no port can have the security.
-func (s *PortSecurity) Check() error {
-	if s.VLAN > lastVLAN {
-		return fmt.Errorf("vlan: %d is more than %d", s.VLAN, lastVLAN)
-	}
-	return nil
-}
+func (s *PortSecurity) Check() error { return s.checkVLANs() }
 
 // Guard is the security of a port as walks read it; it never changes.
 type Guard struct {
 	MACs     []uint64
 	Enforced bool
-	VLAN     uint16 // of an access port
+	vlans    *vlans // nil for a trunk of all VLANs
 	tags     bool
 }
 
 // GuardOf is the guard for a port's security; nil for none.
 func GuardOf(s *PortSecurity) *Guard {
-	if len(s.MACs) == 0 && !s.Enforced && s.VLAN == 0 {
+	g := &Guard{Enforced: s.Enforced, vlans: vlansOf(s), tags: s.Tags}
+	if len(s.MACs) == 0 && !s.Enforced && g.vlans == nil {
 		return nil
 	}
-	g := &Guard{Enforced: s.Enforced, VLAN: s.VLAN, tags: s.Tags}
 	for _, mac := range s.MACs {
 		g.MACs = append(g.MACs, macOf(mac[:]))
 	}

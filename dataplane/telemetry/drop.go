@@ -88,7 +88,7 @@ var dropTexts = [NumDropReasons]struct{ name, sentence string }{
 	DropFragExpired:    {"frag_expired", "The rest of the fragment's datagram did not come within 15 seconds."},
 	DropNewRate:        {"ct_new_rate", "The port begins connections faster than its rate allows (conntrack.newRate)."},
 	DropForeignMAC:     {"foreign_mac", "Port security: the frame's source MAC address is not one of the port's own."},
-	DropVLANTag:        {"vlan_tag", "Port security: the frame has a VLAN tag, and the port may send none (podVLANTags), or the frame has two."},
+	DropVLANTag:        {"vlan_tag", "The frame has a VLAN tag, and the port may send none (podVLANTags); or two tags; or a VLAN without the port."},
 	DropSegments:       {"segments", "The frame is to be cut into more segments than an honest sender leaves undone."},
 	DropPortShare:      {"ct_port_share", "The connection table is over 95 % full, and the port holds more than its fair share of it (conntrack.max)."},
 	DropTTLZero:        {"ttl_zero", "The packet came with TTL or hop limit 0."},

@@ -41,7 +41,7 @@ var configuration = map[string][]string{
 	"Open_vSwitch": {"bridges", "next_cfg", "other_config", "datapaths"},
 	"Bridge": {"name", "ports", "controller", "datapath_type", "fail_mode", "protocols", "other_config", "mirrors", "netflow", "sflow", "ipfix",
 		"stp_enable", "rstp_enable", "mcast_snooping_enable"},
-	"Port":       {"interfaces", "tag", "trunks", "vlan_mode", "qos"},
+	"Port":       {"interfaces", "tag", "trunks", "vlan_mode", "cvlans", "other_config", "qos"},
 	"Interface":  {"name", "type", "options", "ofport_request", "mac", "mtu_request", "external_ids", "other_config"},
 	"Controller": {"target", "inactivity_probe", "max_backoff", "connection_mode", "other_config"},
 	"Datapath":   {},

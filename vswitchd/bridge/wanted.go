@@ -163,12 +163,25 @@ func readInterface(bridge string, port, r *store.Row) *wantedPort {
 		Name: r.Text("name"), Type: cmp.Or(r.Text("type"), "system"), MAC: r.Text("mac"), MTU: int(numberOr(r, "mtu_request", 0)),
 		Options: r.Map("options"), Tag: int(numberOr(port, "tag", -1)), Trunks: port.Numbers("trunks"), VLANMode: port.Text("vlan_mode"),
 		ExternalIDs: r.Map("external_ids"), OtherConfig: r.Map("other_config"),
-	}}
+	}, err: unsupportedVLANs(port)}
 	p.request, p.last = portNumber(r, "ofport_request"), portNumber(r, "ofport")
 	if p.Name == bridge {
 		p.Type, p.Number = "internal", LocalPort
 	}
 	return p
+}
+
+// unsupportedVLANs is the error of columns about VLANs for which antrail has nothing.
+func unsupportedVLANs(port *store.Row) error {
+	if port.Text("vlan_mode") == "dot1q-tunnel" || len(port.Numbers("cvlans")) > 0 {
+		return fmt.Errorf("port %s: vlan_mode=dot1q-tunnel and cvlans are not supported, because frames have one tag at most", port.Text("name"))
+	}
+	switch tags := port.Map("other_config")["priority-tags"]; tags {
+	case "", "no", "never", "false":
+		return nil
+	default:
+		return fmt.Errorf("port %s: other_config:priority-tags=%s is not supported: a tag without VLAN and priority is not sent", port.Text("name"), tags)
+	}
 }
 
 // portNumber is a column that holds the number of a port other than the bridge's own.
