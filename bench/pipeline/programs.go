@@ -10,7 +10,7 @@ import (
 )
 
 // programsNote says what profile programs measures.
-const programsNote = "Packets between two pods of a Node by the programs beside Antrea's, which have fewer tables. uplink and windows2020 switch between pods, and vppl3 routes: it asks conntrack three times for a packet to a Service, whose connection has an entry in each of two zones."
+const programsNote = "Packets between two pods of a Node by the programs beside Antrea's, which have fewer tables, and by Antrea's where it has other tables: on an external Node, from its card to its own network, and beside another CNI (networkPolicyOnly). uplink and windows2020 switch between pods, and vppl3 routes: it asks conntrack three times for a packet to a Service, whose connection has an entry in each of two zones."
 
 // RunPrograms is profile programs: the cost of a packet in each program beside Antrea's.
 func RunPrograms(ctx context.Context, r *rig.Rig, c *report.Comparison) (err error) {

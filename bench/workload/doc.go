@@ -5,6 +5,7 @@
 //	policyload.go      a program with many rules of policies
 //	serviceload.go     a program with many Services
 //	programload.go     programs beside Antrea's
+//	antreaforms.go     Antrea's program on external Nodes, and beside another CNI
 //	packets.go         packets of known and new connections
 //	servicepackets.go  packets to a ClusterIP
 package workload

@@ -24,7 +24,10 @@ type ProgramLoad struct {
 // endpoint is that of the Service in these programs.
 var endpoint = netip.AddrPortFrom(testbed.Receiver().Address.V4, lowestEndpoint)
 
-// OtherPrograms are all programs beside Antrea's.
+// podCIDR is the Node's range of pods in these programs.
+var podCIDR = netip.MustParsePrefix("10.10.0.0/24")
+
+// OtherPrograms are all programs beside Antrea's, and Antrea's where it has other tables.
 func OtherPrograms() (all []ProgramLoad, err error) {
 	for _, l := range []struct {
 		program *layout.Program
@@ -36,13 +39,13 @@ func OtherPrograms() (all []ProgramLoad, err error) {
 		}
 		all = append(all, ProgramLoad{l.program.Name, p, kindsBetween(l.node)})
 	}
-	return all, nil
+	return append(all, antreaForms()...), nil
 }
 
 // programNode is a Node with both pods and a Service.
 func programNode() *layout.Node {
 	n := &layout.Node{
-		NodeIP: netip.MustParseAddr("192.0.2.10"), PodCIDR: netip.MustParsePrefix("10.10.0.0/24"), GatewayIP: gateway,
+		NodeIP: netip.MustParseAddr("192.0.2.10"), PodCIDR: podCIDR, GatewayIP: gateway,
 		Services: []layout.Service{{Proto: 17, Addr: netip.AddrPortFrom(plainIP, servicePort), Endpoint: endpoint}},
 	}
 	for _, p := range []lab.Pod{testbed.Sender(), testbed.Receiver()} {
