@@ -114,7 +114,7 @@ func stanzas(text string, drop *regexp.Regexp) (all []stanza) {
 		switch {
 		case line == "" || strings.HasPrefix(line, "Packet "):
 		case node != line:
-			if node == "virtio-input" || node == "memory-input" {
+			if node == "virtio-input" || node == "memory-input" || node == "afpacket-input" {
 				node = "input"
 			}
 			all = append(all, stanza{node: node})
