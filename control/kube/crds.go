@@ -66,7 +66,7 @@ func (s *Source) found(has served, err error) (begun []*watch) {
 // watched says whether a kind of Antrea's has its watch, in whatever version.
 func (s *Source) watched(r resource) bool {
 	for _, w := range s.watches {
-		if w.kind == r.kind {
+		if w.gvk.GroupKind() == r.gvk.GroupKind() {
 			return true
 		}
 	}

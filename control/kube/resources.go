@@ -64,11 +64,16 @@ var antreaKinds = []struct {
 	{cluster.KindClusterGroup, "ClusterGroup", "clustergroups", []string{"v1beta1", "v1alpha3"}},
 	{cluster.KindGroup, "Group", "groups", []string{"v1beta1", "v1alpha3"}},
 	{cluster.KindExternalEntity, "ExternalEntity", "externalentities", []string{"v1alpha2"}},
+	{cluster.KindExternalEntity, externalNode, "externalnodes", []string{"v1alpha1"}},
 	{cluster.KindEgress, "Egress", "egresses", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindExternalIPPool, "ExternalIPPool", "externalippools", []string{"v1beta1", "v1alpha2"}},
 	{cluster.KindTrafficControl, "TrafficControl", "trafficcontrols", []string{"v1alpha2"}},
 	{cluster.KindTraceflow, "Traceflow", "traceflows", []string{"v1beta1", "v1alpha1"}},
 }
+
+// externalNode is read as its ExternalEntity. Antrea's controller makes that entity too, under the
+// same name and with the same labels and addresses.
+const externalNode = "ExternalNode"
 
 // served are the resources of a group that an API server has, as version/plural.
 type served map[string]bool
@@ -78,12 +83,16 @@ type served map[string]bool
 func (has served) choose() (there []resource, absent map[cluster.Kind]bool) {
 	absent = map[cluster.Kind]bool{}
 	for _, k := range antreaKinds {
-		absent[k.kind] = true
+		kind := k.kind
+		if k.name == externalNode {
+			kind = externalNode
+		}
+		absent[kind] = true
 		for _, v := range k.versions {
 			if has[v+"/"+k.plural] {
 				gvk := schema.GroupVersionKind{Group: antreaGroup, Version: v, Kind: k.name}
 				there = append(there, resource{kind: k.kind, gvk: gvk, plural: k.plural})
-				delete(absent, k.kind)
+				delete(absent, kind)
 				break
 			}
 		}

@@ -24,13 +24,16 @@ type change struct {
 
 // antreaKinds are the resources of crd.antrea.io, with their version.
 var antreaKinds = []string{
-	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "externalentities", "egresses", "externalippools", "trafficcontrols", "traceflows",
+	"tiers", "clusternetworkpolicies", "networkpolicies", "clustergroups", "groups", "externalentities", "externalnodes", "egresses", "externalippools", "trafficcontrols", "traceflows",
 	"antreaagentinfos",
 }
 
 func antreaVersion(plural string) string {
-	if plural == "trafficcontrols" || plural == "externalentities" {
+	switch plural {
+	case "trafficcontrols", "externalentities":
 		return "v1alpha2"
+	case "externalnodes":
+		return "v1alpha1"
 	}
 	return "v1beta1"
 }

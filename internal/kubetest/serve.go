@@ -336,7 +336,7 @@ func typeOf(of ref) (apiVersion, kind string) {
 	kinds := map[string]string{
 		"nodes": "Node", "namespaces": "Namespace", "services": "Service", "pods": "Pod", "endpointslices": "EndpointSlice",
 		"networkpolicies": "NetworkPolicy", "tiers": "Tier", "clusternetworkpolicies": "ClusterNetworkPolicy",
-		"clustergroups": "ClusterGroup", "groups": "Group", "externalentities": "ExternalEntity", "egresses": "Egress", "externalippools": "ExternalIPPool",
+		"clustergroups": "ClusterGroup", "groups": "Group", "externalentities": "ExternalEntity", "externalnodes": "ExternalNode", "egresses": "Egress", "externalippools": "ExternalIPPool",
 		"trafficcontrols": "TrafficControl", "antreaagentinfos": "AntreaAgentInfo",
 		"traceflows": "Traceflow", "adminnetworkpolicies": "AdminNetworkPolicy",
 	}
