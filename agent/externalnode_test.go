@@ -4,10 +4,15 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/internal/kubetest"
 	"github.com/antrail/antrail/internal/nstest"
 )
 
@@ -97,6 +102,43 @@ func TestAgentOnExternalNode(t *testing.T) {
 	p.stop(t)
 	if err := dialFrom(t, outside, "192.0.2.7", "192.0.2.10:22"); err == nil {
 		t.Error("without the switch, the machine is not offline")
+	}
+}
+
+// TestExternalNodeFromAPI: an external Node has its ports from a file, and ExternalNodes, entities and
+// policies from the API. An ExternalNode with other labels is under other policies.
+func TestExternalNodeFromAPI(t *testing.T) {
+	api := kubetest.New(t)
+	own, rest, _ := strings.Cut(externalObjects, "---\n")
+	api.Apply(rest)
+	api.Apply(externalPolicy)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "node.yaml"), own)
+	file := filepath.Join(dir, "agent.yaml")
+	writeFile(t, file, "nodeName: vm1\nnodeType: externalNode\nsocket: "+dir+"/s\nkubernetes: {kubeconfig: "+api.Kubeconfig()+", nodeConfig: node.yaml}\n")
+	c, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := startKube(t, c, nil)
+	has := func(what string) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(a.Switch.Flows(), func(f telemetry.FlowStats) bool { return strings.Contains(f.Entry.String(), what) })
+		}
+	}
+	a.until("the pair of ports", has("in_port=4"))
+	a.until("the policy for it", has("tp_dst=5432"))
+	if ports := a.live.ports(); len(ports) != 2 || ports[0].OFPort != 3 || ports[1].Name != "br-host" {
+		t.Errorf("ports %+v", ports)
+	}
+	api.Apply(strings.Replace(rest, "role: db", "role: web", 1))
+	a.until("no policy for it", func() bool { return !has("tp_dst=5432")() })
+	api.Apply(rest)
+	a.until("the policy again", has("tp_dst=5432"))
+	other := *c
+	other.NodeName = "vm2"
+	if _, err := other.LearnExternal(); err == nil || !strings.Contains(err.Error(), "there is no NodeConfig/vm2") {
+		t.Errorf("another Node's file: %v", err)
 	}
 }
 

@@ -30,6 +30,20 @@ func joinCluster(ctx context.Context, c *config.Config, log *slog.Logger) (*join
 	if err != nil {
 		return nil, err
 	}
+	own, err := learnNode(ctx, c, api, log)
+	if err != nil {
+		return nil, err
+	}
+	objects.Apply(store.Change{Source: config.Source, Set: []cluster.Object{own}})
+	return &joined{objects, api}, nil
+}
+
+// learnNode asks the API about this Node, and returns its NodeConfig. That of an external Node is in a
+// file.
+func learnNode(ctx context.Context, c *config.Config, api *kube.Source, log *slog.Logger) (*cluster.NodeConfig, error) {
+	if c.External() {
+		return c.LearnExternal()
+	}
 	n, err := askFacts(ctx, c, api, log)
 	if err != nil {
 		return nil, err
@@ -37,8 +51,7 @@ func joinCluster(ctx context.Context, c *config.Config, log *slog.Logger) (*join
 	if err := c.Learn(n); err != nil {
 		return nil, fmt.Errorf("with what the API tells of Node/%s: %w", c.NodeName, err)
 	}
-	objects.Apply(store.Change{Source: config.Source, Set: []cluster.Object{c.NodeConfig(n)}})
-	return &joined{objects, api}, nil
+	return c.NodeConfig(n), nil
 }
 
 // runKube follows the API until ctx ends. The first change that the store is told

@@ -12,6 +12,7 @@ import (
 
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/tables/layout"
 	"github.com/vishvananda/netlink"
 )
 
@@ -126,4 +127,66 @@ func TestAgentRunsProgram(t *testing.T) {
 		t.Errorf("no connection has the mark:\n%s", text)
 	}
 	p.stop(t)
+}
+
+// TestAgentRunsTwoPrograms: one switch runs windows2020 on some ports and vppl3 on two others. Pods
+// of each program reach each other and, by windows2020, the outside. No packet goes from one
+// program to the other. Dumps have the tables of both, and say what each entry is for.
+func TestAgentRunsTwoPrograms(t *testing.T) {
+	w := newProgramWorld(t)
+	routed := map[string]*nstest.Namespace{"10.1.1.12": nstest.New(t), "10.1.1.9": nstest.New(t)}
+	text := fmt.Sprintf(programNode, w.pod.Link(t, "eth0").Attrs().HardwareAddr)
+	for i, address := range []string{"10.1.1.12", "10.1.1.9"} {
+		no := uint32(21 + i)
+		text += fmt.Sprintf("- {name: routed-%d, ofPort: %[1]d, mac: \"00:00:00:00:00:02\", address: %s, program: vppl3}\n", no, address)
+		nstest.AddVeth(t, w.node, fmt.Sprint("routed-", no), routed[address], "eth0")
+		attachRouted(t, routed[address], address, layout.LinkMAC(no))
+	}
+	c, err := config.Parse([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Socket = filepath.Join(t.TempDir(), "agent.sock")
+	p := startProcess(t, w.node, c)
+	wantReady(t, c)
+	if seen := exchange(t, routed["10.1.1.12"], routed["10.1.1.9"], "10.1.1.9:8080"); seen.Addr().String() != "10.1.1.12" {
+		t.Errorf("the server saw %v", seen)
+	}
+	if seen := exchange(t, w.pod, w.outside, "192.0.2.1:8080"); seen.Addr().String() != "192.0.2.10" {
+		t.Errorf("the outside saw %v", seen)
+	}
+	listenAt(t, routed["10.1.1.9"], "10.1.1.9:8081")
+	listenAt(t, w.pod, "10.10.0.4:8081")
+	for to, from := range map[string]*nstest.Namespace{"10.1.1.9:8081": w.pod, "10.10.0.4:8081": routed["10.1.1.12"]} {
+		if err := dialFrom(t, from, "", to); err == nil {
+			t.Errorf("a pod of the other program reaches %s", to)
+		}
+	}
+	flows := askText(t, c, "/flows")
+	for _, want := range []string{"table=Classifier, ", `table="ip4-rewrite", `, `priority=65535,in_port="routed-21" actions=goto_table:"acl-plugin-in-ip4-fa"`} {
+		if !strings.Contains(flows, want) {
+			t.Errorf("no %q in\n%s", want, flows)
+		}
+	}
+	p.stop(t)
+}
+
+// attachRouted gives a pod an address of 32 bits, and a next hop that no machine has.
+func attachRouted(t *testing.T, ns *nstest.Namespace, address string, link [6]byte) {
+	t.Helper()
+	const next = "10.1.1.1"
+	eth0 := ns.Link(t, "eth0")
+	if err := ns.Links().LinkSetHardwareAddr(eth0, net.HardwareAddr{0, 0, 0, 0, 0, 2}); err != nil {
+		t.Fatal(err)
+	}
+	ns.AddAddress(t, "eth0", address+"/32")
+	ns.AddNeighbour(t, "eth0", next, link[:])
+	for _, r := range []netlink.Route{
+		{Dst: &net.IPNet{IP: net.ParseIP(next), Mask: net.CIDRMask(32, 32)}, Scope: netlink.SCOPE_LINK}, {Gw: net.ParseIP(next)},
+	} {
+		r.LinkIndex = eth0.Attrs().Index
+		if err := ns.Links().RouteAdd(&r); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

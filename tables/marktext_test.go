@@ -50,7 +50,7 @@ func TestMarksOfMatches(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Match(c.table, m.Mini()), ", "); got != c.want {
+		if got := strings.Join((layout.MarkNames{Names: names, Programs: []*layout.Program{Program}}).Match(c.table, m.Mini()), ", "); got != c.want {
 			t.Errorf("table %d, %s: %q, want %q", c.table, c.match, got, c.want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestMarksOfActions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := (layout.MarkNames{Names: names, Program: Program}).Sets(12, actions)
+	got := (layout.MarkNames{Names: names, Programs: []*layout.Program{Program}}).Sets(12, actions)
 	want := []string{"RewriteMACRegMark", "EpSelectedRegMark", "TargetOFPortField=db-a", "ServiceCTMark", "ConnSourceCTMarkField"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -93,7 +93,7 @@ func TestMarksOfChanges(t *testing.T) {
 		{12, flow.Reg0 + 1, 0, 1, "TargetOFPortField=1"},
 		{12, flow.Reg0 + 11, 0, 1, ""},
 	} {
-		got := strings.Join((layout.MarkNames{Names: names, Program: Program}).Change(c.table, c.field, flow.Value{Lo: c.before}, flow.Value{Lo: c.after}), ", ")
+		got := strings.Join((layout.MarkNames{Names: names, Programs: []*layout.Program{Program}}).Change(c.table, c.field, flow.Value{Lo: c.before}, flow.Value{Lo: c.after}), ", ")
 		if got != c.want {
 			t.Errorf("table %d, field %d from %#x to %#x: %q, want %q", c.table, c.field, c.before, c.after, got, c.want)
 		}
@@ -103,15 +103,15 @@ func TestMarksOfChanges(t *testing.T) {
 // TestMarksOfConnections: where a connection came from, what was done with it, and by which
 // rules it was allowed.
 func TestMarksOfConnections(t *testing.T) {
-	got := (layout.MarkNames{Names: testNames(), Program: Program}).Conn(0x33, flow.Value{Lo: 0x300000002})
+	got := (layout.MarkNames{Names: testNames(), Programs: []*layout.Program{Program}}).Conn(0x33, flow.Value{Lo: 0x300000002})
 	want := []string{"ConnSourceCTMarkField=FromPodRegMark", "ServiceCTMark", "ConnSNATCTMark", "IngressRuleCTLabel=2", "EgressRuleCTLabel=3"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := (layout.MarkNames{Names: testNames(), Program: Program}).Conn(0, flow.Value{}); got != nil {
+	if got := (layout.MarkNames{Names: testNames(), Programs: []*layout.Program{Program}}).Conn(0, flow.Value{}); got != nil {
 		t.Errorf("no mark is %q", got)
 	}
-	if got := (layout.MarkNames{Names: flow.NewNames(), Program: Program}).Conn(0x33, flow.Value{}); got != nil {
+	if got := (layout.MarkNames{Names: flow.NewNames(), Programs: []*layout.Program{Program}}).Conn(0x33, flow.Value{}); got != nil {
 		t.Errorf("of another pipeline's connection: %q", got)
 	}
 }

@@ -187,7 +187,8 @@ type Port struct {
 	Address netip.Addr `json:"address,omitzero"`
 	// Role is what the port is to a program: pod, uplink or bridge. Only with program.
 	Role string `json:"role,omitempty" default:"pod"`
-
+	// Program is another one than the switch's, which has the port. Only with program.
+	Program string `json:"program,omitempty"`
 	// NoReturn: nothing comes back from a tap.
 	NoReturn bool `json:"-"`
 	// VLAN is the underlay's that the port's Pod is in; 0: none.
@@ -210,7 +211,7 @@ func Load(path string) (*Config, error) {
 	}
 	paths := []*string{&c.Flows, &c.Groups, &c.Meters, &c.Manifests, &c.AuditLog.Path, &c.Page.Plots}
 	if c.Kubernetes != nil {
-		paths = append(paths, &c.Kubernetes.Kubeconfig)
+		paths = append(paths, c.Kubernetes.files()...)
 	}
 	for _, f := range paths {
 		if *f != "" && !filepath.IsAbs(*f) {
@@ -269,7 +270,6 @@ func Defaults() *Config {
 func (c *Config) setDefaults() {
 	if c.Kubernetes != nil {
 		orDefault(&c.NodeName, os.Getenv("NODE_NAME"))
-		orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
 		c.Kubernetes.setDefaults(c)
 	}
 	orDefault(&c.NodeType, "k8sNode")
@@ -371,7 +371,7 @@ func (c *Config) check() error {
 func (c *Config) External() bool { return c.NodeType == "externalNode" }
 
 // waits says that the API has yet to tell what is not given.
-func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned }
+func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned && !c.External() }
 
 func (c *Config) checkNodePorts(f *faults) {
 	g := &c.Gateway
@@ -420,8 +420,8 @@ func (c *Config) checkPorts(f *faults) {
 
 // checkOFPort checks the number of a pod's port: only manifests have their own.
 func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, no uint32) {
-	if c.Manifests != "" {
-		f.check(no == 0, "%s.ofPort: %d, but with manifests the NodeConfig gives it", who, no)
+	if c.Manifests != "" || c.Kubernetes != nil && c.External() {
+		f.check(no == 0, "%s.ofPort: %d, but the NodeConfig gives it", who, no)
 		return
 	}
 	f.check(no > 0 && no < 0xff00, "%s.ofPort: %d is not between 1 and 65279", who, no)

@@ -56,7 +56,7 @@ func TestParseFaults(t *testing.T) {
 		{"no address for the tunnel", "localAddress: 192.168.77.102", "", "tunnel.localAddress: missing"},
 		{"peer without an address", "address: 192.168.77.103,", "", "peers[0].address: missing"},
 		{"flows and manifests", "flows: node-a.flows", "flows: node-a.flows\nmanifests: objects", "manifests: not together with flows"},
-		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36, but with manifests the NodeConfig gives it"},
+		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36, but the NodeConfig gives it"},
 		{"bad mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa", "invalid MAC"},
 		{"long mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c0:01:02", "no Ethernet address"},
 		{"bad address", "10.10.0.1/24", "10.10.0.300/24", "10.10.0.300/24"},

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,6 +21,9 @@ import (
 type Kubernetes struct {
 	// Kubeconfig is a file.
 	Kubeconfig string `json:"kubeconfig,omitempty" default:"the Pod's own service account"`
+	// NodeConfig is a file with the NodeConfig of an external Node: its ports and bypass rules. Only with
+	// nodeType externalNode, and then alone with kubeconfig.
+	NodeConfig string `json:"nodeConfig,omitempty"`
 	// ServiceCIDRs are the ranges of ClusterIPs.
 	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs,omitempty" default:"ServiceCIDRs of the API"`
 	// ProxyAll serves Services to the Node and to the outside, too. No kube-proxy is needed.
@@ -53,6 +57,11 @@ func (c *Config) FromObjects() bool { return c.Manifests != "" || c.Kubernetes !
 
 // setDefaults sets those of the ports too that follow from the pipeline.
 func (k *Kubernetes) setDefaults(c *Config) {
+	if c.External() {
+		orDefault(&k.Status, new(false))
+		return
+	}
+	orDefault(&c.Gateway.MAC, gatewayMAC(c.NodeName))
 	orDefault(&k.DefaultLoadBalancerMode, "nat")
 	orDefault(&k.Pipeline, tables.V115.String())
 	release := k.release()
@@ -70,6 +79,11 @@ func (k *Kubernetes) release() tables.Release {
 
 func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(c.Manifests == "" && !c.fromFiles(), "kubernetes: not together with manifests, flows, groups and meters")
+	if c.External() {
+		k.checkExternal(f)
+		return
+	}
+	f.check(k.NodeConfig == "", "kubernetes.nodeConfig: only with nodeType externalNode")
 	f.check(len(c.Peers) == 0, "peers: the API tells them; not together with kubernetes")
 	f.checkPrefixes("kubernetes.serviceCIDRs", k.ServiceCIDRs)
 	f.checkPrefixes("kubernetes.egressExceptCIDRs", k.EgressExceptCIDRs)
@@ -87,12 +101,24 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
 	fault := manifest.MulticastFault(c.Encap(), k.Features)
 	f.check(fault == "", "kubernetes.features.Multicast: %s", fault)
-	f.check(!k.Features["ExternalNode"], "kubernetes.features.ExternalNode: an external Node has manifests, and nodeType: externalNode")
+	f.check(!k.Features["ExternalNode"], "kubernetes.features.ExternalNode: an external Node has nodeType: externalNode, and this in its NodeConfig")
 	f.check(!k.Features["AntreaIPAM"], "kubernetes.features.AntreaIPAM: only a NodeConfig (manifests) can say which Pods are on the underlay")
 	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
 		fault := manifest.FeatureFault(name, k.Features[name])
 		f.check(fault == "", "kubernetes.features.%s: %s", name, fault)
 	}
+}
+
+// files are the files that the section names.
+func (k *Kubernetes) files() []*string { return []*string{&k.Kubeconfig, &k.NodeConfig} }
+
+// checkExternal checks what an external Node takes of the API.
+func (k *Kubernetes) checkExternal(f *faults) {
+	f.check(k.NodeConfig != "", "kubernetes.nodeConfig: missing: a file with the NodeConfig of this external Node")
+	rest := *k
+	rest.Kubeconfig, rest.NodeConfig, rest.Status = "", "", nil
+	f.check(reflect.DeepEqual(rest, Kubernetes{}), "kubernetes: an external Node takes kubeconfig, nodeConfig and status; the rest is in its NodeConfig")
+	f.check(!*k.Status, "kubernetes.status: true: an external Node has no AntreaAgentInfo")
 }
 
 func (f *faults) checkPrefixes(what string, all []netip.Prefix) {
@@ -107,7 +133,7 @@ func (c *Config) checkPodPort(f *faults, who string, p *Port) {
 		f.check(p.Pod == "", "%s.pod: only with kubernetes", who)
 		return
 	}
-	f.check(p.Role == "" && !p.Address.IsValid(), "%s.role and address: only with program", who)
+	f.check(p.Role == "" && !p.Address.IsValid() && p.Program == "", "%s.role, address and program: only with program", who)
 	if c.Kubernetes == nil {
 		f.check(p.Pod == "" && p.MAC == MAC{}, "%s.pod and mac: only with kubernetes", who)
 		return

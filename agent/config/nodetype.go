@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/antrail/antrail/control/cluster"
+	"github.com/antrail/antrail/control/manifest"
 	"github.com/antrail/antrail/tables"
 )
 
@@ -16,7 +18,7 @@ func (c *Config) checkType(f *faults) {
 	const not = "not with nodeType externalNode"
 	g, t := c.Gateway, c.Tunnel
 	g.MTU = 0 // the default
-	f.check(c.Manifests != "", "manifests: missing: an external Node has its policies from there")
+	f.check(c.FromObjects(), "manifests: missing: an external Node has its policies from there, or from kubernetes")
 	f.check(g.Name == "" && g.OFPort == 0 && g.MAC == MAC{} && len(g.Addresses) == 0, "gateway: %s", not)
 	f.check(t == Tunnel{}, "tunnel: %s", not)
 	f.check(len(c.PodCIDRs) == 0, "podCIDRs: %s", not)
@@ -24,6 +26,25 @@ func (c *Config) checkType(f *faults) {
 	f.check(c.CNI == CNIFiles{}, "cni: %s", not)
 	f.check(!*c.Masquerade, "masquerade: %s", not)
 	f.check(c.TrafficEncapMode == tables.NoEncap.String(), "trafficEncapMode: %s", not)
+}
+
+// LearnExternal reads the NodeConfig of an external Node, whose objects come from the API.
+func (c *Config) LearnExternal() (*cluster.NodeConfig, error) {
+	file := c.Kubernetes.NodeConfig
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	all := manifest.Decode(file, text)
+	if len(all.Problems) > 0 {
+		return nil, all.Problems[0]
+	}
+	for _, o := range all.Objects {
+		if n, ok := o.(*cluster.NodeConfig); ok && n.Key.Name == c.NodeName {
+			return n, c.Fits(n)
+		}
+	}
+	return nil, fmt.Errorf("%s: there is no NodeConfig/%s", file, c.NodeName)
 }
 
 // typeFits is an error unless both speak of a machine without pods, or neither.

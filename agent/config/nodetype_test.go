@@ -24,9 +24,18 @@ func TestExternal(t *testing.T) {
 			t.Errorf("%s: %v, want %q", add, err, want)
 		}
 	}
+	const fromAPI = "nodeName: vm1\nnodeType: externalNode\nports: [{name: uplink}]\nkubernetes: {kubeconfig: k, nodeConfig: n}\n"
+	if c, err := Parse([]byte(fromAPI)); err != nil || c.Gateway.MAC != (MAC{}) || *c.Kubernetes.Status || c.waits() {
+		t.Errorf("objects of the API: %+v: %v", c, err)
+	}
 	for text, want := range map[string]string{
-		strings.Replace(externalText, "manifests: m\n", "flows: f\n", 1): "manifests: missing",
-		strings.Replace(externalText, "externalNode", "vm", 1):           `nodeType: "vm" is neither k8sNode nor externalNode`,
+		strings.Replace(fromAPI, ", nodeConfig: n", "", 1):                            "kubernetes.nodeConfig: missing",
+		strings.Replace(fromAPI, "nodeConfig: n", "nodeConfig: n, status: true", 1):   "kubernetes.status: true",
+		strings.Replace(fromAPI, "nodeConfig: n", "nodeConfig: n, proxyAll: true", 1): "kubernetes: an external Node takes kubeconfig",
+		strings.Replace(fromAPI, "name: uplink", "name: uplink, ofPort: 3", 1):        "but the NodeConfig gives it",
+		strings.Replace(fromAPI, "nodeType: externalNode\n", "", 1):                   "kubernetes.nodeConfig: only with nodeType externalNode",
+		strings.Replace(externalText, "manifests: m\n", "flows: f\n", 1):              "manifests: missing",
+		strings.Replace(externalText, "externalNode", "vm", 1):                        `nodeType: "vm" is neither k8sNode nor externalNode`,
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)

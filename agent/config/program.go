@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/antrail/antrail/tables/layout"
 	"github.com/antrail/antrail/tables/programs"
@@ -45,14 +47,41 @@ func (c *Config) ProgramNode() *layout.Node {
 	if c.Uplink != nil {
 		n.Router = c.Uplink.Router
 	}
-	c.programPorts(n)
+	c.programPorts(n, c.Program)
 	return n
 }
 
-// programPorts gives a Node its ports by their roles.
-func (c *Config) programPorts(n *layout.Node) {
+// ProgramBeside is a further program of the switch, with the Node that the configuration describes
+// to it: ports, and nothing else.
+type ProgramBeside struct {
+	Name string
+	Node *layout.Node
+}
+
+// ProgramsBeside are the programs that ports name, in the order of the ports.
+func (c *Config) ProgramsBeside() (all []ProgramBeside) {
+	for i := range c.Ports {
+		name := c.Ports[i].programOf(c)
+		if name == c.Program || slices.ContainsFunc(all, func(b ProgramBeside) bool { return b.Name == name }) {
+			continue
+		}
+		b := ProgramBeside{name, &layout.Node{}}
+		c.programPorts(b.Node, name)
+		all = append(all, b)
+	}
+	return all
+}
+
+// programOf is the program that has the port.
+func (p *Port) programOf(c *Config) string { return cmp.Or(p.Program, c.Program) }
+
+// programPorts gives a Node the ports of a program by their roles.
+func (c *Config) programPorts(n *layout.Node, program string) {
 	for i := range c.Ports {
 		p := &c.Ports[i]
+		if p.programOf(c) != program {
+			continue
+		}
 		port := layout.Port{Name: p.Name, No: p.OFPort, MAC: p.MAC}
 		switch p.Role {
 		case RoleUplink:
@@ -87,15 +116,21 @@ func (c *Config) checkProgram(f *faults) {
 			f.check(p.MAC != MAC{}, "%s.mac: missing", who)
 			f.check(p.Address.Is4(), "%s.address: missing, or no IPv4 address", who)
 		case RoleUplink, RoleBridge:
-			claim(f, roles, p.Role, who, "role")
+			claim(f, roles, p.Role+" of "+p.programOf(c), who, "role")
 		default:
 			f.check(false, "%s.role: %q is none of pod, uplink and bridge", who, p.Role)
 		}
 	}
-	program, err := programs.Named(c.Program)
-	if err == nil {
-		f.check(len(c.Policies) == 0 || program.HasPolicies, "policies: program %s has none", c.Program)
-		_, _, err = program.Flow(c.ProgramNode())
+	var parts []layout.Part
+	for _, b := range append([]ProgramBeside{{c.Program, c.ProgramNode()}}, c.ProgramsBeside()...) {
+		program, err := programs.Named(b.Name)
+		if err != nil {
+			f.check(false, "program: %v", err)
+			return
+		}
+		f.check(b.Name != c.Program || len(c.Policies) == 0 || program.HasPolicies, "policies: program %s has none", c.Program)
+		parts = append(parts, layout.Part{Program: program, Node: b.Node})
 	}
+	_, _, err := layout.Together(parts...)
 	f.check(err == nil, "program: %v", err)
 }

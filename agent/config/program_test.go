@@ -64,7 +64,9 @@ func TestProgramFaults(t *testing.T) {
 		{"a Service without an endpoint", ", endpoint: \"10.10.0.5:8080\"", "", "services[0].endpoint: invalid AddrPort is no IPv4"},
 		{"a policy of a program without any", "peers:", "policies: [{pod: 10.10.0.4}]\npeers:", "policies: program windows2020 has none"},
 		{"Services without a program", "program: windows2020", "flows: a.flows", "services: only with program"},
-		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role and address: only with program"},
+		{"a further program of nobody", "address: 10.10.0.4", "address: 10.10.0.4, program: windows2021", `program: there is no program "windows2021"`},
+		{"two of one zone", "address: 10.10.0.4", "address: 10.10.0.4, program: uplink", "program: program uplink: there is no"},
+		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role, address and program: only with program"},
 	} {
 		_, err := Parse([]byte(strings.Replace(programConfig, s.old, s.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), s.want) {

@@ -16,31 +16,45 @@ import (
 type Program struct {
 	Name string
 	Node *layout.Node // the program's sample if nil
+	// Beside are further programs of the switch, each with ports of its own.
+	Beside []Program
 }
 
-// String is the name.
-func (s Program) String() string { return "program " + s.Name }
+// String is the names.
+func (s Program) String() string {
+	if len(s.Beside) == 0 {
+		return "program " + s.Name
+	}
+	all := []string{s.Name}
+	for _, b := range s.Beside {
+		all = append(all, b.Name)
+	}
+	return "programs " + strings.Join(all, " and ")
+}
 
-// node is the program with the Node that it is for.
-func (s Program) node() (*layout.Program, *layout.Node, error) {
-	p, err := programs.Named(s.Name)
-	if err != nil {
-		return nil, nil, err
+// parts are the programs with the Nodes that they are for.
+func (s Program) parts() (all []layout.Part, err error) {
+	for _, one := range append([]Program{s}, s.Beside...) {
+		p, err := programs.Named(one.Name)
+		if err != nil {
+			return nil, err
+		}
+		if one.Node == nil {
+			one.Node = p.Sample()
+		}
+		all = append(all, layout.Part{Program: p, Node: one.Node})
 	}
-	if s.Node != nil {
-		return p, s.Node, nil
-	}
-	return p, p.Sample(), nil
+	return all, nil
 }
 
 // Load makes a switch without ports that runs the program's entries. Floods leave the Node's
 // own network out.
 func (s Program) Load(o Options) (*Pipeline, error) {
-	program, node, err := s.node()
+	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
-	prog, origins, err := program.Flow(node)
+	prog, origins, err := layout.Together(parts...)
 	if err != nil {
 		return nil, err
 	}
@@ -49,26 +63,31 @@ func (s Program) Load(o Options) (*Pipeline, error) {
 		return nil, err
 	}
 	p.rows = map[entryKey]api.OriginText{}
-	for e, origin := range origins {
-		p.rows[keyOf(e)] = rowText(s, origin)
+	p.Made = map[string]control.Made{}
+	for i, of := range origins {
+		for e, origin := range of {
+			p.rows[keyOf(e)] = rowText(parts[i].Name, origin)
+		}
+		p.Made[parts[i].Node.Uplink.Name], p.Made[parts[i].Node.Bridge.Name] = control.Made{}, control.Made{}
 	}
-	p.Made = map[string]control.Made{node.Uplink.Name: {}, node.Bridge.Name: {}}
 	return p, nil
 }
 
 // PortAddresses are the addresses of the Node's ports. Two pods may have the same one: then
 // it is of neither.
 func (s Program) PortAddresses() (map[[6]byte]uint32, error) {
-	_, node, err := s.node()
+	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
 	all, shared := map[[6]byte]uint32{}, map[[6]byte]bool{}
-	for _, p := range node.Ports() {
-		if _, taken := all[p.MAC]; taken {
-			shared[p.MAC] = true
+	for _, part := range parts {
+		for _, p := range part.Node.Ports() {
+			if _, taken := all[p.MAC]; taken {
+				shared[p.MAC] = true
+			}
+			all[p.MAC] = p.No
 		}
-		all[p.MAC] = p.No
 	}
 	for mac := range shared {
 		delete(all, mac)
@@ -87,12 +106,12 @@ type entryKey struct {
 func keyOf(e *flow.Entry) entryKey { return entryKey{e.Table, e.Priority, e.Match.Text(nil)} }
 
 // rowText says what an entry is for.
-func rowText(s Program, o layout.Origin) api.OriginText {
+func rowText(program string, o layout.Origin) api.OriginText {
 	why := o.Why
 	if o.Literal {
 		why += "; the document's own entry"
 	}
-	return api.OriginText{Object: s.String(), Field: o.Row, Rule: why}
+	return api.OriginText{Object: "program " + program, Field: o.Row, Rule: why}
 }
 
 // HasOrigins says whether it is known what entries are for.

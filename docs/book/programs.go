@@ -110,7 +110,7 @@ func (p *programPage) table(t layout.Table, s *tableSource) {
 func (p *programPage) entry(n int, e *flow.Entry) {
 	pipe := &pipe{program: p.prog}
 	p.printf("%d. %s<br>\n   → %s<br>\n", n, code(entryHead(pipe, e)), code(actionsText(pipe, e.Actions)))
-	marks := layout.MarkNames{Names: p.prog.Names, Program: p.of}
+	marks := layout.MarkNames{Names: p.prog.Names, Programs: []*layout.Program{p.of}}
 	var parts []string
 	if asks := marks.Match(e.Table, e.Match); len(asks) > 0 {
 		parts = append(parts, "asks for "+strings.Join(asks, ", "))

@@ -3,6 +3,7 @@
 // Everything here is a plain value or a pure function.
 //
 //	program.go  a program: its tables, its marks, its entries and what each is for
+//	together.go several programs in one switch
 //	node.go     ports, pods and other Nodes, as programs know them
 //	cardsample.go a Node whose card is a port, for dumps
 //	field.go    ranges of bits of registers and marks, and values of them, by name

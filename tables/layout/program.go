@@ -103,6 +103,20 @@ func Of(all []*Program, names *flow.Names) (best *Program) {
 	return best
 }
 
+// AllOf are the programs of a switch by its tables: that of Of, and the others of which all tables
+// are there.
+func AllOf(all []*Program, names *flow.Names) (some []*Program) {
+	first := Of(all, names)
+	if first == nil {
+		return nil
+	}
+	lacks := func(p *Program) bool {
+		return slices.ContainsFunc(p.Tables, func(t Table) bool { _, there := names.TableID(t.Name); return !there })
+	}
+	others := slices.DeleteFunc(slices.Clone(all), func(p *Program) bool { return p == first || lacks(p) })
+	return append([]*Program{first}, others...)
+}
+
 // NewEntry makes a flow entry; without actions it drops.
 func NewEntry(table uint8, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
 	return &flow.Entry{Table: table, Priority: priority, Match: m.Mini(), Actions: actions}

@@ -1,24 +1,37 @@
 package layout
 
-import "github.com/antrail/antrail/flow"
+import (
+	"slices"
+
+	"github.com/antrail/antrail/flow"
+)
 
 // MarkNames tells what is in a register, ct_mark, ct_label or pkt_mark, by the names of a
 // program. Dumps have numbers, as those of ovs-ofctl; whoever shows an entry or a packet to
-// a person puts these words beside them. MarkNames says nothing of a table that is none of
-// the program's, whose registers are its own business. Program may be nil.
+// a person puts these words beside them. A table's registers are those of the first of Programs
+// that has the table. MarkNames says nothing of a table that none has.
 type MarkNames struct {
 	*flow.Names
-	Program *Program
+	Programs []*Program
+}
+
+// of is the program of a table; nil if no program has it.
+func (n MarkNames) of(tableID uint8) *Program {
+	in := n.Table(tableID)
+	if i := slices.IndexFunc(n.Programs, func(p *Program) bool { return p.Stage(in) != "" }); i >= 0 {
+		return n.Programs[i]
+	}
+	return nil
 }
 
 // texts says what the value of bits means in a table: FromPodRegMark,
 // EndpointPortField=80.
 func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
-	in := n.Table(tableID)
-	if n.Program == nil || n.Program.Stage(in) == "" {
+	p := n.of(tableID)
+	if p == nil {
 		return nil
 	}
-	marks := n.Program.Marks
+	marks, in := p.Marks, n.Table(tableID)
 	for _, bits := range marks.Named(b, func(f Field) bool { return marks.Meant(f, in) }) {
 		all = append(all, marks.Text(bits, n.Names))
 	}
@@ -27,10 +40,11 @@ func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
 
 // Match says what a match asks for in registers and marks.
 func (n MarkNames) Match(tableID uint8, m flow.Minimatch) (all []string) {
-	if n.Program == nil {
+	p := n.of(tableID)
+	if p == nil {
 		return nil
 	}
-	for _, id := range n.Program.Marks.ids {
+	for _, id := range p.Marks.ids {
 		if v, mask := m.Get(id); !mask.IsZero() {
 			all = append(all, n.texts(tableID, Bits{id, mask, v, true})...)
 		}
@@ -64,10 +78,11 @@ func (n MarkNames) Sets(tableID uint8, actions []flow.Action) (all []string) {
 // Change says what of a register or mark is another now than before: each named field
 // of which a bit changed, with its value of now.
 func (n MarkNames) Change(tableID uint8, id flow.FieldID, before, after flow.Value) []string {
-	if n.Program == nil {
+	p := n.of(tableID)
+	if p == nil {
 		return nil
 	}
-	marks := n.Program.Marks
+	marks := p.Marks
 	changed, in := before.AndNot(after).Or(after.AndNot(before)), n.Table(tableID)
 	var mask flow.Value
 	for _, f := range marks.byField[id] {
@@ -78,18 +93,20 @@ func (n MarkNames) Change(tableID uint8, id flow.FieldID, before, after flow.Val
 	return n.texts(tableID, Bits{id, mask, after, true})
 }
 
-// Conn says what a connection's mark and label mean, if the program's first table is there.
+// Conn says what a connection's mark and label mean to the first program, if its first table is
+// there.
 func (n MarkNames) Conn(mark uint32, label flow.Value) (all []string) {
-	if n.Program == nil {
+	if len(n.Programs) == 0 {
 		return nil
 	}
-	if _, ours := n.TableID(n.Program.Tables[0].Name); !ours {
+	p := n.Programs[0]
+	if _, ours := n.TableID(p.Tables[0].Name); !ours {
 		return nil
 	}
 	value := flow.Value{Lo: uint64(mark)}
 	for _, b := range []Bits{{flow.CTMark, value, value, true}, {flow.CTLabel, label, label, true}} {
-		for _, bits := range n.Program.Marks.Named(b, func(Field) bool { return true }) {
-			all = append(all, n.Program.Marks.Text(bits, n.Names))
+		for _, bits := range p.Marks.Named(b, func(Field) bool { return true }) {
+			all = append(all, p.Marks.Text(bits, n.Names))
 		}
 	}
 	return all

@@ -42,18 +42,20 @@ func Named(name string) (*layout.Program, error) {
 	return nil, fmt.Errorf("there is no program %q%s; there are %s", name, flow.Suggest(name, Names()), strings.Join(Names(), ", "))
 }
 
-// Of is the program whose tables a switch has, by their names; nil for none.
-func Of(names *flow.Names) *layout.Program { return layout.Of(All(), names) }
-
-// MarkNames tells registers and marks by the names of the program whose tables a switch has.
+// MarkNames tells registers and marks by the names of the programs whose tables a switch has.
 func MarkNames(names *flow.Names) layout.MarkNames {
-	return layout.MarkNames{Names: names, Program: Of(names)}
+	return layout.MarkNames{Names: names, Programs: layout.AllOf(All(), names)}
 }
 
-// Stage names stages of tables of the program whose tables a switch has.
+// Stage names stages of tables of the programs whose tables a switch has.
 func Stage(names *flow.Names) func(table string) string {
-	if p := Of(names); p != nil {
-		return p.Stage
+	all := layout.AllOf(All(), names)
+	return func(table string) string {
+		for _, p := range all {
+			if stage := p.Stage(table); stage != "" {
+				return stage
+			}
+		}
+		return ""
 	}
-	return func(string) string { return "" }
 }

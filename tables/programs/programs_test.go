@@ -6,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables"
+	"github.com/antrail/antrail/tables/layout"
 )
 
 // namesOf names tables from 0.
@@ -24,11 +25,11 @@ func TestOf(t *testing.T) {
 		for _, table := range p.Tables {
 			all = append(all, table.Name)
 		}
-		if got := Of(namesOf(append(all, "Mine")...)); got != p {
+		if got := layout.Of(All(), namesOf(append(all, "Mine")...)); got != p {
 			t.Errorf("the tables of %s are those of %+v", p.Name, got)
 		}
 	}
-	if got := Of(namesOf("Mine", "Yours")); got != nil {
+	if got := layout.Of(All(), namesOf("Mine", "Yours")); got != nil {
 		t.Errorf("the tables of nobody are those of %s", got.Name)
 	}
 	if got := Stage(namesOf("Classifier", "SpoofGuard"))("Classifier"); got != tables.Stage("Classifier") {

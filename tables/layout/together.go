@@ -1,0 +1,116 @@
+package layout
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/antrail/antrail/flow"
+)
+
+// Several programs in one switch. The first begins at its own first table. Each further one has
+// its tables behind all before it, and gets what comes by its own ports: an entry of the first
+// table sends it there. So a packet meets the tables of one program only.
+//
+// Registers are a packet's, and so of one program. A connection may be found by all programs, so no
+// two may use the same zone. Names of tables say which program an entry is of, so no two may have
+// the same one.
+
+// Part is a program for the ports of a Node that are its own.
+type Part struct {
+	*Program
+	Node *Node
+}
+
+// Together is programs in one switch, and what each entry is for, by the part. The error says
+// what two of them cannot share.
+func Together(parts ...Part) (*flow.Program, []map[*flow.Entry]Origin, error) {
+	var all *flow.Program
+	var origins []map[*flow.Entry]Origin
+	zones, base := map[uint16]string{}, 0
+	for i, p := range parts {
+		one, of, err := p.Flow(p.Node)
+		if err == nil {
+			err = claimZones(zones, p.Name, one)
+		}
+		if err == nil && i > 0 {
+			err = putBehind(all, one, of, &p, base)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+		if i == 0 {
+			all = one
+		}
+		origins = append(origins, of)
+		for id := range all.Names.Tables() {
+			base = max(base, int(id)+1)
+		}
+	}
+	return all, origins, nil
+}
+
+// claimZones notes which program uses which zone.
+func claimZones(zones map[uint16]string, name string, p *flow.Program) error {
+	for _, e := range p.Entries {
+		for _, a := range e.Actions {
+			ct, ok := a.(*flow.CT)
+			if !ok {
+				continue
+			}
+			if other := zones[ct.Zone]; other != "" && other != name {
+				return fmt.Errorf("programs %s and %s both have connections in zone %d, and cannot be in one switch", other, name, ct.Zone)
+			}
+			zones[ct.Zone] = name
+		}
+	}
+	return nil
+}
+
+// putBehind adds a program to all, with its tables from base on.
+func putBehind(all, one *flow.Program, origins map[*flow.Entry]Origin, p *Part, base int) error {
+	for id, name := range one.Names.Tables() {
+		if _, taken := all.Names.TableID(name); taken {
+			return fmt.Errorf("program %s: another program of the switch has a table %s", p.Name, name)
+		}
+		if at := base + int(id); at >= flow.NoTable {
+			return fmt.Errorf("program %s: table %s would have number %d", p.Name, name, at)
+		}
+		all.Names.SetTable(id+uint8(base), name)
+	}
+	for _, port := range p.Node.Ports() {
+		all.Names.SetPort(port.No, port.Name)
+		e := NewEntry(all.First, math.MaxUint16, Match(InPort(port)), flow.GotoTable{Table: one.First + uint8(base)})
+		origins[e] = Origin{Why: "what comes by " + port.Name + " is of program " + p.Name}
+		all.Entries = append(all.Entries, e)
+	}
+	for _, e := range one.Entries {
+		actions, err := shifted(e.Actions, uint8(base))
+		if err != nil {
+			return fmt.Errorf("program %s: %w", p.Name, err)
+		}
+		e.Table, e.Actions = e.Table+uint8(base), actions
+	}
+	all.Entries = append(all.Entries, one.Entries...)
+	return nil
+}
+
+// shifted are actions that name tables with numbers higher by base.
+func shifted(actions []flow.Action, base uint8) (all []flow.Action, err error) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case flow.GotoTable:
+			all = append(all, flow.GotoTable{Table: a.Table + base})
+		case *flow.CT:
+			ct := *a
+			if ct.Table != flow.NoTable {
+				ct.Table += base
+			}
+			all = append(all, &ct)
+		case flow.Resubmit, *flow.Learn, flow.Clone, flow.GroupAction, flow.MeterAction:
+			return nil, fmt.Errorf("an entry has the action %T: only the first program of a switch can have it", a)
+		default:
+			all = append(all, a)
+		}
+	}
+	return all, nil
+}
