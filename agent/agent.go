@@ -236,6 +236,9 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 	switch {
 	case c.Program != "":
 		program := pipeline.Program{Name: c.Program, Node: c.ProgramNode()}
+		for _, b := range c.ProgramsBeside() {
+			program.Beside = append(program.Beside, pipeline.Program{Name: b.Name, Node: b.Node})
+		}
 		from = program.String()
 		a.Pipeline, err = program.Load(o)
 	case !c.FromObjects():
@@ -266,11 +269,11 @@ func (a *Agent) installObjects(cluster *joined) (pods []config.Port, err error) 
 // openAudit begins the log of policies; its file is made with the first line. Packet-ins
 // can be taken from then on.
 func (a *Agent) openAudit() {
-	c := &a.config.AuditLog
-	a.auditFile = &packetin.AuditFile{Path: c.Path, Max: int64(c.MaxSizeMB) * 1e6, Keep: *c.Keep}
-	a.Packets.Audit = packetin.NewAudit(a.auditFile, a.Objects, c.LinesPerSecond, a.log)
+	c, audit := a.config, &a.config.AuditLog
+	a.auditFile = &packetin.AuditFile{Path: audit.Path, Max: int64(audit.MaxSizeMB) * 1e6, Keep: *audit.Keep}
+	a.Packets.Audit = packetin.NewAudit(a.auditFile, a.Objects, audit.LinesPerSecond, a.log)
 	if a.Objects != nil {
-		a.multicast = multicast.New(a.Objects, a.Switch, time.Now, a.log)
+		a.multicast = multicast.New(a.Objects, a.Switch, host.NewMulticastRoutes(c.Gateway.Name, c.Tunnel.LocalAddress), time.Now, a.log)
 		a.Packets.IGMP = a.multicast.Receive
 	}
 	if a.live != nil {

@@ -133,7 +133,7 @@ func sideOf(c *config.Config, want *ledger.NodeSide) *host.Side {
 	for _, e := range want.Egresses {
 		s.Egresses = append(s.Egresses, host.Egress{Addr: e.Addr, Mark: e.Mark})
 	}
-	s.Pods = want.Pods
+	s.Pods, s.Multicast = want.Pods, want.Multicast
 	if c.Kubernetes != nil {
 		s.Peers = peersOf(c, want.Peers)
 	}

@@ -20,8 +20,19 @@ const kindMulticast cluster.Kind = "MulticastGroup"
 // MulticastGroup is a multicast address and its members.
 type MulticastGroup struct {
 	Addr  netip.Addr
-	Pods  []cluster.Name // of this Node
+	Pods  []MulticastPod // of this Node
 	Nodes []netip.Addr   // ends of the tunnel
+}
+
+// MulticastPod is a Pod that reported a group, and the type of its last report: policies may
+// forbid one and allow another.
+type MulticastPod struct {
+	cluster.Name
+	Report uint8
+}
+
+func (m MulticastPod) key() cluster.Key {
+	return cluster.Key{Kind: cluster.KindPod, Namespace: m.Namespace, Name: m.Name.Name}
 }
 
 // MaxMulticastGroups is how many groups a Node has at most.
@@ -29,15 +40,18 @@ const MaxMulticastGroups = 1024
 
 // multicastBuilder makes the entries and groups of multicast.
 type multicastBuilder struct {
-	groups []MulticastGroup
-	ids    *numbers.Allocator[netip.Addr]
-	has    map[netip.Addr]bool // that a part was wanted for
+	policies *policyBuilder
+	groups   []MulticastGroup
+	joined   []netip.Addr // that Pods of this Node are members of, in order
+	ids      *numbers.Allocator[netip.Addr]
+	has      map[netip.Addr]bool // that a part was wanted for
 }
 
-func newMulticastBuilder() *multicastBuilder {
+func newMulticastBuilder(policies *policyBuilder) *multicastBuilder {
 	return &multicastBuilder{
-		ids: numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1),
-		has: map[netip.Addr]bool{},
+		policies: policies,
+		ids:      numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1),
+		has:      map[netip.Addr]bool{},
 	}
 }
 
@@ -59,10 +73,11 @@ func (b *multicastBuilder) settled(p ledger.Part, d *ledger.Desired) {
 }
 
 func (b *multicastBuilder) build(c *change, w *wants) {
-	if !c.all && !c.podsMoved() && !c.touches(cluster.KindNode, kindMulticast) {
+	if !c.all && !c.podsMoved() && !c.touches(cluster.KindNode, kindMulticast) && !(len(b.groups) > 0 && c.touches(policyKinds...)) {
 		return
 	}
 	wanted := map[netip.Addr]bool{}
+	b.joined = nil
 	if c.now.config.Features.Multicast {
 		b.neighbours(c.now, w)
 		for _, g := range b.groups {
@@ -79,23 +94,26 @@ func (b *multicastBuilder) build(c *change, w *wants) {
 	b.has = wanted
 }
 
-// neighbours are all Pods of this Node and all other Nodes, which queries and reports go to.
+// neighbours are all Pods of this Node and all other Nodes, which queries and reports go to. The
+// Node has to know the others' addresses too.
 func (b *multicastBuilder) neighbours(v *view, w *wants) {
 	var pods []uint32
 	for _, p := range v.connected() {
 		pod, _ := v.localPod(p)
 		pods = append(pods, pod.Port.No)
 	}
-	var nodes []netip.Addr
+	var nodes, addresses []netip.Addr
 	for _, k := range sortedKeys(v.Nodes) {
 		if n := v.Nodes[k]; k.Name != v.node && len(n.PodCIDRs) > 0 {
+			addresses = append(addresses, n.Addresses...)
 			if end, ok := v.pipeline.TunnelEnd(tables.Peer{NodeIPs: n.Addresses}, n.PodCIDRs[0].Addr()); ok {
 				nodes = append(nodes, end)
 			}
 		}
 	}
 	part := multicastPart(neighbours)
-	d, o := &ledger.Desired{}, ledger.Origin{Object: nodeBuilder{}.config(v).Object, Field: "spec.features"}
+	addresses = slices.DeleteFunc(addresses, netip.Addr.Is6)
+	d, o := &ledger.Desired{Node: ledger.NodeSide{Multicast: addresses}}, ledger.Origin{Object: nodeBuilder{}.config(v).Object, Field: "spec.features"}
 	entries, groups := v.pipeline.MulticastNeighbours(pods, nodes)
 	d.AddEntries(o, entries...)
 	for _, g := range groups {
@@ -107,12 +125,15 @@ func (b *multicastBuilder) neighbours(v *view, w *wants) {
 // group wants what a group's members ask for; false if it has none here and no number.
 func (b *multicastBuilder) group(v *view, g MulticastGroup, w *wants) bool {
 	value := tables.MulticastGroup{Addr: g.Addr, Nodes: g.Nodes}
-	for _, name := range g.Pods {
-		if p := v.here[cluster.Key{Kind: cluster.KindPod, Namespace: name.Namespace, Name: name.Name}]; p != nil {
+	for _, m := range g.Pods {
+		if p := v.here[m.key()]; p != nil && b.policies.mayReport(m, g.Addr) {
 			if pod, lacks := v.localPod(p); lacks == "" {
 				value.Ports = append(value.Ports, pod.Port.No)
 			}
 		}
+	}
+	if len(value.Ports) > 0 {
+		b.joined = append(b.joined, g.Addr)
 	}
 	if len(value.Ports)+len(value.Nodes) == 0 {
 		return false
@@ -161,14 +182,32 @@ func (r *Reconciler) MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool) 
 	return gateway, mac, false
 }
 
-// joined are the groups that a Pod has joined.
-func (b *multicastBuilder) joined(k cluster.Key) (all []netip.Addr) {
+// of are the groups that a Pod is a member of.
+func (b *multicastBuilder) of(k cluster.Key) (all []netip.Addr) {
 	for _, g := range b.groups {
-		if slices.Contains(g.Pods, cluster.Name{Namespace: k.Namespace, Name: k.Name}) {
+		if slices.ContainsFunc(g.Pods, func(m MulticastPod) bool { return m.key() == k && b.policies.mayReport(m, g.Addr) }) {
 			all = append(all, g.Addr)
 		}
 	}
 	return all
+}
+
+// JoinedGroups are the groups that Pods of this Node are members of, in order. A Pod that no
+// policy lets join is none.
+func (r *Reconciler) JoinedGroups() []netip.Addr {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.multicast.joined)
+}
+
+// CountReport counts a Pod's report of a group for the rule that decides on it. The report has
+// some bytes.
+func (r *Reconciler) CountReport(group netip.Addr, m MulticastPod, bytes int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.policies.policies; p != nil {
+		p.CountReport(m.key(), group, m.Report, bytes)
+	}
 }
 
 // HasPod says whether a Pod of this Node has a port of the switch.

@@ -28,7 +28,7 @@ func TestNodeSideOfTheSeed(t *testing.T) {
 		"NodePorts:[{Proto:TCP Family:4 Port:30004}] " +
 		"External:[192.168.77.150 192.168.77.151 192.168.77.200] " +
 		"Egresses:[{Addr:192.168.77.112 Mark:1}] FarEgresses:[192.168.77.113] " +
-		"Peers:[{Node:k8s-node-worker-1 Address:192.168.77.103 PodCIDR:10.10.1.0/24 Gateway:10.10.1.1 NextHop:invalid IP}] Pods:[]}"
+		"Peers:[{Node:k8s-node-worker-1 Address:192.168.77.103 PodCIDR:10.10.1.0/24 Gateway:10.10.1.1 NextHop:invalid IP}] Pods:[] Multicast:[]}"
 	if got := fmt.Sprintf("%+v", *r.NodeSide()); got != want {
 		t.Errorf("the Node is asked for\n%s, want\n%s", got, want)
 	}

@@ -38,7 +38,7 @@ func joined(group string, who ...string) MulticastGroup {
 		if a, err := netip.ParseAddr(w); err == nil {
 			g.Nodes = append(g.Nodes, a)
 		} else {
-			g.Pods = append(g.Pods, cluster.Name{Namespace: "default", Name: w})
+			g.Pods = append(g.Pods, MulticastPod{cluster.Name{Namespace: "default", Name: w}, packet.IGMPReportV3})
 		}
 	}
 	return g
@@ -194,8 +194,108 @@ spec: {podSelector: {}, policyTypes: [Egress, Ingress]}
 			t.Errorf("%s: %s: %s", want, s.State, s.Reason)
 		}
 	}
-	w.put(strings.Replace(noMulticastFrom, "to: [{ipBlock: {cidr: 239.1.0.0/16}}]", "protocols: [{igmp: {}}]", 1))
-	if s, _ := w.r.Status(cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "groups"}); !strings.Contains(s.Reason, "rules of IGMP are not enforced") {
-		t.Errorf("a rule of IGMP: %s: %s", s.State, s.Reason)
+}
+
+// igmpRules are rules about what web-a reports, and about queries to it.
+const igmpRules = `
+---
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: groups}
+spec:
+  priority: 5
+  appliedTo: [{podSelector: {matchLabels: {app: web}}}]
+  ingress:
+    - {name: no queries, action: Drop, protocols: [{igmp: {igmpType: 0x11, groupAddress: 224.0.0.1}}]}
+  egress:
+    - {name: allow, action: Allow, protocols: [{igmp: {groupAddress: 239.1.1.2}}]}
+    - {name: old, action: Allow, protocols: [{igmp: {igmpType: 0x16}}]}
+    - {name: drop, action: Drop, protocols: [{igmp: {}}]}
+`
+
+// TestIGMPPoliciesByPackets: a Pod that may not join a group gets nothing of it, from the moment of
+// the policy on, and joins again without it. The type of the report counts. Queries do not reach a
+// Pod that may not get them. Each decision is counted.
+func TestIGMPPoliciesByPackets(t *testing.T) {
+	w := newWire(t, multicastFeature)
+	w.setMulticast(joined("239.1.1.1", "web-a", "client-a"), joined("239.1.1.2", "web-a"), joined("239.1.1.3", "web-a"))
+	to := func(group string, ports ...string) {
+		t.Helper()
+		what := "udp 192.0.2.9:1 > " + group + ":80"
+		for i, p := range ports {
+			ports[i] = p + " " + what
+		}
+		w.expect("gateway "+what, ports...)
+	}
+	query := func(ports ...string) {
+		t.Helper()
+		action := flow.GroupAction{ID: tables.GroupMulticastPods}
+		if err := w.sw.PacketOut(flow.PortController, []flow.Action{action}, w.igmpFrom("gateway", "10.10.0.1", "224.0.0.1")); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.leftBy(); !slices.Equal(got, ports) {
+			t.Errorf("a query left by %v, want %v", got, ports)
+		}
+	}
+	groups := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(w.r.JoinedGroups()); got != want {
+			t.Errorf("joined %s, want %s", got, want)
+		}
+	}
+	groups("[239.1.1.1 239.1.1.2 239.1.1.3]")
+	to("239.1.1.1", "client-a", "web-a")
+	query("client-a", "web-a")
+
+	w.put(igmpRules)
+	groups("[239.1.1.1 239.1.1.2]")
+	to("239.1.1.1", "client-a")
+	to("239.1.1.2", "web-a")
+	to("239.1.1.3")
+	query("client-a")
+	for _, p := range w.r.Pods(w.count) {
+		if p.Object.Name == "web-a" && fmt.Sprint(p.Groups) != "[239.1.1.2]" {
+			t.Errorf("web-a has joined %v", p.Groups)
+		}
+	}
+	web := MulticastPod{cluster.Name{Namespace: "default", Name: "web-a"}, packet.IGMPReportV3}
+	for _, group := range []string{"239.1.1.1", "239.1.1.1", "239.1.1.2"} {
+		w.r.CountReport(netip.MustParseAddr(group), web, 54)
+	}
+	counts := map[string]uint64{}
+	for _, p := range w.r.Policies(w.count) {
+		for _, r := range p.Rules {
+			counts[r.Name] = r.Packets
+		}
+	}
+	if want := "map[allow:1 drop:2 no queries:1 old:0]"; fmt.Sprint(counts) != want {
+		t.Errorf("counted %v, want %s", counts, want)
+	}
+	old := joined("239.1.1.3", "web-a")
+	old.Pods[0].Report = packet.IGMPReportV2
+	w.setMulticast(old)
+	to("239.1.1.3", "web-a")
+	w.put(strings.Replace(igmpRules, "action: Allow, protocols: [{igmp: {igmpType: 0x16}}]", "action: Drop, protocols: [{igmp: {igmpType: 0x16}}]", 1))
+	to("239.1.1.3")
+	w.change(nil, []cluster.Key{{Kind: cluster.KindClusterNetworkPolicy, Name: "groups"}})
+	to("239.1.1.3", "web-a")
+
+	for edit, want := range map[string]string{
+		"igmpType: 0x16":                        "igmpType: 0x11",
+		"igmpType: 0x11":                        "igmpType: 0x12",
+		"224.0.0.1":                             "224.0.0.2",
+		"action: Allow":                         "action: Reject",
+		"{igmp: {}}]":                           "{igmp: {}}, {icmp: {}}]",
+		"[{igmp: {}}]":                          "[{igmp: {}}], to: [{podSelector: {}}]",
+		"action: Drop, protocols: [{igmp: {}}]": "action: Drop, enableLogging: true, protocols: [{igmp: {}}]",
+	} {
+		w.put(strings.Replace(igmpRules, edit, want, 1))
+		if s, _ := w.r.Status(cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "groups"}); !strings.Contains(s.Reason, "rule of IGMP") {
+			t.Errorf("%s: %s: %s", want, s.State, s.Reason)
+		}
+	}
+	w = newWire(t, strings.Replace(multicastFeature, "Multicast: true", "Multicast: false", 1)+igmpRules)
+	if s, _ := w.r.Status(cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "groups"}); !strings.Contains(s.Reason, "igmpType needs the feature Multicast") {
+		t.Errorf("without Multicast: %s: %s", s.State, s.Reason)
 	}
 }

@@ -72,17 +72,19 @@ type Reconciler struct {
 // NewReconciler makes a Reconciler for the switch of a Node. The switch has to
 // be empty, or to have what Restore says. clock tells the time, as time.Now does.
 func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Reconciler {
-	services, egresses, multicast, traceflows := newServiceBuilder(), newEgressBuilder(), newMulticastBuilder(), &traceflowBuilder{}
+	services, egresses, traceflows := newServiceBuilder(), newEgressBuilder(), &traceflowBuilder{}
 	r := &Reconciler{
-		node: node, to: to, clock: clock, services: services, egresses: egresses, multicast: multicast, traceflows: traceflows,
+		node: node, to: to, clock: clock, services: services, egresses: egresses, traceflows: traceflows,
 		ledger: ledger.New(), sides: ledger.NewNodeSides(),
 		waiting: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}, failed: map[cluster.Key]note{},
 		seen: sightings{rules: map[uint32]*policy.RealisedRule{}},
 	}
 	r.policies = newPolicyBuilder(services.groupsOf, &r.seen, clock)
+	r.multicast = newMulticastBuilder(r.policies)
 	r.builders = []builder{
-		nodeBuilder{newPodRanges()}, podBuilder{}, entityBuilder{}, services, egresses, trafficControlBuilder{}, multicast, traceflows,
-		r.policies, // after the Services, whose groups policies name
+		nodeBuilder{newPodRanges()}, podBuilder{}, entityBuilder{}, services, egresses, trafficControlBuilder{}, traceflows,
+		r.policies,  // after the Services, whose groups policies name
+		r.multicast, // after the policies, which say who may join
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"maps"
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -73,6 +74,11 @@ func (b *policyBuilder) realised() []*policy.RealisedRule {
 		return nil
 	}
 	return b.policies.Rules()
+}
+
+// mayReport says whether policies let a Pod be a member of a group.
+func (b *policyBuilder) mayReport(m MulticastPod, group netip.Addr) bool {
+	return b.policies == nil || b.policies.MayReport(m.key(), group, m.Report)
 }
 
 // policyKinds are the kinds of objects that rules depend on.

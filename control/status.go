@@ -192,7 +192,7 @@ func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 		row.Packets, row.Bytes = r.count(k, count, "SpoofGuard")
 		row.MulticastSent, _ = r.count(k, count, "MulticastEgressPodMetric")
 		row.MulticastReceived, _ = r.count(k, count, "MulticastIngressPodMetric")
-		row.Groups = r.multicast.joined(k)
+		row.Groups = r.multicast.of(k)
 		rows = append(rows, row)
 	}
 	return rows

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/antrail/antrail/control/cluster"
@@ -56,6 +57,9 @@ func (r *Reconciler) rulesOf(count policy.Counter) map[cluster.Key][]policy.Rule
 	counters := map[uint32]policy.RuleCounters{}
 	if count != nil {
 		counters = policy.CountRules(r.metricEntries(rules), r.view.names, count)
+	}
+	if p := r.policies.policies; p != nil {
+		maps.Copy(counters, p.Reports())
 	}
 	all := map[cluster.Key][]policy.RuleRow{}
 	for _, row := range policy.RuleRows(rules, counters, r.waits) {

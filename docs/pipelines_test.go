@@ -45,7 +45,7 @@ var externalRows = []row{
 	{"E-01", "The tables and entries of an external Node", "tables.TestExternalNode", "compared with what Antrea's code makes"},
 	{"E-02", "A card and the machine's own interface are a pair of ports; IP passes from one to the other by the tables of policies", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", "the operator moves the address"},
 	{"E-03", "What is not IP passes at once", "agent.TestAgentOnExternalNode", "ARP"},
-	{"E-04", "An ExternalNode is an ExternalEntity with its labels and addresses", "control/manifest.TestExternalNode", "one interface, without a name"},
+	{"E-04", "An ExternalNode is an ExternalEntity with its labels and addresses", "control/manifest.TestExternalNode agent.TestExternalNodeFromAPI", "of manifests or of the API; one interface, without a name"},
 	{"E-05", "Policies and groups choose ExternalEntities, as peers and in appliedTo", "control/policy.TestExternalEntities control.TestExternalNodeByPackets", ""},
 	{"E-06", "Actions are Allow, Drop and Reject", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", ""},
 	{"E-07", "policyBypassRules pass by the policies", "control.TestExternalNodeByPackets agent.TestAgentOnExternalNode", ""},
@@ -134,13 +134,13 @@ var routedRows = []row{
 	{"V-23", "The ACL's tuple, and the NAT's session", "agent/answer.TestTraceIsTheDocuments", "the tuple; VPP's numbers of rules and sessions are not made up"},
 	{"V-24", "Times of both packets", "agent/answer.TestTraceHasTimes", "no test asserts how long they take"},
 	{"A-V1", "The attachment", v + "TestNobodyAnswers " + real + " cmd/antrail-cni.TestAttachedAsThePodSays", "no ARP is captured at both pods beside 52 echo requests between them; by configuration or by annotation"},
-	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments", "in memory"},
+	{"A-V2", "The document's bytes and trace", v + "TestDocumentsExchange agent/answer.TestTraceIsTheDocuments agent/answer.TestDocumentsTraceOfRealPods", "with real links too"},
 	{"A-V3", "TTL with and without routing", v + "TestDocumentsExchange " + w + "TestNotTranslated " + real, ""},
-	{"A-V4", "Policies", v + "TestPolicies " + realPolicies, "with real sockets by Antrea's tables, which check both sides"},
-	{"A-V5", "20 pods of one MAC, each to each", v + "TestOneMACAddress " + real, "with real sockets, two of three pods"},
+	{"A-V4", "Policies", v + "TestPolicies agent/answer.TestRoutedPolicies " + realPolicies, "with real sockets too"},
+	{"A-V5", "20 pods of one MAC, each to each", v + "TestOneMACAddress agent/answer.TestRoutedMesh " + real, "with real sockets too"},
 	{"A-V6", "The next hop does not answer", v + "TestNobodyAnswers " + real, ""},
 	{"A-V7", "A trace under load", "dataplane.TestLiveOfALoadedLink dataplane.TestLiveChangesNothing", "`bench trace` and `bench trace-link` measure the cost; no test asserts a time"},
-	{"A-V8", "A Service, and hairpin", v + "TestService " + realPolicies, "hairpin with real sockets"},
+	{"A-V8", "A Service, and hairpin", v + "TestService agent/answer.TestRoutedPolicies " + realPolicies, "with real sockets too; hairpin by Antrea's tables"},
 	{"A-V9", "Input nodes by driver", "agent.TestInputNodesByDriver", ""},
 }
 
@@ -149,7 +149,8 @@ const pipelinesText = `# Pipelines: what the documents say, and what shows it
 
 antrail runs the pipeline of Antrea, and programs that other documents describe. Here each statement of those documents has
 the test that shows it. Numbers with A are acceptance tests. "Not yet" is what it says. A note says what a test leaves
-out.
+out. One switch runs several programs on different ports (` + "`agent.TestAgentRunsTwoPrograms`" + `): each port may name its own.
+Antrea's program has its switch to itself; there, ` + "`antrail.io/attach`" + ` routes one pod and switches another.
 
 A test writes this page: ` + "`go test ./docs -run TestPipelines -update`" + `.
 `

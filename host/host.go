@@ -23,6 +23,7 @@
 //	           between a card and the tap that stands for it (sharedcard.go)
 //	card       one that the switch owns (ownedcard.go): its addresses and routes move to another
 //	           link (movedcard.go), as the kernel describes them (cardmessages.go)
+//	multicast  between the gateway and the card (multicastroutes.go)
 //
 // IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
 // address that comes to this Node is told to its neighbours (announce.go), and of other

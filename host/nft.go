@@ -80,6 +80,7 @@ func removeTables() error {
 func addForward(t nft.Table, c *Config) {
 	t.Chain("forward", "filter", "forward", nft.Filter)
 	addGuard(t, c)
+	addMulticast(t, c)
 	t.Rule("forward", "iifname", quote(c.Gateway), "accept")
 	t.Rule("forward", "oifname", quote(c.Gateway), "accept")
 }

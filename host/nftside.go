@@ -88,6 +88,7 @@ func (h *Host) setTable(s *Side) error {
 	var script nft.Script
 	t := ours(&script)
 	t.FlushMap(marksMap)
+	t.FlushSet(multicastNodes)
 	for _, f := range families {
 		t.FlushMap(f.egress)
 		t.FlushSet(f.nodePorts)
@@ -107,7 +108,7 @@ func (h *Host) setTable(s *Side) error {
 // fillsLike says whether another side comes to the same elements.
 func (s *Side) fillsLike(o *Side) bool {
 	return slices.Equal(s.Peers, o.Peers) && slices.Equal(s.Egresses, o.Egresses) &&
-		slices.Equal(s.NodePortAddresses, o.NodePortAddresses) && slices.Equal(s.NodePorts, o.NodePorts)
+		slices.Equal(s.NodePortAddresses, o.NodePortAddresses) && slices.Equal(s.NodePorts, o.NodePorts) && slices.Equal(s.Multicast, o.Multicast)
 }
 
 // addElements adds what sets and maps hold.
@@ -116,6 +117,9 @@ func addElements(t nft.Table, c *Config, s *Side) {
 		for _, p := range clusterCIDRs(c, s) {
 			t.Element(familyOf(p.Addr()).pods, p.Masked().String())
 		}
+	}
+	for _, a := range s.Multicast {
+		t.Element(multicastNodes, a.String())
 	}
 	for _, e := range s.Egresses {
 		mac, mark := c.MarkMAC(uint32(e.Mark)), hex(uint32(e.Mark))

@@ -37,6 +37,8 @@ type Side struct {
 	Peers []Peer
 	// Pods are this Node's that another CNI has routes to (Config.PodRoutes).
 	Pods []netip.Addr
+	// Multicast are other Nodes whose pods' multicast comes by the tunnel (multicastroutes.go).
+	Multicast []netip.Addr
 }
 
 // NodePort is a port that a Service has on the Node's addresses of one family,

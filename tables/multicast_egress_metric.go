@@ -11,7 +11,7 @@ import "github.com/antrail/antrail/flow"
 
 // multicastMetric counts what a rule allows, or drops what it denies.
 func (p *Pipeline) multicastMetric(r Rule) []*flow.Entry {
-	const at = tableMulticastEgressMetric
+	at := multicastTables[r.Direction].metric
 	rule := APConjIDField.Is(uint64(r.ID))
 	if r.Action == Drop {
 		return one(p.entry(forPolicies, at, priorityNormal, match(APDenyRegMark.Is(), rule)))

@@ -30,5 +30,5 @@ func (p *Pipeline) multicastActions(r Rule) []*flow.Entry {
 	if r.Action == Drop {
 		actions = append(actions, APDenyRegMark.Set())
 	}
-	return p.conjEntry(r, append(actions, p.goTo(tableMulticastEgressMetric)), IPv4.ip())
+	return p.conjEntry(r, append(actions, p.goTo(multicastTables[r.Direction].metric)), IPv4.ip())
 }

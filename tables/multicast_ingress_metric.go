@@ -1,8 +1,8 @@
 package tables
 
-// MulticastIngressMetric would count what rules of MulticastIngressRule decide. It exists
-// with Multicast and AntreaPolicy.
+// MulticastIngressMetric counts queries of group management by the rule that decided on them,
+// and drops those that the rule denies. It exists with Multicast and AntreaPolicy.
 //
-// Reads:  nothing.
+// Reads:  APConjIDField, APDenyRegMark.
 // Writes: nothing.
-// Next:   MulticastIngressPodMetric, by the table-miss.
+// Next:   MulticastIngressPodMetric, which is also the table-miss; none for what is denied.

@@ -1,9 +1,9 @@
 package tables
 
-// MulticastIngressRule would ask the ingress rules of policies about queries of group
-// management. Such rules are refused, so every packet goes on. It exists with Multicast
-// and AntreaPolicy.
+// MulticastIngressRule asks the ingress rules of Antrea-native policies about queries of group
+// management. A Pod that gets no query does not report again, and its memberships end. It
+// exists with Multicast and AntreaPolicy.
 //
-// Reads:  nothing.
-// Writes: nothing.
-// Next:   MulticastIngressMetric, by the table-miss.
+// Reads:  TargetOFPortField, the destination, the protocol.
+// Writes: APConjIDField, APDenyRegMark.
+// Next:   MulticastIngressMetric, which is also the table-miss.

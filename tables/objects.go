@@ -306,7 +306,7 @@ func (p *Pipeline) Rule(r Rule) []*flow.Entry {
 // RuleActions are the entries that say what a rule does, and those that count
 // it.
 func (p *Pipeline) RuleActions(r Rule) []*flow.Entry {
-	if !p.has(r.table()) {
+	if !p.stands(r) {
 		return nil
 	}
 	return append(p.ruleActions(r), p.metrics(r)...)
@@ -314,7 +314,7 @@ func (p *Pipeline) RuleActions(r Rule) []*flow.Entry {
 
 // RuleClauses are the entries of a rule's clauses.
 func (p *Pipeline) RuleClauses(r Rule) []*flow.Entry {
-	if !p.has(r.table()) {
+	if !p.stands(r) {
 		return nil
 	}
 	return concat(p.fromEntries(r), p.toEntries(r), p.serviceEntries(r))
@@ -325,7 +325,7 @@ func (p *Pipeline) RuleClauses(r Rule) []*flow.Entry {
 // in what the entries do only (Conjunction), unless some are applied to Services
 // and others not.
 func (p *Pipeline) ClauseEntry(r Rule, c Clause, a Address) []*flow.Entry {
-	if !p.has(r.table()) {
+	if !p.stands(r) {
 		return nil
 	}
 	return p.clauseEntries(r, c, addressMatches(r, c, []Address{a}))
@@ -335,7 +335,7 @@ func (p *Pipeline) ClauseEntry(r Rule, c Clause, a Address) []*flow.Entry {
 // no such clause, or no entries at all.
 func (p *Pipeline) Conjunction(r Rule, c Clause) (flow.Conjunction, bool) {
 	places := clausesOf(r)
-	return flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}, p.has(r.table()) && places.place[c] != 0
+	return flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}, p.stands(r) && places.place[c] != 0
 }
 
 // DefaultDrop are the entries that isolate a Pod in a direction: what no K8s

@@ -50,10 +50,19 @@ func (r Rule) table() table {
 	case BaselinePolicy:
 		return s.fallback
 	case MulticastPolicy:
-		return tableMulticastEgressRule
+		return multicastTables[r.Direction].rule
 	}
 	return s.k8s
 }
+
+// multicastTables are where rules of multicast stand and are counted.
+var multicastTables = map[Direction]struct{ rule, metric table }{
+	Egress:  {tableMulticastEgressRule, tableMulticastEgressMetric},
+	Ingress: {tableMulticastIngressRule, tableMulticastIngressMetric},
+}
+
+// stands reports whether a rule has entries.
+func (p *Pipeline) stands(r Rule) bool { return r.Kind != ReportPolicy && p.has(r.table()) }
 
 // actionPriority and clausePriority: all K8s rules are of the same priority,
 // since they only allow.

@@ -191,13 +191,16 @@ func (d Direction) String() string {
 type PolicyKind uint8
 
 // Kinds of rules: those of K8s NetworkPolicies, of Antrea-native policies in
-// any tier but Baseline, and of Baseline; and egress rules of Antrea-native policies
-// whose peers are multicast groups, which allow or drop.
+// any tier but Baseline, and of Baseline. Two more kinds allow or drop. The first are egress
+// rules of Antrea-native policies whose peers are multicast groups, and ingress rules about
+// queries of IGMP. The second are egress rules about membership reports, which have no
+// entries: the agent decides.
 const (
 	K8sPolicy PolicyKind = iota
 	AntreaPolicy
 	BaselinePolicy
 	MulticastPolicy
+	ReportPolicy
 )
 
 // Action is what a rule does.
@@ -265,6 +268,7 @@ type L4Match struct {
 	ICMPType        *uint8
 	ICMPCode        *uint8
 	GroupAddress    netip.Addr // of an IGMP match
+	IGMPType        *uint8     // of a ReportPolicy
 }
 
 // EgressIP is the address under which the traffic of some Pods leaves the

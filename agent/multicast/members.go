@@ -23,8 +23,14 @@ type members struct {
 
 // group is one group with the times of its members' last reports.
 type group struct {
-	pods  map[cluster.Name]time.Time
+	pods  map[cluster.Name]report
 	nodes map[netip.Addr]time.Time
+}
+
+// report is a Pod's last report of a group: when it came, and its type.
+type report struct {
+	at   time.Time
+	kind uint8
 }
 
 func newMembers() members {
@@ -38,19 +44,19 @@ func (m *members) groupOf(a netip.Addr) *group {
 	}
 	g := m.groups[a]
 	if g == nil && len(m.groups) < control.MaxMulticastGroups {
-		g = &group{map[cluster.Name]time.Time{}, map[netip.Addr]time.Time{}}
+		g = &group{map[cluster.Name]report{}, map[netip.Addr]time.Time{}}
 		m.groups[a] = g
 	}
 	return g
 }
 
-// joinPod notes a Pod's report, and says whether it is a new member.
-func (m *members) joinPod(a netip.Addr, pod cluster.Name, now time.Time) bool {
+// joinPod notes a Pod's report, and says whether the Pod is a new member, or reports in another way.
+func (m *members) joinPod(a netip.Addr, pod cluster.Name, now report) bool {
 	g := m.groupOf(a)
 	if g == nil {
 		return false
 	}
-	_, member := g.pods[pod]
+	was, member := g.pods[pod]
 	if !member && m.perPod[pod] >= maxPerPod {
 		m.sweep(a)
 		return false
@@ -59,7 +65,7 @@ func (m *members) joinPod(a netip.Addr, pod cluster.Name, now time.Time) bool {
 		m.perPod[pod]++
 	}
 	g.pods[pod] = now
-	return !member
+	return !member || was.kind != now.kind
 }
 
 // leavePod takes a Pod out of a group, and says whether it was a member.
@@ -113,7 +119,7 @@ func (m *members) sweep(a netip.Addr) {
 func (m *members) expire(pods, nodes time.Time, here func(cluster.Name) bool) (any bool) {
 	for a, g := range m.groups {
 		for pod, last := range g.pods {
-			if last.Before(pods) || !here(pod) {
+			if last.at.Before(pods) || !here(pod) {
 				any = m.leavePod(a, pod) || any
 			}
 		}
@@ -126,26 +132,16 @@ func (m *members) expire(pods, nodes time.Time, here func(cluster.Name) bool) (a
 	return any
 }
 
-// local are the groups that Pods of this Node have joined, in order.
-func (m *members) local() (all []netip.Addr) {
-	for a, g := range m.groups {
-		if len(g.pods) > 0 {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, netip.Addr.Compare)
-	return all
-}
-
 // all are the groups with their members, in order.
 func (m *members) all() []control.MulticastGroup {
 	all := make([]control.MulticastGroup, 0, len(m.groups))
 	for _, a := range slices.SortedFunc(maps.Keys(m.groups), netip.Addr.Compare) {
 		g := m.groups[a]
-		all = append(all, control.MulticastGroup{
-			Addr: a, Nodes: slices.SortedFunc(maps.Keys(g.nodes), netip.Addr.Compare),
-			Pods: slices.SortedFunc(maps.Keys(g.pods), compareNames),
-		})
+		one := control.MulticastGroup{Addr: a, Nodes: slices.SortedFunc(maps.Keys(g.nodes), netip.Addr.Compare)}
+		for _, pod := range slices.SortedFunc(maps.Keys(g.pods), compareNames) {
+			one.Pods = append(one.Pods, control.MulticastPod{Name: pod, Report: g.pods[pod].kind})
+		}
+		all = append(all, one)
 	}
 	return all
 }

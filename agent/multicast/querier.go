@@ -34,6 +34,15 @@ type Cluster interface {
 	PodAt(port uint32) (cluster.Name, bool)
 	HasPod(cluster.Name) bool
 	SetMulticast([]control.MulticastGroup) error
+	CountReport(netip.Addr, control.MulticastPod, int)
+	// JoinedGroups are the groups of those that policies let join.
+	JoinedGroups() []netip.Addr
+}
+
+// Routes lead groups from the outside to this Node's pods; *host.MulticastRoutes is one.
+type Routes interface {
+	Set([]netip.Addr) error
+	Close()
 }
 
 // Switch sends what the querier says.
@@ -56,11 +65,15 @@ type Querier struct {
 	// Of the goroutine of Run.
 	queried, told time.Time // last query and report
 	reported      []netip.Addr
+	routes        Routes
+	lacks         string // what routes lack, as last logged
 }
 
 // New makes a querier without members.
-func New(objects Cluster, sw Switch, clock func() time.Time, log *slog.Logger) *Querier {
-	return &Querier{objects: objects, sw: sw, clock: clock, log: log, members: newMembers(), changed: make(chan struct{}, 1)}
+func New(objects Cluster, sw Switch, routes Routes, clock func() time.Time, log *slog.Logger) *Querier {
+	return &Querier{
+		objects: objects, sw: sw, routes: routes, clock: clock, log: log, members: newMembers(), changed: make(chan struct{}, 1),
+	}
 }
 
 // Receive reads a report that an entry sent to the controller. Others are left alone.
@@ -79,8 +92,11 @@ func (q *Querier) Receive(pi *telemetry.PacketIn) {
 		q.note(m, func(a netip.Addr) bool { return q.members.joinNode(a, node, q.clock()) },
 			func(a netip.Addr) bool { return q.members.leaveNode(a, node) })
 	} else if pod, ok := q.objects.PodAt(pi.InPort); ok {
-		q.note(m, func(a netip.Addr) bool { return q.members.joinPod(a, pod, q.clock()) },
-			func(a netip.Addr) bool { return q.members.leavePod(a, pod) })
+		join := func(a netip.Addr) bool {
+			q.objects.CountReport(a, control.MulticastPod{Name: pod, Report: m.Type()}, len(pi.Frame))
+			return q.members.joinPod(a, pod, report{q.clock(), m.Type()})
+		}
+		q.note(m, join, func(a netip.Addr) bool { return q.members.leavePod(a, pod) })
 	}
 }
 
@@ -126,8 +142,9 @@ func addr16(v flow.Value) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// Run asks Pods, reports to other Nodes and drops old members until ctx ends.
+// Run asks Pods, reports to other Nodes, keeps routes and drops old members until ctx ends.
 func (q *Querier) Run(ctx context.Context) {
+	defer q.routes.Close()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -146,6 +163,7 @@ func (q *Querier) Run(ctx context.Context) {
 func (q *Querier) beat() {
 	gateway, mac, on := q.objects.MulticastNode()
 	if !on {
+		q.routes.Close()
 		return
 	}
 	now := q.clock()
@@ -159,8 +177,10 @@ func (q *Querier) beat() {
 	q.mu.Unlock()
 	if gone {
 		q.apply()
-	} else if now.Sub(q.told) >= reportInterval {
+	} else if now.Sub(q.told) >= reportInterval || !slices.Equal(q.objects.JoinedGroups(), q.reported) { // a policy decides otherwise
 		q.report()
+	} else if q.lacks != "" {
+		q.route(q.reported)
 	}
 }
 
@@ -175,21 +195,32 @@ func (q *Querier) apply() {
 	q.report()
 }
 
-// report tells other Nodes which groups this one has joined, and which no more.
+// report tells other Nodes and the outside which groups this one has joined, and which no more.
 func (q *Querier) report() {
 	gateway, mac, on := q.objects.MulticastNode()
 	first, known := q.sw.Names().TableID(tables.TableNames()[0])
 	if !on || !known {
 		return
 	}
-	q.mu.Lock()
-	joined := q.members.local()
-	q.mu.Unlock()
+	joined := q.objects.JoinedGroups()
+	q.route(joined)
 	left := slices.DeleteFunc(slices.Clone(q.reported), func(a netip.Addr) bool { return slices.Contains(joined, a) })
 	q.told, q.reported = q.clock(), joined
 	for m := range reports(joined, left) {
 		q.send(flow.Resubmit{InPort: flow.PortInPort, Table: first}, frame(gateway, mac, allRouters, m))
 	}
+}
+
+// route leads groups to this Node. It logs a fault once.
+func (q *Querier) route(joined []netip.Addr) {
+	lacks := ""
+	if err := q.routes.Set(joined); err != nil {
+		lacks = err.Error()
+	}
+	if lacks != q.lacks && lacks != "" {
+		q.log.Warn("multicast between pods and the outside is not whole; trying again", "error", lacks)
+	}
+	q.lacks = lacks
 }
 
 // reports yields the messages that tell groups.

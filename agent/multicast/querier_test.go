@@ -1,6 +1,7 @@
 package multicast
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -17,20 +18,25 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// node is a Node with Pods a, at port 11, and b, at port 12. It keeps the groups and
-// the messages of the querier.
+// node is a Node with Pods a, at port 11, and b, at port 12. It keeps the groups, the messages
+// and the routes of the querier.
 type node struct {
 	t      *testing.T
 	q      *Querier
 	now    time.Time
 	gone   string // a Pod that is not there any more
 	groups []string
+	joined []netip.Addr
+	forbid netip.Addr // a group
+	counts []string   // of reports
+	routes []netip.Addr
+	lacks  error // what routes answer
 	sent   []string
 }
 
 func newNode(t *testing.T) *node {
 	n := &node{t: t, now: time.Unix(1e9, 0)}
-	n.q = New(n, n, func() time.Time { return n.now }, slog.New(slog.DiscardHandler))
+	n.q = New(n, n, (*nodeRoutes)(n), func() time.Time { return n.now }, slog.New(slog.DiscardHandler))
 	return n
 }
 
@@ -46,16 +52,39 @@ func (n *node) PodAt(port uint32) (cluster.Name, bool) {
 func (n *node) HasPod(name cluster.Name) bool { return name.Name != n.gone }
 
 func (n *node) SetMulticast(all []control.MulticastGroup) error {
-	n.groups = nil
+	n.groups, n.joined = nil, nil
 	for _, g := range all {
 		var who []string
 		for _, p := range g.Pods {
-			who = append(who, p.Name)
+			who = append(who, p.Name.Name)
+		}
+		if len(who) > 0 {
+			n.joined = append(n.joined, g.Addr)
 		}
 		n.groups = append(n.groups, fmt.Sprint(g.Addr, who, g.Nodes))
 	}
 	return nil
 }
+
+func (n *node) JoinedGroups() []netip.Addr {
+	return slices.DeleteFunc(slices.Clone(n.joined), func(a netip.Addr) bool { return a == n.forbid })
+}
+
+func (n *node) CountReport(group netip.Addr, m control.MulticastPod, bytes int) {
+	n.counts = append(n.counts, fmt.Sprintf("%s %s %#x %d", m.Name.Name, group, m.Report, bytes))
+}
+
+// nodeRoutes are the routes of a node.
+type nodeRoutes node
+
+func (r *nodeRoutes) Set(groups []netip.Addr) error {
+	if r.lacks == nil {
+		r.routes = groups
+	}
+	return r.lacks
+}
+
+func (r *nodeRoutes) Close() { r.routes = nil }
 
 func (n *node) Names() *flow.Names {
 	names := flow.NewNames()
@@ -157,6 +186,34 @@ func TestQueries(t *testing.T) {
 	joins, leaves := "0x22 224.0.0.22 resubmit(,0) [239.1.1.1 joins=true]", "0x22 224.0.0.22 resubmit(,0) [239.1.1.1 joins=false]"
 	if want := []string{joins, joins, leaves}; !slices.Equal(n.sent, want) {
 		t.Errorf("sent %q, want %q", n.sent, want)
+	}
+}
+
+// TestForbidden: routes and other Nodes follow what policies let join, within a second. Routes that
+// could not be made are tried again, and each report is counted.
+func TestForbidden(t *testing.T) {
+	n := newNode(t)
+	n.lacks = errors.New("another program has them")
+	n.hear(11, "", packet.NewIGMPReport(addrs("239.1.1.1", "239.1.1.2"), addrs("239.1.1.3")))
+	if n.routes != nil {
+		t.Errorf("routes %v", n.routes)
+	}
+	n.lacks = nil
+	for _, c := range []struct {
+		forbid, want string
+	}{{"", "[239.1.1.1 239.1.1.2]"}, {"239.1.1.2", "[239.1.1.1]"}, {"", "[239.1.1.1 239.1.1.2]"}} {
+		n.forbid, _ = netip.ParseAddr(c.forbid)
+		n.later(1)
+		if got := fmt.Sprint(n.routes); got != c.want {
+			t.Errorf("without %q: routes %s, want %s", c.forbid, got, c.want)
+		}
+	}
+	n.expect("239.1.1.1 [a] []", "239.1.1.2 [a] []")
+	if last := n.sent[len(n.sent)-2]; !strings.Contains(last, "[239.1.1.1 joins=true]") && !strings.Contains(last, "239.1.1.2 joins=false") {
+		t.Errorf("sent %q", n.sent)
+	}
+	if want := []string{"a 239.1.1.1 0x22 70", "a 239.1.1.2 0x22 70"}; !slices.Equal(n.counts, want) {
+		t.Errorf("counted %q, want %q", n.counts, want)
 	}
 }
 

@@ -29,6 +29,9 @@ type NodeSide struct {
 	Peers []PeerPods
 	// Pods are this Node's that another CNI has routes to, which must lead to the switch.
 	Pods []netip.Addr
+	// Multicast are the other Nodes' addresses. What their pods send to groups comes by the
+	// tunnel, and must not come a second time by the underlay.
+	Multicast []netip.Addr
 }
 
 // PeerPods is a range of another Node's pods.
@@ -63,6 +66,7 @@ func (n *NodeSide) add(o *NodeSide) {
 	n.FarEgresses = append(n.FarEgresses, o.FarEgresses...)
 	n.Peers = append(n.Peers, o.Peers...)
 	n.Pods = append(n.Pods, o.Pods...)
+	n.Multicast = append(n.Multicast, o.Multicast...)
 }
 
 // tidy sorts the lists and takes out doubles.
@@ -80,6 +84,7 @@ func (n *NodeSide) tidy() {
 	})
 	n.FarEgresses = sortedSet(n.FarEgresses, netip.Addr.Compare)
 	n.Pods = sortedSet(n.Pods, netip.Addr.Compare)
+	n.Multicast = sortedSet(n.Multicast, netip.Addr.Compare)
 	n.Peers = sortedSet(n.Peers, func(a, b PeerPods) int {
 		return cmp.Or(cmp.Compare(a.Node, b.Node), a.Gateway.Compare(b.Gateway), a.Address.Compare(b.Address))
 	})
@@ -95,7 +100,7 @@ func (n *NodeSide) Same(o *NodeSide) bool {
 	return slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs) && slices.Equal(n.NodePortAddresses, o.NodePortAddresses) &&
 		slices.Equal(n.NodePorts, o.NodePorts) && slices.Equal(n.External, o.External) &&
 		slices.Equal(n.Egresses, o.Egresses) && slices.Equal(n.FarEgresses, o.FarEgresses) &&
-		slices.Equal(n.Peers, o.Peers) && slices.Equal(n.Pods, o.Pods)
+		slices.Equal(n.Peers, o.Peers) && slices.Equal(n.Pods, o.Pods) && slices.Equal(n.Multicast, o.Multicast)
 }
 
 // none reports whether nothing is asked for.

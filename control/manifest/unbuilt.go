@@ -17,7 +17,6 @@ var (
 	errEntitySpaces  = errors.New("externalEntitySelector with namespaces is not supported; namespaceSelector is")
 	errNodes         = errors.New("policies that apply to Nodes are not enforced by the switch")
 	errEgressService = errors.New("only ingress rules apply to Services")
-	errIGMPType      = errors.New("igmpType is not supported: OpenFlow does not match the type of an IGMP message, so the rule would decide on all types")
 )
 
 // Unbuilt is the first thing of a policy that antrail does not do, with its place.
@@ -51,11 +50,6 @@ func unbuiltRule(r *cluster.PolicyRule, of *cluster.AntreaPolicy, egress bool) e
 	for i := range r.Peers {
 		if err := unbuiltPeer(&r.Peers[i]); err != nil {
 			return fmt.Errorf("peer %d: %w", i, err)
-		}
-	}
-	for i, p := range r.Protocols {
-		if p.IGMP != nil && p.IGMP.Type != nil {
-			return fmt.Errorf("protocols[%d]: %w", i, errIGMPType)
 		}
 	}
 	return nil

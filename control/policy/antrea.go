@@ -3,6 +3,7 @@ package policy
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/antrail/antrail/control/cluster"
@@ -14,7 +15,9 @@ import (
 // Reasons for which a policy is refused: what the pipeline does not have, and
 // what makes no sense in it.
 var (
-	errIGMP            = errors.New("rules of IGMP are not enforced with Multicast: Pods may join every group")
+	errIGMPType        = errors.New("igmpType needs the feature Multicast: flow entries do not match the type of an IGMP message")
+	errIGMPRule        = errors.New("a rule of IGMP is outside tier Baseline, allows or drops, does not log, and has no peers and no other protocols")
+	errIGMPDirection   = errors.New("an ingress rule of IGMP is about queries (igmpType 0x11, group 224.0.0.1), an egress rule about reports (0x12, 0x16, 0x22)")
 	errMulticastRule   = errors.New("a rule of multicast groups is an egress rule outside tier Baseline, and has no other peers")
 	errMulticastAction = errors.New("a rule of multicast groups allows or drops, and neither logs nor redirects")
 	errNoL7            = errors.New("the feature L7NetworkPolicy is off")
@@ -96,8 +99,8 @@ func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) 
 // multicast finds a rule that speaks of multicast groups, which has a table of its own.
 func (p *planner) multicast(s *policySpec) error {
 	groups := 0
-	if p.features.Multicast && slices.ContainsFunc(s.proto, func(x cluster.PolicyProtocol) bool { return x.IGMP != nil }) {
-		return errIGMP
+	if slices.ContainsFunc(s.proto, func(x cluster.PolicyProtocol) bool { return x.IGMP != nil }) {
+		return p.igmp(s)
 	}
 	for _, b := range s.peers.blocks {
 		if b.CIDR.Addr().Is4() && b.CIDR.Addr().IsMulticast() {
@@ -114,6 +117,36 @@ func (p *planner) multicast(s *policySpec) error {
 		return errMulticastAction
 	}
 	s.kind = tables.MulticastPolicy
+	return nil
+}
+
+// allHosts is the group that queries go to (RFC 3376, section 4.1.12).
+var allHosts = netip.AddrFrom4([4]byte{224, 0, 0, 1})
+
+// igmp finds what a rule of IGMP decides on. Without Multicast, it is a rule of the protocol.
+func (p *planner) igmp(s *policySpec) error {
+	s.proto = slices.Clone(s.proto)
+	ingress := s.key.Direction == tables.Ingress
+	for i, x := range s.proto {
+		switch {
+		case !p.features.Multicast && x.IGMP != nil && x.IGMP.Type != nil:
+			return errIGMPType
+		case !p.features.Multicast:
+		case x.IGMP == nil || s.kind == tables.BaselinePolicy || !s.peers.any || s.action != tables.Allow && s.action != tables.Drop ||
+			s.log || len(s.ports)+len(s.l7)+len(s.services) > 0:
+			return errIGMPRule
+		case x.IGMP.Type != nil && (*x.IGMP.Type == igmpQuery) != ingress, ingress && x.IGMP.Group.IsValid() && x.IGMP.Group != allHosts:
+			return errIGMPDirection
+		case ingress:
+			s.proto[i].IGMP = &cluster.IGMPProtocol{Group: allHosts}
+		}
+	}
+	if p.features.Multicast {
+		s.kind = tables.ReportPolicy
+		if ingress {
+			s.kind = tables.MulticastPolicy
+		}
+	}
 	return nil
 }
 

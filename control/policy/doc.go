@@ -28,6 +28,7 @@
 //	realise.go                         the parts of specs
 //	rank.go                            priorities
 //	publish.go                         the difference to what was
+//	reports.go                       rules about reports of IGMP, on which the agent decides
 //	reach.go, rulecounters.go        what policies apply to, and what their rules counted
 //	spans.go                         the Nodes that a policy applies to
 package policy

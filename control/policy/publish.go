@@ -66,7 +66,7 @@ func (p *Policies) priorityOf(s *policySpec) uint16 {
 		return 0
 	}
 	kind := s.kind
-	if kind == tables.MulticastPolicy { // they are numbered with the other rules of their policies
+	if kind == tables.MulticastPolicy || kind == tables.ReportPolicy { // they are numbered with the other rules of their policies
 		kind = tables.AntreaPolicy
 	}
 	return p.priorities[kind][s.key.Direction].Of(s.order)

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What the tables IngressMetric, EgressMetric and MulticastEgressMetric counted, by rule. An entry
+// What the tables IngressMetric, EgressMetric and those of multicast counted, by rule. An entry
 // there belongs to one conjunction id: in its direction's half of ct_label for
 // a rule that allows, with one entry for the packets that open connections and
 // one for all others; in reg3 for a rule that drops or rejects. Rules that Pass
@@ -70,7 +70,7 @@ func CountRules(entries []*flow.Entry, names *flow.Names, count Counter) map[uin
 func CountedBy(e *flow.Entry, table string) (id uint32, sessions bool) {
 	shift := 0
 	switch table {
-	case "IngressMetric", "MulticastEgressMetric":
+	case "IngressMetric", "MulticastEgressMetric", "MulticastIngressMetric":
 	case "EgressMetric":
 		shift = 32
 	default:

@@ -63,10 +63,13 @@ const (
 	protoICMPv6 = 58
 )
 
+// igmpQuery is the type of queries of IGMP.
+const igmpQuery = 0x11
+
 // protocolMatches are the matches of ICMP, one for each family, or IGMP.
 func protocolMatches(p cluster.PolicyProtocol, families []tables.Family) (all []tables.L4Match) {
 	if p.IGMP != nil {
-		return []tables.L4Match{{Proto: protoIGMP, GroupAddress: p.IGMP.Group}}
+		return []tables.L4Match{{Proto: protoIGMP, GroupAddress: p.IGMP.Group, IGMPType: p.IGMP.Type}}
 	}
 	for _, f := range families {
 		m := tables.L4Match{Proto: protoICMP, ICMPType: p.ICMP.Type, ICMPCode: p.ICMP.Code}

@@ -30,6 +30,7 @@ type Policies struct {
 	isolated   map[isolationKey]Isolation
 	isolating  map[isolatedSet]int  // for how many specs
 	outlook    map[*policySpec]bool // specs that depend on more than Pods
+	reports    reportRules
 	dirty      map[*policySpec]bool
 	shared     addressSets
 	moved      map[*AddressSet]AddressDelta // whose Pods changed in this Update
@@ -66,6 +67,7 @@ func New(c Config) *Policies {
 		isolated:   map[isolationKey]Isolation{},
 		isolating:  map[isolatedSet]int{},
 		outlook:    map[*policySpec]bool{},
+		reports:    newReportRules(),
 		dirty:      map[*policySpec]bool{},
 		shared:     addressSets{byKey: map[string]*AddressSet{}},
 	}
@@ -217,6 +219,9 @@ func (p *Policies) connect(s *policySpec) {
 	if s.looksAround() {
 		p.outlook[s] = true
 	}
+	if s.kind == tables.ReportPolicy {
+		p.reports.specs[s] = true
+	}
 	choices := s.peers.choices
 	if s.peers.any && s.key.Direction == tables.Egress && s.hasNamedPorts() {
 		choices = []podChoice{{}} // the names are of every Pod
@@ -251,6 +256,7 @@ func (p *Policies) disconnect(s *policySpec) {
 		}
 	}
 	delete(p.outlook, s)
+	delete(p.reports.specs, s)
 	for _, set := range append(s.remote, s.relative...) {
 		p.peers.release(set, s)
 	}
@@ -295,6 +301,7 @@ func (p *Policies) inherit(k cluster.Key, old, next *policyPlan, change *Change)
 func (p *Policies) remove(r *RealisedRule, change *Change) {
 	change.Removed = append(change.Removed, r)
 	p.ids.Free(r.Rule.ID)
+	delete(p.reports.decided, r.Rule.ID)
 }
 
 // samePlan reports whether two plans of a policy say the same.

@@ -1,22 +1,29 @@
 package demo
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/lab"
+	"golang.org/x/sys/unix"
 )
 
 // TestMulticast: pods that join a group by their kernels get what another pod sends to it,
-// on its Node and on the other. Others get nothing, nor does one that has left.
+// on its Node and on the other, and what a host outside sends, which gets what a pod sends. Others
+// get nothing, nor does one that has left, or that a policy forbids to join.
 func TestMulticast(t *testing.T) {
 	change := strings.NewReplacer("AntreaProxy: true,", "AntreaProxy: true, Multicast: true,")
-	w := worldOf(t, lab.Options{Manifests: exampleAnd(t, map[string]*strings.Replacer{"node-a.yaml": change, "node-b.yaml": change}, "")})
+	manifests := exampleAnd(t, map[string]*strings.Replacer{"node-a.yaml": change, "node-b.yaml": change}, "")
+	w := worldOf(t, lab.Options{Manifests: manifests})
 	group := &net.UDPAddr{IP: net.IPv4(239, 1, 2, 3), Port: 5353}
 	members := map[string]*net.UDPConn{}
 	for _, pod := range []string{"web-a", "client-b"} {
@@ -28,6 +35,8 @@ func TestMulticast(t *testing.T) {
 	for pod, c := range members {
 		comesTrue(t, pod+" gets what client-a sends", func() bool { return send(pod) == nil && got(c, pod) })
 	}
+	multicastOutside(t, w, group, members)
+	multicastForbidden(t, w, group, members, manifests)
 	members["web-a"].Close()
 	wantGroups(t, w, "node-a", "web-a", nil)
 	before := received(t, w, "node-a", "web-a")
@@ -42,6 +51,96 @@ func TestMulticast(t *testing.T) {
 			t.Errorf("%s, which has not joined, got %d packets", pod, n)
 		}
 	}
+}
+
+// multicastOutside has a host outside send to the pods that have joined, and get what a pod sends,
+// by the Node's address. Each gets each packet once, by whichever way.
+func multicastOutside(t *testing.T, w *world, group *net.UDPAddr, members map[string]*net.UDPConn) {
+	t.Helper()
+	outside := joinGroup(t, w, "outside", group)
+	for from, hearers := range map[string]map[string]*net.UDPConn{
+		"outside":  members,
+		"client-a": {"outside": outside, "web-a": members["web-a"], "client-b": members["client-b"]},
+	} {
+		send := sendTo(t, w, from, group)
+		for name, c := range hearers {
+			comesTrue(t, name+" gets what "+from+" sends", func() bool { return send("first") == nil && got(c, "first") })
+		}
+		for i := range 5 {
+			if err := send(fmt.Sprint(from, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, c := range hearers {
+			var want []string
+			for i := range 5 {
+				want = append(want, fmt.Sprint(from, i))
+			}
+			if words, source := words(c, want[4]); fmt.Sprint(words) != fmt.Sprint(want) {
+				t.Errorf("%s got %v of what %s sent, want %v", name, words, from, want)
+			} else if name == "outside" && source != w.addresses["node-a"] {
+				t.Errorf("the host outside saw %s, want node-a", source)
+			}
+		}
+	}
+}
+
+// words reads the words that come up to a last one, and a little longer, without those that say
+// "first".
+func words(c *net.UDPConn, last string) (all []string, source netip.Addr) {
+	b := make([]byte, 100)
+	wait := waitAtMost
+	for {
+		c.SetReadDeadline(time.Now().Add(wait))
+		n, from, err := c.ReadFromUDPAddrPort(b)
+		if err != nil {
+			return all, source
+		}
+		if word := string(b[:n]); word != "first" {
+			all, source = append(all, word), from.Addr().Unmap()
+		}
+		if string(b[:n]) == last {
+			wait = 100 * time.Millisecond
+		}
+	}
+}
+
+// forbidGroup lets web pods join nothing, and client pods send nothing to the group.
+const forbidGroup = `
+apiVersion: crd.antrea.io/v1beta1
+kind: ClusterNetworkPolicy
+metadata: {name: no-group}
+spec:
+  priority: 1
+  tier: securityops
+  egress:
+  - {action: Drop, appliedTo: [{podSelector: {matchLabels: {app: web}}}], protocols: [{igmp: {groupAddress: 239.1.2.3}}]}
+  - {action: Drop, appliedTo: [{podSelector: {matchLabels: {app: client}}}], to: [{ipBlock: {cidr: 239.1.2.3/32}}]}
+`
+
+// multicastForbidden has a policy forbid a group: a member gets nothing more, from a pod or from the
+// outside, until the policy is gone, and a pod that may not send is not heard.
+func multicastForbidden(t *testing.T, w *world, group *net.UDPAddr, members map[string]*net.UDPConn, manifests string) {
+	t.Helper()
+	policy := filepath.Join(manifests, "no-group.yaml")
+	if err := os.WriteFile(policy, []byte(forbidGroup), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantGroups(t, w, "node-a", "web-a", nil)
+	fromOutside, fromClient := sendTo(t, w, "outside", group), sendTo(t, w, "client-a", group)
+	before := received(t, w, "node-a", "web-a")
+	comesTrue(t, "client-b is not heard", func() bool { return fromClient("forbidden") == nil && !got(members["client-b"], "forbidden") })
+	for range 3 {
+		comesTrue(t, "client-b hears the outside", func() bool { return fromOutside("second") == nil && got(members["client-b"], "second") })
+	}
+	if n := received(t, w, "node-a", "web-a"); n != before {
+		t.Errorf("web-a got %d packets of a group that it may not join", n-before)
+	}
+	if err := os.Remove(policy); err != nil {
+		t.Fatal(err)
+	}
+	comesTrue(t, "web-a is a member again", func() bool { return fromOutside("third") == nil && got(members["web-a"], "third") })
+	comesTrue(t, "client-a is heard again", func() bool { return fromClient("fourth") == nil && got(members["client-b"], "fourth") })
 }
 
 // joinGroup has a pod's kernel join a group on eth0.
@@ -61,12 +160,25 @@ func joinGroup(t *testing.T, w *world, pod string, group *net.UDPAddr) (c *net.U
 	return c
 }
 
-// sendTo is how a pod sends words to a group.
+// sendTo is how a pod sends words to a group, by eth0, so that they may be forwarded.
 func sendTo(t *testing.T, w *world, pod string, group *net.UDPAddr) func(string) error {
 	t.Helper()
-	var c *net.UDPConn
-	err := w.in(pod, func() (err error) {
-		c, err = net.DialUDP("udp4", nil, group)
+	var c net.PacketConn
+	err := w.in(pod, func() error {
+		link, err := net.InterfaceByName("eth0")
+		if err != nil {
+			return err
+		}
+		by := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
+			set := func(fd uintptr) {
+				err = errors.Join(
+					unix.SetsockoptIPMreqn(int(fd), unix.IPPROTO_IP, unix.IP_MULTICAST_IF, &unix.IPMreqn{Ifindex: int32(link.Index)}),
+					unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, 8),
+					unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_MULTICAST_LOOP, 0))
+			}
+			return errors.Join(raw.Control(set), err)
+		}}
+		c, err = by.ListenPacket(t.Context(), "udp4", ":0")
 		return err
 	})
 	if err != nil {
@@ -74,7 +186,7 @@ func sendTo(t *testing.T, w *world, pod string, group *net.UDPAddr) func(string)
 	}
 	t.Cleanup(func() { c.Close() })
 	return func(word string) error {
-		_, err := c.Write([]byte(word))
+		_, err := c.WriteTo([]byte(word), group)
 		return err
 	}
 }
