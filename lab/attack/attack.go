@@ -157,9 +157,10 @@ func (o *Options) playFamily(ctx context.Context, l *lab.Lab, family string, r *
 		if s.marker = a.marker; s.marker == nil {
 			s.marker = fmt.Appendf(nil, "atk%s%03d", family[3:], i)
 		}
+		expected := a.onDriver(l.State.Driver)
 		row, err := playAgain(func() (Row, error) {
 			began := time.Now()
-			row, err := a.run(ctx, s, others)
+			row, err := expected.run(ctx, s, others)
 			row.took = time.Since(began)
 			return row, err
 		})

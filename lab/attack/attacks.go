@@ -1,6 +1,10 @@
 package attack
 
-import "context"
+import (
+	"context"
+
+	"github.com/antrail/antrail/agent/config"
+)
 
 // attack is a row of the table: what one pod does, and what must come of it.
 type attack struct {
@@ -14,6 +18,9 @@ type attack struct {
 	marker []byte
 	// arrives is how much of it may arrive at other pods.
 	arrives arrival
+	// cut says that the attack's frames are to be cut into segments as short as Linux
+	// itself sends. On AF_XDP the pod's kernel cuts them, so they may arrive.
+	cut bool
 	// names are reasons, one of which `antrail drops` must give for a packet of
 	// the attack: "ttl", or "entry/SpoofGuard" for an entry of a table.
 	names []string
@@ -24,6 +31,14 @@ type attack struct {
 	// after takes away what the attack leaves, so that the next one begins as this
 	// one did; nil for nothing.
 	after func(context.Context, *stage) error
+}
+
+// onDriver returns the attack with what is expected of it on a driver of pods' ports.
+func (a attack) onDriver(driver string) attack {
+	if a.cut && driver == config.DriverAFXDP {
+		a.arrives, a.names = anything, nil
+	}
+	return a
 }
 
 // arrival is how much of an attack may arrive.
@@ -85,7 +100,7 @@ var attacks = []attack{
 
 	// Linux itself sends UDP in so many segments, and TCP in segments that short.
 	// They may arrive, but others must get their turn.
-	{name: "GSO: TCP in segments of 8 bytes", play: lie(true, 8), marker: gsoMarker, names: segmentGuard},
+	{name: "GSO: TCP in segments of 8 bytes", play: lie(true, 8), marker: gsoMarker, cut: true, names: segmentGuard},
 	{name: "GSO: TCP in segments of 48 bytes", play: lie(true, 48), arrives: anything},
 	{name: "GSO: UDP in segments of 8 bytes", play: lie(false, 8), arrives: anything},
 	{name: "GSO: UDP in segments of 48 bytes", play: lie(false, 48), arrives: anything},
