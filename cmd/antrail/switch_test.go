@@ -130,7 +130,8 @@ func TestVswitchdTools(t *testing.T) {
 	}
 	for _, c := range []struct{ change, row, want, back string }{
 		{"add-br br1", "br1", "one bridge", "del-br br1"},
-		{"set port v1 tag=5", "v1", "tag", "clear port v1 tag"},
+		{"set port v1 vlan_mode=dot1q-tunnel tag=5", "v1", "vlan_mode", "clear port v1 vlan_mode tag"},
+		{"add-port br0 px -- set interface px type=patch options:peer=py", "px", "no interface type", "del-port px"},
 		{"add-port br0 gn -- set interface gn type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.9" +
 			" -- add-port br0 gw -- set interface gw type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.8",
 			"gw", "geneve tunnel at 127.0.0.1 already", "del-port gw -- del-port gn"},
@@ -144,6 +145,13 @@ func TestVswitchdTools(t *testing.T) {
 	r.tool("ovs-vsctl", "set-controller", "br0", "punix:"+filepath.Join(r.rundir, "by-row"))
 	if out := r.tool("ovs-ofctl", "dump-flows", "unix:"+filepath.Join(r.rundir, "by-row")); !strings.Contains(out, "NORMAL") {
 		t.Errorf("at the controller's socket: %q", out)
+	}
+	r.tool("ovs-vsctl", "set", "port", "v0", "tag=5", "--", "set", "port", "v1", "tag=5")
+	if err := ping(); err != nil {
+		t.Errorf("in VLAN 5: %v", err)
+	}
+	if out := r.tool("ovs-appctl", "fdb/show", "br0"); !strings.Contains(out, "     5  ") {
+		t.Errorf("in VLAN 5 the bridge has learned %q", out)
 	}
 
 	stop()
