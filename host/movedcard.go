@@ -19,7 +19,7 @@ import (
 //     the kernel would make new ones.
 //  3. The kernel flushes each route that has an address as its source when the address leaves any
 //     link. So routes come last.
-//  4. A step that finds its work done is no error. So each way may begin again after a kill.
+//  4. A step succeeds if its work is done already. So each way may begin again after a kill.
 //  5. A move that fails is taken back.
 
 // movedCard is what the kernel had on a card.
@@ -109,8 +109,8 @@ func (h *Host) returnOther(c *Config) error {
 	return h.record.returnCard()
 }
 
-// ReturnCard gives a card back what a process before has moved, as the record in a file says. It does
-// nothing if there is no such record.
+// ReturnCard gives a card back what a process before has moved, as the record in a file says. Without
+// a record it does nothing.
 func ReturnCard(path string) error {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -7,7 +7,7 @@ import "github.com/antrail/antrail/flow"
 //
 // Reads:  APConjIDField, APDenyRegMark.
 // Writes: nothing.
-// Next:   MulticastEgressPodMetric, which is also the table-miss; none for what is denied.
+// Next:   MulticastEgressPodMetric, also by the table-miss. A denied packet has no next table.
 
 // multicastMetric counts what a rule allows, or drops what it denies.
 func (p *Pipeline) multicastMetric(r Rule) []*flow.Entry {

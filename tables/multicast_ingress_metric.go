@@ -5,4 +5,4 @@ package tables
 //
 // Reads:  APConjIDField, APDenyRegMark.
 // Writes: nothing.
-// Next:   MulticastIngressPodMetric, which is also the table-miss; none for what is denied.
+// Next:   MulticastIngressPodMetric, also by the table-miss. A denied packet has no next table.

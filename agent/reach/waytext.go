@@ -42,7 +42,7 @@ func (r teller) way() api.WhyWay {
 	return w
 }
 
-// what is the traffic in words.
+// what names the traffic: tcp 80 from 10.0.0.1 to 10.0.0.2.
 func (r teller) what() string {
 	name := protocolNames[r.proto]
 	if r.to.l4 != 0 {

@@ -32,8 +32,8 @@ import (
 const iperfProgram = "iperf3"
 
 const (
-	// leastIperfBytes is the smallest amount. The server does not count what is still under way when the
-	// client has sent all, which may be some megabytes.
+	// leastIperfBytes is the smallest amount. When the client has sent all, some megabytes may still
+	// be under way, and the server does not count them.
 	leastIperfBytes = 16 << 20
 	// iperfTimeout is how long one run of iperf3 may take.
 	iperfTimeout = 20 * time.Second

@@ -50,7 +50,7 @@ func (s *PortSecurity) checkVLANs() error {
 // vlans are the VLANs of a port as walks read them.
 type vlans struct {
 	mode  VLANMode // "" for none of the others
-	own   uint16   // of a port that is no trunk
+	own   uint16   // the VLAN of frames without a tag, but not on a trunk
 	trunk [lastVLAN/64 + 1]uint64
 }
 

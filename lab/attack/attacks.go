@@ -33,7 +33,7 @@ type attack struct {
 	after func(context.Context, *stage) error
 }
 
-// onDriver returns the attack with what is expected of it on a driver of pods' ports.
+// onDriver returns the attack with the expectations that hold on a driver of pods' ports.
 func (a attack) onDriver(driver string) attack {
 	if a.cut && driver == config.DriverAFXDP {
 		a.arrives, a.names = anything, nil

@@ -142,7 +142,7 @@ func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) 
 	return b.String(), nil
 }
 
-// portCounters is what dpctl/show -s says of a port, with "?" for what is not counted.
+// portCounters are the lines of a port in dpctl/show -s, with "?" for a counter that antrail lacks.
 func portCounters(p *telemetry.PortStats) string {
 	return fmt.Sprintf("    RX packets:%d errors:%d dropped:%d overruns:? frame:?\n    TX packets:%d errors:%d dropped:%d aborted:? carrier:?\n    collisions:?\n    RX bytes:%d%s  TX bytes:%d%s\n",
 		p.RxPackets, p.RxErrors, p.RxDropped, p.TxPackets, p.TxErrors, p.TxDropped, p.RxBytes, roundedBytes(p.RxBytes), p.TxBytes, roundedBytes(p.TxBytes))

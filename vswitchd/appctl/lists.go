@@ -45,7 +45,8 @@ func (s *Switch) noCachedFlows(_ context.Context, args []string) (string, error)
 	for _, a := range args {
 		switch name, _, _ := strings.Cut(a, "="); {
 		case strings.HasPrefix(a, "-"):
-			return "", fmt.Errorf("Unrecognized option %s", a) //lint:ignore ST1005 as Open vSwitch words it
+			//lint:ignore ST1005 as Open vSwitch words it
+			return "", fmt.Errorf("Unrecognized option %s", a)
 		case a != datapath && name != "filter" && name != "type" && name != "pmd":
 			return "", errNoDatapath
 		}

@@ -237,9 +237,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestQoSIsRefused: the bridge of a port with QoS names that in its row. A port with QoS wakes the
-// reconciler.
-func TestQoSIsRefused(t *testing.T) {
+// TestUnsupportedIsNamed: columns whose packets pass all the same are named in the bridge's row. Such a
+// column wakes the reconciler.
+func TestUnsupportedIsNamed(t *testing.T) {
 	x := newTable(t)
 	x.addPort("br0", "p", dummy("p"))
 	x.change(func(tx *store.Tx) error {
@@ -254,14 +254,39 @@ func TestQoSIsRefused(t *testing.T) {
 		}
 		return nil
 	})
+	wantUnsupported(x, "qos")
+	x.set("Bridge", "br0", map[string]datum.Datum{"flood_vlans": datum.One(datum.Int(7))})
+	wantUnsupported(x, "flood_vlans,qos")
+	x.set("Interface", "p", map[string]datum.Datum{
+		"ingress_policing_rate": datum.One(datum.Int(1000)),
+		"bfd":                   datum.TextMap(map[string]string{"enable": "true"}),
+		"lldp":                  datum.TextMap(map[string]string{"enable": "false"}),
+	})
+	wantUnsupported(x, "flood_vlans,qos,ingress_policing_rate,bfd")
+}
+
+// wantUnsupported plays a round, and wants the columns that the bridge's row then names.
+func wantUnsupported(x *table, want string) {
+	x.t.Helper()
 	x.round()
 	x.db.Read(func(v store.View) {
 		for r := range v.Named("Bridge") {
-			if got := r.Map("status")["unsupported"]; got != "qos" {
-				t.Errorf("unsupported: %q", got)
+			if got := r.Map("status")["unsupported"]; got != want {
+				x.t.Errorf("unsupported: %q, want %q", got, want)
 			}
 		}
 	})
+}
+
+// TestProtectedPortIsRefused: NORMAL would send its packets to other protected ports.
+func TestProtectedPortIsRefused(t *testing.T) {
+	x := newTable(t)
+	x.addPort("br0", "p", dummy("p"))
+	x.set("Port", "p", map[string]datum.Datum{"protected": datum.One(datum.Bool(true))})
+	x.round()
+	if got := x.port("p"); !strings.HasPrefix(got, "-1 port p: protected is not supported") {
+		t.Errorf("the port has %s", got)
+	}
 }
 
 // TestRefusalIsLoggedOnce: a port that is refused in each round is in the log once, and again

@@ -73,19 +73,7 @@ func readBridge(v store.View, r *store.Row) *wantedBridge {
 	}}
 	b.MAC = bridgeMAC(b.id, b.OtherConfig)
 	b.DatapathID = datapathID(b.MAC, b.OtherConfig)
-	for _, column := range []string{"mirrors", "netflow", "sflow", "ipfix"} {
-		if len(r.Refs(column)) > 0 {
-			b.unsupported = append(b.unsupported, column)
-		}
-	}
-	for _, column := range []string{"stp_enable", "rstp_enable", "mcast_snooping_enable"} {
-		if on, _ := r.Number(column); on != 0 {
-			b.unsupported = append(b.unsupported, column)
-		}
-	}
-	if slices.ContainsFunc(r.Refs("ports"), func(id datum.ID) bool { return len(v.Row("Port", id).Refs("qos")) > 0 }) {
-		b.unsupported = append(b.unsupported, "qos")
-	}
+	b.unsupported = unsupportedColumns(v, r)
 	for _, id := range r.Refs("controller") {
 		b.Controllers = append(b.Controllers, readController(v.Row("Controller", id)))
 	}
@@ -95,6 +83,36 @@ func readBridge(v store.View, r *store.Row) *wantedBridge {
 	}
 	slices.SortFunc(b.ports, func(a, c *wantedPort) int { return cmp.Or(order(b, a)-order(b, c), strings.Compare(a.Name, c.Name)) })
 	return b
+}
+
+// unsupportedColumns names the columns of a bridge, its ports and their interfaces that ask for what
+// antrail lacks, and whose packets pass all the same.
+func unsupportedColumns(v store.View, bridge *store.Row) (all []string) {
+	note := func(column string, set bool) {
+		if set && !slices.Contains(all, column) {
+			all = append(all, column)
+		}
+	}
+	for _, column := range []string{"mirrors", "netflow", "sflow", "ipfix", "auto_attach", "flood_vlans", "flow_tables"} {
+		note(column, len(bridge.Get(column).Keys) > 0)
+	}
+	for _, column := range []string{"stp_enable", "rstp_enable", "mcast_snooping_enable"} {
+		note(column, numberOr(bridge, column, 0) != 0)
+	}
+	for _, id := range bridge.Refs("ports") {
+		port := v.Row("Port", id)
+		note("qos", len(port.Refs("qos")) > 0)
+		for _, id := range port.Refs("interfaces") {
+			r := v.Row("Interface", id)
+			for _, column := range []string{"ingress_policing_rate", "ingress_policing_kpkts_rate", "cfm_mpid"} {
+				note(column, numberOr(r, column, 0) != 0)
+			}
+			for _, column := range []string{"bfd", "lldp"} {
+				note(column, r.Map(column)["enable"] == "true")
+			}
+		}
+	}
+	return all
 }
 
 // order puts the bridge's own port first.
@@ -163,7 +181,7 @@ func readInterface(bridge string, port, r *store.Row) *wantedPort {
 		Name: r.Text("name"), Type: cmp.Or(r.Text("type"), "system"), MAC: r.Text("mac"), MTU: int(numberOr(r, "mtu_request", 0)),
 		Options: r.Map("options"), Tag: int(numberOr(port, "tag", -1)), Trunks: port.Numbers("trunks"), VLANMode: port.Text("vlan_mode"),
 		ExternalIDs: r.Map("external_ids"), OtherConfig: r.Map("other_config"),
-	}, err: unsupportedVLANs(port)}
+	}, err: unsupportedPort(port)}
 	p.request, p.last = portNumber(r, "ofport_request"), portNumber(r, "ofport")
 	if p.Name == bridge {
 		p.Type, p.Number = "internal", LocalPort
@@ -171,8 +189,12 @@ func readInterface(bridge string, port, r *store.Row) *wantedPort {
 	return p
 }
 
-// unsupportedVLANs is the error of columns about VLANs for which antrail has nothing.
-func unsupportedVLANs(port *store.Row) error {
+// unsupportedPort is the error of a port whose packets must not pass, because antrail lacks what a
+// column asks for.
+func unsupportedPort(port *store.Row) error {
+	if protected, _ := port.Number("protected"); protected != 0 {
+		return fmt.Errorf("port %s: protected is not supported: NORMAL would send its packets to other protected ports", port.Text("name"))
+	}
 	if port.Text("vlan_mode") == "dot1q-tunnel" || len(port.Numbers("cvlans")) > 0 {
 		return fmt.Errorf("port %s: vlan_mode=dot1q-tunnel and cvlans are not supported, because frames have one tag at most", port.Text("name"))
 	}
