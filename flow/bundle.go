@@ -15,7 +15,7 @@ type Bundle struct {
 	// actions should share one list.
 	Add []*Entry
 	// Delete removes entries by identity, whatever their actions. A missing entry is
-	// ignored. If an entry is in Add, too, it is installed anew with counters of 0.
+	// ignored. An entry in both lists is installed anew, with counters of 0.
 	Delete []*Entry
 	// Groups and Meters are added or modified by their ID.
 	Groups       []*Group

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/bench/ovs"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
@@ -21,11 +22,15 @@ const gatewayNote = "A pod and its Node, and a host outside, which is a namespac
 // openGateways opens the contenders.
 func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs []*pair, err error) {
 	c.Notes = append(c.Notes, gatewayNote)
-	pairs, absent, err := openPairs(r, []opener{
+	openers := []opener{
 		{bridgeName, openBridgeGateway},
 		{ovs.Version(), func() (*pair, error) { return openOVSGateway(ctx) }},
-		{"antrail", func() (*pair, error) { return openLabGateway(ctx, r) }},
-	})
+		{"antrail", func() (*pair, error) { return openLabGateway(ctx, r, "antrail", config.OffloadAuto) }},
+	}
+	if len(r.Contenders) > 0 {
+		openers = append(openers, opener{withoutOffload, func() (*pair, error) { return openLabGateway(ctx, r, withoutOffload, config.OffloadOff) }})
+	}
+	pairs, absent, err := openPairs(r, openers)
 	c.Notes = append(c.Notes, absent...)
 	noteIperf(r, c)
 	if err != nil {
@@ -34,7 +39,7 @@ func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs 
 	return pairs, nil
 }
 
-// RunGateway is profile gateway: streams, round trips and connections between a pod and a host
+// RunGateway is profile gateway: streams, round trips, connections and datagrams between a pod and a host
 // outside the cluster, in both directions.
 func RunGateway(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
 	return runOpened(ctx, r, c, openGateways, measureGateway)
@@ -42,17 +47,18 @@ func RunGateway(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
 
 // measureGateway measures both directions.
 func measureGateway(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error) {
-	all, err := measureDirection(ctx, "out", p, window)
+	tcp := []measurePair{measureBulk, measureRR, measureConnect}
+	all, err := measureDirection(ctx, "out", p, window, append(tcp, measureUDP))
 	if err != nil || p.inward == nil {
 		return all, err
 	}
-	in, err := measureDirection(ctx, "in", p.inward, window)
+	in, err := measureDirection(ctx, "in", p.inward, window, tcp)
 	return slices.Concat(all, in), err
 }
 
-// measureDirection measures streams, round trips and connections of one direction.
-func measureDirection(ctx context.Context, name string, p *pair, window time.Duration) (all []rig.Reading, err error) {
-	for _, measure := range []measurePair{measureBulk, measureRR, measureConnect} {
+// measureDirection measures one direction. The NodePort is one of TCP.
+func measureDirection(ctx context.Context, name string, p *pair, window time.Duration, measures []measurePair) (all []rig.Reading, err error) {
+	for _, measure := range measures {
 		readings, err := measure(ctx, p, window)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)

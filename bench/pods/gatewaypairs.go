@@ -33,7 +33,7 @@ spec: {type: NodePort, selector: {pod: web-a}, ports: [{protocol: TCP, port: 80,
 `
 
 // openLabGateway opens a lab of one Node with its host outside.
-func openLabGateway(ctx context.Context, r *rig.Rig) (*pair, error) {
+func openLabGateway(ctx context.Context, r *rig.Rig, name, offload string) (*pair, error) {
 	dir, err := os.MkdirTemp("", "antrail-bench")
 	if err != nil {
 		return nil, err
@@ -46,13 +46,13 @@ func openLabGateway(ctx context.Context, r *rig.Rig) (*pair, error) {
 	}
 	l, err := lab.Up(ctx, lab.Options{
 		Nodes: 1, Binary: r.Binary, StateDir: r.StateDir, Manifests: manifests,
-		Driver: config.DriverAFPacket, UnderlayOffloads: true, Transient: true,
+		Driver: config.DriverAFPacket, Offload: offload, UnderlayOffloads: true, Transient: true,
 	})
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	node := &l.Topology.Nodes[0]
-	p, err := labPair(l, "antrail", node.Pods[0], node.Pods[1])
+	p, err := labPair(l, name, node.Pods[0], node.Pods[1])
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}

@@ -3,17 +3,30 @@ package pods
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"runtime"
 	"sync/atomic"
 	"time"
 
+	"github.com/antrail/antrail/bench/rig"
 	"github.com/antrail/antrail/bench/sched"
 	"golang.org/x/sys/unix"
 )
 
 // mostSilence is how long no datagram may arrive before the measurement fails.
 const mostSilence = 5 * time.Second
+
+// measureUDP measures datagrams in frames of 64 bytes.
+func measureUDP(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error) {
+	rate, each, err := p.measureDatagrams(ctx, window)
+	if err != nil {
+		return nil, fmt.Errorf("datagrams: %w", err)
+	}
+	return []rig.Reading{
+		{Name: "UDP, 64 bytes", Unit: "Mpps", Value: rate}, {Name: "UDP, 64 bytes, processor time of a packet", Unit: "ns", Value: each},
+	}, nil
+}
 
 // measureDatagrams returns how many millions of datagrams arrive a second, and the nanoseconds of
 // processor time of one. One thread sends as many as may be under way.

@@ -125,11 +125,10 @@ func labPair(l *lab.Lab, name string, client, server lab.Pod) (*pair, error) {
 
 // openTwoNodes opens a lab of two Nodes, with a client on one and a web server on the other.
 // The driver is that of the tunnel.
-func openTwoNodes(ctx context.Context, r *rig.Rig, entries, name, driver string) (*pair, error) {
-	l, err := lab.Up(ctx, lab.Options{
-		Binary: r.Binary, StateDir: r.StateDir, FlowsDir: entries + "/two-nodes",
-		Driver: config.DriverAFPacket, TunnelDriver: driver, UnderlayOffloads: true, Transient: true,
-	})
+func openTwoNodes(ctx context.Context, r *rig.Rig, entries, name string, o lab.Options) (*pair, error) {
+	o.Binary, o.StateDir, o.FlowsDir = r.Binary, r.StateDir, entries+"/two-nodes"
+	o.Driver, o.UnderlayOffloads, o.Transient = config.DriverAFPacket, true, true
+	l, err := lab.Up(ctx, o)
 	if err != nil {
 		return nil, err
 	}
