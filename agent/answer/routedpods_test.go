@@ -134,7 +134,8 @@ func TestDocumentsTraceOfRealPods(t *testing.T) {
 }
 
 // TestRoutedPolicies is A-V4 and A-V8 with real sockets: the client may ask the server's port, by its
-// address and by the Service's, and gets answers, although nobody may ask the client.
+// address and by the Service's, and gets answers, although nobody may ask the client. The server
+// reaches itself by the Service.
 func TestRoutedPolicies(t *testing.T) {
 	_, pods := routedPods(t, vppl3.Program.Sample())
 	client, server := pods[0], pods[1]
@@ -158,8 +159,11 @@ func TestRoutedPolicies(t *testing.T) {
 		})
 		return err
 	}
-	for _, to := range []string{"10.1.1.9:8080", "10.96.0.9:80"} {
-		if err := dial(client, to, 20*time.Second); err != nil {
+	for _, x := range []struct {
+		from *nstest.Namespace
+		to   string
+	}{{client, "10.1.1.9:8080"}, {client, "10.96.0.9:80"}, {server, "10.96.0.9:80"}} {
+		if err := dial(x.from, x.to, 20*time.Second); err != nil {
 			t.Error(err)
 		}
 	}

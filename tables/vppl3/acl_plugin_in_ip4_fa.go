@@ -14,16 +14,23 @@ import (
 //
 // A pod that no policy speaks of has no sessions.
 //
-// Reads:  in_port, the MAC addresses, the source address.
-// Writes: a session in zone 1.
+// An answer of a pod to itself goes to the loopback address (ip4-lookup), and gets the pod's own in its
+// place.
+//
+// Reads:  in_port, the MAC addresses, the addresses.
+// Writes: a session in zone 1; the destination, by the connection in zone 3.
 // Next:   nat44-in2out for endpoints of Services, nat44-out2in for others. Table-miss: drop,
 // which is what ARP meets.
 
 func aclIn(n *layout.Node) (all []layout.Entry) {
 	for _, p := range n.Pods {
 		ip := p.IP()
-		m := layout.Match(layout.IPv4, layout.InPort(p.Port), layout.EthAddr(flow.EthSrc, p.Port.MAC), layout.EthAddr(flow.EthDst, p.Link), layout.Host(flow.IPSrc, ip))
-		next := firstNAT(n, ip)
+		own := []layout.Term{layout.IPv4, layout.InPort(p.Port), layout.EthAddr(flow.EthSrc, p.Port.MAC), layout.EthAddr(flow.EthDst, p.Link), layout.Host(flow.IPSrc, ip)}
+		m, next := layout.Match(own...), firstNAT(n, ip)
+		if isBackend(n, ip) {
+			toItself := layout.Match(append(own, layout.Host(flow.IPDst, loopback(n)))...)
+			all = append(all, entry("V-18", "an answer of "+p.Port.Name+" to itself", tableACLIn, priorityLoopback, toItself, layout.Restore(loopbackZone, next)))
+		}
 		if !isReferenced(n, ip) {
 			all = append(all, entry("V-11", p.Port.Name+", which no policy speaks of", tableACLIn, priorityNormal, m, goTo(next)))
 			continue

@@ -14,15 +14,18 @@ import (
 // An answer passes by the session that the pod's own packet has made. So policies are checked
 // in the direction of the request only, and a pod that nobody may ask gets answers.
 //
+// What a pod sends to itself by a Service always passes.
+//
 // A packet of the request's direction is checked each time. No session can take the place of
 // a rule that is gone.
 //
-// Reads:  ct_state of zone 1, TxSwIfIndex, the source, the protocol, the destination port.
+// Reads:  ct_state of zone 1, in_port, TxSwIfIndex, the source, the protocol, the destination port.
 // Writes: nothing.
 // Next:   nothing. Table-miss: drop.
 
 // Priorities: the more specific source first.
 const (
+	priorityItself     = 220 // a pod's own packet, back to it
 	prioritySession    = 210 // an answer
 	priorityClient     = 200 // a client with rules of its own
 	priorityClientDrop = 195 // … to which they allow nothing here
@@ -32,6 +35,9 @@ const (
 func aclOut(n *layout.Node) (all []layout.Entry) {
 	for _, p := range n.Pods {
 		to := txField.Is(uint64(p.Port.No))
+		if isBackend(n, p.IP()) {
+			all = append(all, entry("V-15", p.Port.Name+" to itself", tableACLOut, priorityItself, layout.Match(layout.IPv4, to, layout.InPort(p.Port)), flow.OutputInPort{}))
+		}
 		if !isReferenced(n, p.IP()) {
 			all = append(all, entry("V-15", "no policy speaks of "+p.Port.Name, tableACLOut, priorityServer, layout.Match(layout.IPv4, to), outputTx()))
 			continue

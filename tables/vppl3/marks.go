@@ -8,10 +8,12 @@ import (
 // txField is the port that ip4-lookup has found, as VPP's tx_sw_if_index.
 var txField = layout.Reg(1, "TxSwIfIndex", 0, 31)
 
-// Zones: sessions that ACLs reflect, by the addresses that a pod sees, and translations.
+// Zones: sessions that ACLs reflect, by the addresses that a pod sees, translations to endpoints, and
+// those of pods that ask themselves.
 const (
-	aclZone = 1
-	natZone = 2
+	aclZone      = 1
+	natZone      = 2
+	loopbackZone = 3
 )
 
 var marks = layout.NewMarks(layout.Marks{Fields: []layout.Field{txField}, Value: portText})

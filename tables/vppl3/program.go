@@ -1,6 +1,7 @@
 package vppl3
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -23,8 +24,9 @@ const (
 
 // Priorities. Those of acl-plugin-out-ip4-fa are in its file.
 const (
-	priorityMiss   = 0
-	priorityNormal = 200
+	priorityMiss     = 0
+	priorityNormal   = 200
+	priorityLoopback = 210
 )
 
 // check finds policies and endpoints of pods that are not there, and links without an address.
@@ -36,6 +38,11 @@ func check(n *layout.Node) error {
 	for _, p := range n.Pods {
 		if p.Link == [6]byte{} {
 			errs = append(errs, fmt.Errorf("the link of %s has no address", p.Port.Name))
+		}
+		if isBackend(n, p.IP()) && !n.PodCIDR.Addr().Is4() {
+			errs = append(errs, fmt.Errorf("%s is the endpoint of a Service, and there is no IPv4 pod range: its last address stands for a pod that asks itself", p.Port.Name))
+		} else if n.PodCIDR.Addr().Is4() && p.IP() == loopback(n) {
+			errs = append(errs, fmt.Errorf("%s has %v, which stands for pods that ask themselves", p.Port.Name, p.IP()))
 		}
 	}
 	for _, p := range n.Policies {
@@ -78,4 +85,15 @@ func firstNAT(n *layout.Node, ip netip.Addr) uint8 {
 		return tableIn2Out
 	}
 	return tableOut2In
+}
+
+// loopback stands for a pod that asks itself by a Service: the last unicast address of the pods' range.
+func loopback(n *layout.Node) netip.Addr {
+	b, host := n.PodCIDR.Masked().Addr().As4(), uint32(1)<<(32-n.PodCIDR.Bits())-1
+	last := binary.BigEndian.Uint32(b[:]) | host
+	if host > 1 {
+		last-- // the broadcast address
+	}
+	binary.BigEndian.PutUint32(b[:], last)
+	return netip.AddrFrom4(b)
 }

@@ -138,6 +138,36 @@ func TestService(t *testing.T) {
 	}
 }
 
+// TestServiceOfItself is A-V8 for a pod that is its own endpoint: it sees the loopback address as the
+// client, and the Service's address as the server, and no policy is asked.
+func TestServiceOfItself(t *testing.T) {
+	n := sample()
+	s := programtest.New(t, Program, n)
+	pod, vip := n.Pods[1], n.Services[0].Addr
+	const own = "10.1.1.9:40000"
+	for _, flags := range []uint16{packet.TCPSyn, packet.TCPAck} {
+		in := s.Leaves(pod.Port, pod.Port, segment(pod, vip.Addr(), 40000, vip.Port(), flags))
+		checkEnds(t, in, "10.1.1.254:40000", "10.1.1.9:8080")
+		back := s.Leaves(pod.Port, pod.Port, segment(pod, netip.MustParseAddr("10.1.1.254"), 8080, 40000, flags|packet.TCPAck))
+		checkEnds(t, back, vip.String(), own)
+	}
+	if table := s.Dropped(pod.Port, segment(pod, netip.MustParseAddr("10.1.1.254"), 8080, 1, packet.TCPSyn)); table != "ip4-lookup" {
+		t.Errorf("the loopback address of nobody is dropped in %s", table)
+	}
+}
+
+// TestLoopbackIsFree: a pod cannot have the loopback address, and endpoints need a range that has it.
+func TestLoopbackIsFree(t *testing.T) {
+	taken, none := sample(), sample()
+	taken.Pods[0].IPs = []netip.Addr{netip.MustParseAddr("10.1.1.254")}
+	taken.Policies, none.PodCIDR = nil, netip.Prefix{}
+	for want, n := range map[string]*layout.Node{"tap11 has 10.1.1.254": taken, "there is no IPv4 pod range": none} {
+		if _, err := build(n); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 // checkEnds compares the ends of a TCP segment.
 func checkEnds(t *testing.T, frame []byte, src, dst string) {
 	t.Helper()
