@@ -53,9 +53,13 @@ type Agent struct {
 	stands bool
 	host   *host.Host
 	live   *live // nil with flow files
-	ready  atomic.Bool
-	beats  beats
-	leaves chan door.Talk // who wants this one to leave
+	// cni has the plugin's calls; nil where the agent attaches no pods. programPods are those of a
+	// program; nil for others.
+	cni         *pluginCalls
+	programPods *programPods
+	ready       atomic.Bool
+	beats       beats
+	leaves      chan door.Talk // who wants this one to leave
 	// successor is whom to tell when this one has left; nil: nobody asked.
 	successor *door.Talk
 	// stays says that ports, switch and Node stay as they are when the agent ends: another
@@ -176,6 +180,7 @@ func (a *Agent) start(ctx context.Context) error {
 		a.live.setPorts, a.live.setNode = a.Pods.Set, a.setNode
 		a.followCNI()
 	}
+	a.programPods.follow(a)
 	return nil
 }
 
@@ -235,11 +240,12 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 	pods = c.Ports
 	switch {
 	case c.Program != "":
-		program := pipeline.Program{Name: c.Program, Node: c.ProgramNode()}
-		for _, b := range c.ProgramsBeside() {
-			program.Beside = append(program.Beside, pipeline.Program{Name: b.Name, Node: b.Node})
+		if err = a.openProgramPods(); err != nil {
+			return nil, err
 		}
-		from = program.String()
+		with := a.programPods.withPods(c)
+		program := programOf(with)
+		from, pods = program.String(), with.Ports
 		a.Pipeline, err = program.Load(o)
 	case !c.FromObjects():
 		a.Pipeline, err = pipeline.FilesOf(c).Load(o)
@@ -333,8 +339,11 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	if a.multicast != nil {
 		all = append(all, quietly(a.multicast.Run))
 	}
+	if a.cni != nil {
+		all = append(all, quietly(a.cni.runSweeps), lasting(a.runCNIConfig))
+	}
 	if a.live != nil {
-		all = append(all, quietly(a.traceflows.Run), a.live.runObjects, quietly(a.live.cni.runSweeps), lasting(a.runCNIConfig), lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
+		all = append(all, quietly(a.traceflows.Run), a.live.runObjects, lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
 	}
 	return append(all, lasting(a.runStalePorts))
 }
@@ -367,8 +376,8 @@ func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
 // with is only closed here.
 func (a *Agent) stop() error {
 	var errs []error
-	if a.live != nil {
-		errs = append(errs, a.live.cni.node.Close())
+	if a.cni != nil {
+		errs = append(errs, a.cni.node.Close())
 	}
 	switch {
 	case a.stays:

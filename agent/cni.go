@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -24,7 +25,8 @@ import (
 
 // Pods that the CNI plugin attaches (package cni/node). Their ports are objects of
 // a source of their own, which the store puts into the Pods; so a Pod's entries
-// and ports come and go as with any other change.
+// and ports come and go as with any other change. A program has them without objects
+// (programpods.go).
 
 // cniSource is that source's name.
 const cniSource = "cni"
@@ -40,9 +42,8 @@ const (
 // port whose link goes has it looked at once.
 const sweepTime = time.Minute
 
-// plugs are the ports that the CNI plugin asks for. It implements node.Switch.
-type plugs struct {
-	live *live
+// pluginCalls are the plugin's calls.
+type pluginCalls struct {
 	node *node.Node
 	// calls is held by the plugin's calls together, and alone by who hands over.
 	calls   sync.RWMutex
@@ -53,6 +54,16 @@ type plugs struct {
 	// attached. Both are set before the first call.
 	opened func(link string, no uint32) bool
 	status func() error
+}
+
+func newPluginCalls() *pluginCalls {
+	return &pluginCalls{begun: make(chan struct{}), lost: make(chan struct{}, 1)}
+}
+
+// plugs are the ports that the CNI plugin asks for. It implements node.Switch.
+type plugs struct {
+	*pluginCalls
+	live *live
 
 	mu  sync.Mutex
 	now map[cluster.Key]*store.PodPort
@@ -61,12 +72,17 @@ type plugs struct {
 // openCNI goes on with the ports that pods have.
 func (l *live) openCNI() (err error) {
 	c := l.config
-	l.cni = &plugs{live: l, begun: make(chan struct{}), lost: make(chan struct{}, 1), now: map[cluster.Key]*store.PodPort{}}
-	l.cni.node, err = node.New(node.Config{
-		Record: c.CNIRecord(), CIDRs: c.PodCIDRs, Gateways: addrsOf(c.Gateway.Addresses), MTU: c.Gateway.MTU, LinkMAC: layout.LinkMAC,
-		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: l.cni, Log: l.log,
-	})
+	l.cni = &plugs{pluginCalls: newPluginCalls(), live: l, now: map[cluster.Key]*store.PodPort{}}
+	l.cni.node, err = node.New(pluginNode(c, c.PodCIDRs, addrsOf(c.Gateway.Addresses), l.cni, l.log))
 	return err
+}
+
+// pluginNode is what a Node gives the pods that the plugin attaches.
+func pluginNode(c *config.Config, cidrs []netip.Prefix, gateways []netip.Addr, sw node.Switch, log *slog.Logger) node.Config {
+	return node.Config{
+		Record: c.CNIRecord(), CIDRs: cidrs, Gateways: gateways, MTU: c.Gateway.MTU, LinkMAC: layout.LinkMAC,
+		Offloads: ports.DisableTunnelSegmentation, Wait: cniWait, Switch: sw, Log: log,
+	}
 }
 
 func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
@@ -79,12 +95,13 @@ func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
 // followCNI tells the plugin's side what becomes of its ports.
 func (a *Agent) followCNI() {
 	c := a.live.cni
+	a.cni = c.pluginCalls
 	c.opened, c.status = a.Pods.Has, a.cniStatus
 	a.Pods.Opened, a.Pods.Lost = c.changed.raise, c.tellLost
 }
 
 // tellLost has the pods' sandboxes looked at.
-func (c *plugs) tellLost() {
+func (c *pluginCalls) tellLost() {
 	select {
 	case c.lost <- struct{}{}:
 	default: // it will look anyway
@@ -92,7 +109,7 @@ func (c *plugs) tellLost() {
 }
 
 // runSweeps frees what sandboxes had that ended without DEL, until ctx ends.
-func (c *plugs) runSweeps(ctx context.Context) {
+func (c *pluginCalls) runSweeps(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -109,28 +126,28 @@ func (c *plugs) runSweeps(ctx context.Context) {
 
 // open lets all of the plugin's calls in: from now on a port that is plugged in is
 // followed. Until then pods can be detached only.
-func (c *plugs) open() { close(c.begun) }
+func (c *pluginCalls) open() { close(c.begun) }
 
 // answerCNI answers the plugin.
 func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
-	if a.live == nil {
-		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files"))
+	if a.cni == nil {
+		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files, or it has no range of IPv4"))
 		return
 	}
-	done, err := a.live.cni.admit(r.Context(), cni.Verb(r.PathValue("verb")))
+	done, err := a.cni.admit(r.Context(), cni.Verb(r.PathValue("verb")))
 	if err != nil {
 		node.WriteError(w, err)
 		return
 	}
 	defer done()
-	a.live.cni.node.ServeHTTP(w, r)
+	a.cni.node.ServeHTTP(w, r)
 }
 
 // admit waits until a call may begin: but for DEL, until what is plugged in is
 // followed; and while another agent is about to take over, until it has failed. The
 // record is the other's when it has not. STATUS changes nothing and never waits.
 // The function ends the call.
-func (c *plugs) admit(ctx context.Context, v cni.Verb) (done func(), err error) {
+func (c *pluginCalls) admit(ctx context.Context, v cni.Verb) (done func(), err error) {
 	if v == cni.Status {
 		return func() {}, nil
 	}
@@ -275,10 +292,10 @@ func (c *plugs) InForce(p node.Port) error {
 }
 
 // Changed implements node.Switch.
-func (c *plugs) Changed() <-chan struct{} { return c.changed.next() }
+func (c *pluginCalls) Changed() <-chan struct{} { return c.changed.next() }
 
 // Status implements node.Switch.
-func (c *plugs) Status() error { return c.status() }
+func (c *pluginCalls) Status() error { return c.status() }
 
 // signal wakes all that wait for the next one. The zero value is one.
 type signal struct {

@@ -10,7 +10,7 @@ import (
 // another agent takes over, and holds that up until it has ended. So is DEL, which
 // does not wait for objects.
 func TestCallsKeepHandOverWaiting(t *testing.T) {
-	c := &plugs{begun: make(chan struct{})}
+	c := &plugs{pluginCalls: newPluginCalls()}
 	for _, v := range []cni.Verb{cni.Del, cni.Add, cni.Check, cni.GC} {
 		done, err := c.admit(t.Context(), v)
 		if err != nil {

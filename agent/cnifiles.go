@@ -40,16 +40,18 @@ func installPlugin(n *config.CNIFiles) error {
 }
 
 // runCNIConfig writes the network configuration when the switch has what the
-// objects say.
+// objects say, or a program.
 func (a *Agent) runCNIConfig(ctx context.Context) {
 	path := a.config.CNI.Config
-	if path == "" || a.live == nil {
+	if path == "" {
 		return
 	}
-	select {
-	case <-ctx.Done():
-		return
-	case <-a.live.synced:
+	if a.live != nil {
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.live.synced:
+		}
 	}
 	text, err := conflist(a.config.Socket)
 	if err == nil {

@@ -28,6 +28,7 @@
 //	switchports.go        ports in the switch: opened by it, or given with their descriptors
 //	tunnel.go             the port to the other Nodes
 //	cni.go, cnifiles.go   pods that the CNI plugin attaches; the files of the container runtime
+//	programpods.go        such pods without objects, of a program
 //
 // State that outlives a restart:
 //

@@ -42,7 +42,7 @@ const (
 	CodeNotAsGiven
 	// CodeNameTaken says that the sandbox has an interface of that name already.
 	CodeNameTaken
-	// CodeNoObjects says that the agent knows no Pods: it runs flow files.
+	// CodeNoObjects says that the agent attaches no Pods: it runs flow files.
 	CodeNoObjects
 )
 

@@ -61,6 +61,9 @@ const realUplink, sharedUplink = "agent.TestAgentRunsUplink", "agent.TestSharedC
 // ownedUplink is program uplink with a card whose addresses move, and uplinkPeers with two such Nodes.
 const ownedUplink, uplinkPeers = "agent.TestOwnedCard", "agent.TestUplinkPeers"
 
+// programPods are pods of programs uplink and windows2020 that the CNI plugin attaches.
+const programPods = "cmd/antrail-cni.TestPodsOfPrograms"
+
 // real are pods of Antrea's pipeline that are attached by layer 3, with real links.
 const real, realPolicies = "cmd/antrail-cni.TestAttachedByLayer3", "cmd/antrail-cni.TestPoliciesByLayer3"
 
@@ -69,10 +72,10 @@ var windowsRows = []row{
 	{"W-01", "The card is a port of the switch, and the host's network another one, LOCAL", w + "TestFourKinds agent.TestAgentRunsProgram", "with real links the host's port has an ordinary number"},
 	{"W-02", "Address, MAC and routes of the card move to the host's port, which has the card's MAC", "host.TestOwnedCard " + ownedUplink, "program uplink, mode owned"},
 	{"W-03", "The gateway has the first address of the pods' range; the host forwards and has routes", uplinkPeers, "program uplink"},
-	{"W-04", "A port for each pod; its address comes from host-local", uplinkPeers + " cmd/antrail-cni.TestHostLocal", "program uplink has the configuration's pods; host-local is of Antrea's pipeline"},
+	{"W-04", "A port for each pod; its address comes from host-local", programPods + " " + uplinkPeers, "programs uplink and windows2020"},
 	{"W-05", "The tunnel port has the host's address as local_ip", "agent.TestUplinkTunnel", "program uplink"},
 	{"W-06", "Order of start: network, extension, bridge, uplink", "agent.TestUplinkTunnel", "Linux has no HNS; entries come before ports, and the gateway last"},
-	{"W-07", "CNI ADD is idempotent", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline; Linux calls once for each sandbox"},
+	{"W-07", "CNI ADD is idempotent", programPods + " cni/node.TestVerbsInAnyOrder", "Linux calls once for each sandbox"},
 	{"W-08", "From the host to the outside: to the card at once", w + "TestFourKinds", ""},
 	{"W-09", "From the host to a pod of its own: into the pipeline", w + "TestFourKinds", ""},
 	{"W-10", "From the card, an answer to a pod: conntrack, translation back, pipeline", w + "TestPodToExternal", ""},
@@ -100,7 +103,7 @@ var windowsRows = []row{
 	{"A-W5", "Fail-open", sharedUplink + " " + ownedUplink + " host.TestOwnedCardKilledInTheMiddle", "mode owned: a killed agent leaves the switch, a killed switch comes back; after both, the next agent or `antrail uninstall` gives the addresses back"},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
 	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort " + uplinkPeers, "with real sockets by program uplink"},
-	{"A-W8", "CNI ADD twice", "cni/node.TestVerbsInAnyOrder cmd/antrail-cni.TestCNITool", "of Antrea's pipeline"},
+	{"A-W8", "CNI ADD twice", programPods + " cmd/antrail-cni.TestCNITool", ""},
 	{"A-W9", "The dump is the document's text", w + "TestDocumentsEntries " + w + "TestDocumentsText", ""},
 	{"A-W10", "The agent refuses loop mode without the sysctls", "agent.TestUplinkLoopNeedsSysctls host.TestCheckLoop", ""},
 	{"A-W11", "Builds for Windows", "internal/rules.TestTableEngineBuildsElsewhere", "`hack/lint` builds the program for Windows and macOS: the table engine, all programs, lessons and recorded walks. Commands that ask an agent or files are for Linux"},
@@ -140,7 +143,7 @@ var routedRows = []row{
 	{"A-V5", "20 pods of one MAC, each to each", v + "TestOneMACAddress agent/answer.TestRoutedMesh " + real, "with real sockets too"},
 	{"A-V6", "The next hop does not answer", v + "TestNobodyAnswers " + real, ""},
 	{"A-V7", "A trace under load", "dataplane.TestLiveOfALoadedLink dataplane.TestLiveChangesNothing", "`bench trace` and `bench trace-link` measure the cost; no test asserts a time"},
-	{"A-V8", "A Service, and hairpin", v + "TestService agent/answer.TestRoutedPolicies " + realPolicies, "with real sockets too; hairpin by Antrea's tables"},
+	{"A-V8", "A Service, and hairpin", v + "TestService " + v + "TestServiceOfItself agent/answer.TestRoutedPolicies " + realPolicies, "with real sockets too; an endpoint sees itself as the last address of the pods' range, as in VPP"},
 	{"A-V9", "Input nodes by driver", "agent.TestInputNodesByDriver", ""},
 }
 

@@ -16,7 +16,7 @@ func (n *CNIFiles) check(c *Config, f *faults) {
 	for key, path := range map[string]string{"plugin": n.Plugin, "config": n.Config} {
 		f.check(path == "" || filepath.IsAbs(path), "cni.%s: %q is no file with its whole path", key, path)
 	}
-	f.check(*n == CNIFiles{} || c.Flows == "" && c.Program == "", "cni: not together with flows or program, of which no pod is known")
+	f.check(*n == CNIFiles{} || c.Flows == "", "cni: not together with flows, of which no pod is known")
 }
 
 // files are those that go with Uninstall.

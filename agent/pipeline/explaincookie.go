@@ -24,7 +24,7 @@ import (
 var cookieText = regexp.MustCompile(`^(?:cookie=)?(0[xX][0-9a-fA-F]+|[0-9]+)(?:/(-1|0[xX][0-9a-fA-F]+|[0-9]+))?$`)
 
 // byCookie reports whether cookies are all that is known of entries.
-func (p *Pipeline) byCookie() bool { return p.Objects == nil && p.rows == nil }
+func (p *Pipeline) byCookie() bool { return p.Objects == nil && p.rows.Load() == nil }
 
 // noObjects is the error of a question about objects.
 func (p *Pipeline) noObjects() error {

@@ -38,7 +38,7 @@ func (p *Pipeline) Explain(what string) (any, error) {
 	if all, is, err := p.explainCookie(what); is {
 		return all, err
 	}
-	if p.rows != nil && strings.ContainsAny(what, "=,") {
+	if p.rows.Load() != nil && strings.ContainsAny(what, "=,") {
 		return p.explainRow(dumpTimes.ReplaceAllString(what, ""))
 	}
 	if p.byCookie() && strings.ContainsAny(what, "=,") && !numberLine.MatchString(what) {

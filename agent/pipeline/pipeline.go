@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/agent/podports"
@@ -51,7 +50,7 @@ type Pipeline struct {
 	links       linkDrops
 	Pods        *podports.Ports             // nil without a Node
 	TunnelDrops tunnelDrops                 // what nftables drop between gateway and tunnel
-	rows        map[entryKey]api.OriginText // what the entries of a program are for; nil without one
+	rows        atomic.Pointer[programRows] // what the entries of a program are for; nil without one
 	// Secured is the security of an offline pipeline's ports, by number.
 	Secured map[uint32]l2.PortSecurity
 	// Made are the ports that the switch makes for objects; floods leave them out.

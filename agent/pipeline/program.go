@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/antrail/antrail/agent/api"
@@ -54,7 +55,7 @@ func (s Program) Load(o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	prog, origins, err := layout.Together(parts...)
+	prog, rows, err := built(parts)
 	if err != nil {
 		return nil, err
 	}
@@ -62,15 +63,45 @@ func (s Program) Load(o Options) (*Pipeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.rows = map[entryKey]api.OriginText{}
+	p.rows.Store(&rows)
 	p.Made = map[string]control.Made{}
-	for i, of := range origins {
-		for e, origin := range of {
-			p.rows[keyOf(e)] = rowText(parts[i].Name, origin)
-		}
-		p.Made[parts[i].Node.Uplink.Name], p.Made[parts[i].Node.Bridge.Name] = control.Made{}, control.Made{}
+	for _, one := range parts {
+		p.Made[one.Node.Uplink.Name], p.Made[one.Node.Bridge.Name] = control.Made{}, control.Made{}
 	}
 	return p, nil
+}
+
+// Reload puts the entries of a program in place of those that there are. An entry of both keeps its
+// counters. After an error nothing has changed.
+func (p *Pipeline) Reload(s Program) error {
+	parts, err := s.parts()
+	if err != nil {
+		return err
+	}
+	prog, rows, err := built(parts)
+	if err == nil {
+		err = p.Switch.Apply(flow.BundleOf(prog))
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", s, err)
+	}
+	p.rows.Store(&rows)
+	return nil
+}
+
+// programRows are what entries are for.
+type programRows map[entryKey]api.OriginText
+
+// built is the entries of all parts, and what each is for.
+func built(parts []layout.Part) (*flow.Program, programRows, error) {
+	prog, origins, err := layout.Together(parts...)
+	rows := programRows{}
+	for i, of := range origins {
+		for e, origin := range of {
+			rows[keyOf(e)] = rowText(parts[i].Name, origin)
+		}
+	}
+	return prog, rows, err
 }
 
 // PortAddresses are the addresses of the Node's ports. Two pods may have the same one: then
@@ -115,7 +146,7 @@ func rowText(program string, o layout.Origin) api.OriginText {
 }
 
 // HasOrigins says whether it is known what entries are for.
-func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows != nil || p.byCookie() }
+func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows.Load() != nil || p.byCookie() }
 
 // OriginsOf says what an entry is for: objects, a statement of a program's document, or the
 // cookie of a foreign controller. It is never nil.
@@ -123,8 +154,10 @@ func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
 	if p.Objects != nil {
 		return OriginTexts(p.Objects.OriginsOf(e)...)
 	}
-	if row, ok := p.rows[keyOf(e)]; ok {
-		return []api.OriginText{row}
+	if rows := p.rows.Load(); rows != nil {
+		if row, ok := (*rows)[keyOf(e)]; ok {
+			return []api.OriginText{row}
+		}
 	}
 	if p.byCookie() {
 		return cookieOrigin(e)
@@ -143,7 +176,7 @@ func (p *Pipeline) explainRow(line string) ([]api.Explained, error) {
 	if err != nil {
 		return nil, err
 	}
-	row, ok := p.rows[keyOf(entry)]
+	row, ok := (*p.rows.Load())[keyOf(entry)]
 	if !ok {
 		return nil, errNoSuchEntry
 	}
