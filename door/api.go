@@ -228,6 +228,8 @@ type TunnelSpec struct {
 	Pods       []netip.Prefix `json:"pods"` // this Node's own
 	AnyNetwork bool           `json:"anyNetwork,omitempty"`
 	AnyPeer    bool           `json:"anyPeer,omitempty"`
+	// Options has frames keep the options of Geneve, for entries with tun_metadata fields.
+	Options bool `json:"options,omitempty"`
 	// Only is the only address that frames go to and come from; Peers are not used then. Network
 	// is their virtual network, if AnyNetwork is not set.
 	Only    netip.Addr `json:"only,omitzero"`

@@ -7,6 +7,7 @@
 //
 //	frame.go, heappool.go             a frame, and where free ones wait
 //	layers.go                         where the headers of a frame begin
+//	tunneloptions.go                  options of a Geneve header
 //	mac.go                            an address of Ethernet, as text
 //	ethernet.go, arp.go               headers, from outside in
 //	ipv4.go, ipv6.go, extension.go, fragment.go

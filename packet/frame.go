@@ -59,6 +59,8 @@ type Tunnel struct {
 	TOS   uint8      `json:"tos,omitzero"`
 	TTL   uint8      `json:"ttl,omitzero"`
 	Trace uint64     `json:"trace,omitzero"`
+	// Options are those of a Geneve header, for entries that use tun_metadata fields.
+	Options TunnelOptions `json:"options,omitzero"`
 }
 
 // NewFrame makes a frame over buf, empty, its data to start Headroom bytes in

@@ -180,7 +180,7 @@ func tunnelConfig(p *door.PortSpec) (underlay.Config, error) {
 	return underlay.Config{
 		Name: p.Name, Kind: kind, Local: p.Tunnel.Local, MTU: p.Tunnel.MTU, Peers: underlayPeers(p.Tunnel.Peers),
 		Pods: p.Tunnel.Pods, AnyNetwork: p.Tunnel.AnyNetwork, AnyPeer: p.Tunnel.AnyPeer,
-		Only: p.Tunnel.Only, Network: p.Tunnel.Network,
+		Only: p.Tunnel.Only, Network: p.Tunnel.Network, Options: p.Tunnel.Options,
 	}, nil
 }
 
@@ -200,7 +200,7 @@ func openedAlike(a, b *door.PortSpec) bool {
 			text += fmt.Sprint(*p.Tap)
 		}
 		if t := p.Tunnel; t != nil {
-			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.AnyPeer, t.Only, t.Network, t.Driver, t.Uplink)
+			text += fmt.Sprint(t.Kind, t.Local, t.MTU, t.Pods, t.AnyNetwork, t.AnyPeer, t.Options, t.Only, t.Network, t.Driver, t.Uplink)
 		}
 		return text
 	}

@@ -29,7 +29,7 @@ const (
 	geneveVNI       = 4
 
 	geneveControl  = 0x80
-	geneveCritical = 0x80 // of an option's type
+	geneveCritical = 0x40 // one of the options is critical
 
 	optionLen = 4
 )
@@ -82,6 +82,20 @@ func (h Geneve) Init(vni uint32) {
 	binary.BigEndian.PutUint32(h[geneveVNI:], vni<<8)
 }
 
+// InitOptions writes a header as Init does, with options: HeaderLen+len(o) bytes. The length of the
+// options is a multiple of 4, at most packet.MaxTunnelOptions.
+func (h Geneve) InitOptions(vni uint32, o packet.TunnelOptions) {
+	h.Init(vni)
+	h[geneveVerOptLen] = uint8(len(o) / 4)
+	copy(h[HeaderLen:], o)
+	for more := true; more; {
+		var kind uint8
+		if _, kind, _, o, more = packet.NextOption(o); more && packet.CriticalOption(kind) {
+			h[geneveFlags] |= geneveCritical
+		}
+	}
+}
+
 // Options is the options part of a Geneve header (RFC 8926, section 3.5).
 //
 //	 0                   1                   2                   3
@@ -103,19 +117,13 @@ type Option struct {
 
 // Critical says that an endpoint that does not know the option must drop the
 // packet.
-func (o Option) Critical() bool { return o.Type&geneveCritical != 0 }
+func (o Option) Critical() bool { return packet.CriticalOption(o.Type) }
 
 // Next is the first option and the options behind it. ok is false at the end,
 // where rest is empty, and at an option that does not fit, where it is not.
 func (o Options) Next() (opt Option, rest Options, ok bool) {
-	if len(o) < optionLen {
-		return Option{}, o, false
-	}
-	n := optionLen + int(o[3]&0x1f)*4
-	if n > len(o) {
-		return Option{}, o, false
-	}
-	return Option{binary.BigEndian.Uint16(o), o[2], o[optionLen:n]}, o[n:], true
+	class, kind, data, rest, ok := packet.NextOption(o)
+	return Option{class, kind, data}, rest, ok
 }
 
 // check reads the options through, of which antrail knows none: every critical
@@ -134,9 +142,23 @@ func (o Options) check() Reason {
 	return None
 }
 
+// fit reads the options through. Which of them are known is not asked.
+func (o Options) fit() Reason {
+	for more := true; more; {
+		_, o, more = o.Next()
+	}
+	if len(o) > 0 {
+		return OptionLength
+	}
+	return None
+}
+
 func unwrapGeneve(b []byte) (inner []byte, vni uint32, why Reason) {
 	h := Geneve(b)
-	if why := h.check(); why != None {
+	if why = h.check(); why == None {
+		why = h.Options().check()
+	}
+	if why != None {
 		return nil, 0, why
 	}
 	return h.Payload(), h.VNI(), None
@@ -155,5 +177,5 @@ func (h Geneve) check() Reason {
 	case h.Protocol() != packet.EtherTypeTEB:
 		return Protocol
 	}
-	return h.Options().check()
+	return None
 }

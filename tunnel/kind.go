@@ -81,6 +81,30 @@ func (k Kind) Overhead(v6 bool) int {
 // bytes. Geneve and VXLAN send the lowest 24 bits of vni, GRE all 32.
 func (k Kind) Init(h []byte, vni uint32) { kinds[k].init(h, vni) }
 
+// UnwrapOptions is Unwrap for a receiver that looks at options by itself. o is the options, a part of
+// the datagram's bytes, or empty if there is only the id of a watched walk. All of them fit, and a
+// critical option does not drop the packet.
+func (k Kind) UnwrapOptions(datagram []byte) (inner []byte, vni uint32, o Options, why Reason) {
+	if k != KindGeneve {
+		inner, vni, why = k.Unwrap(datagram)
+		return inner, vni, nil, why
+	}
+	h := Geneve(datagram)
+	if why = h.check(); why == None {
+		why = h.Options().fit()
+	}
+	if why == None && !packet.Ethernet(h.Payload()).Valid() {
+		why = Inner
+	}
+	if why != None {
+		return nil, 0, nil, why
+	}
+	if o = h.Options(); len(o) == TraceLen && k.Trace(datagram) != 0 {
+		o = nil
+	}
+	return h.Payload(), h.VNI(), o, None
+}
+
 // Unwrap is the inner Ethernet frame of a datagram that begins with a header of
 // this kind, a part of its bytes, and the virtual network that it belongs to.
 // With any reason but None the datagram must be dropped.

@@ -233,7 +233,51 @@ func FuzzUnwrap(f *testing.F) {
 		if why == None {
 			k.Trace(b)
 		}
+		same, network, options, other := k.UnwrapOptions(b)
+		if other != why && why != CriticalOption || why == None && (!bytes.Equal(same, inner) || network != vni) {
+			t.Errorf("%v with options, %v without", other, why)
+		}
+		if other == None && k == KindGeneve && len(same)+len(options) > 0 {
+			again := make([]byte, HeaderLen+len(options))
+			Geneve(again).InitOptions(network, packet.TunnelOptions(options))
+			if _, n, o, why := k.UnwrapOptions(append(again, same...)); why != None || n != network || string(o) != string(options) {
+				t.Errorf("options %x come back as %x in network %d, %v", options, o, n, why)
+			}
+		}
 	})
+}
+
+// TestUnwrapOptions: a receiver that looks at options gets them all, and the id of a watched walk apart.
+// A header with a critical option has the C bit.
+func TestUnwrapOptions(t *testing.T) {
+	inner := pt.TCP4(pt.Options{})
+	plain, critical := []byte{1, 2, 0x7f, 1, 9, 9, 9, 9}, []byte{1, 2, 0x80, 0}
+	traced := make([]byte, HeaderLen+TraceLen)
+	Geneve(traced).InitTraced(7, 5)
+	for _, tt := range []struct {
+		name    string
+		b       []byte
+		options []byte
+		want    Reason
+	}{
+		{"none", geneve([4]byte{0, 0, 0x65, 0x58}, nil, inner), nil, None},
+		{"a critical one", geneve([4]byte{3, 0x40, 0x65, 0x58}, slices.Concat(plain, critical), inner), slices.Concat(plain, critical), None},
+		{"one beyond the options", geneve([4]byte{1, 0, 0x65, 0x58}, []byte{1, 2, 3, 1}, inner), nil, OptionLength},
+		{"inner frame of 13 bytes", geneve([4]byte{1, 0, 0x65, 0x58}, critical, inner[:13]), nil, Inner},
+		{"the id of a walk", append(traced, inner...), nil, None},
+	} {
+		b, vni, o, why := KindGeneve.UnwrapOptions(tt.b)
+		if why != tt.want || !bytes.Equal(o, tt.options) || why == None && (vni != 7 || !bytes.Equal(b, inner)) {
+			t.Errorf("%s: %v, options %x, want %v, %x", tt.name, why, o, tt.want, tt.options)
+		}
+	}
+	b := make([]byte, HeaderLen+8)
+	if Geneve(b).InitOptions(7, packet.TunnelOptions(plain)); b[1] != 0 {
+		t.Errorf("%x", b)
+	}
+	if Geneve(b).InitOptions(7, packet.TunnelOptions(critical)); b[1] != 0x40 || b[0] != 1 {
+		t.Errorf("%x", b)
+	}
 }
 
 func BenchmarkFlowHash(b *testing.B) {

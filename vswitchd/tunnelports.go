@@ -33,7 +33,7 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, Driver: switchd.DriverKernel}
+	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, Driver: switchd.DriverKernel, Options: kind == tunnel.KindGeneve}
 	if t.MTU == 0 {
 		t.MTU = linkMTU(local) - kind.Overhead(local.Is6())
 	}

@@ -96,11 +96,12 @@ func (p *Port) closeLong() error {
 // message yet.
 func (p *lane) tooLong(i, first, frames int, tell bool) {
 	o := p.out
-	head, body := o.part(first)[tunnel.HeaderLen:], o.part(first+1)
+	options := o.gsoMessages[i].options
+	head, body := o.part(first)[tunnel.HeaderLen+options:], o.part(first+1)
 	if fragmentable(head, body) {
 		o.setParts(i, first, 2, 0)
 		if _, err := o.sent.send(p.noDF, i, i+1); err == nil {
-			o.countSent(frames, 1, o.datagramLen(first))
+			o.countSent(frames, 1, o.datagramLen(first), options)
 			return
 		}
 	}

@@ -38,7 +38,8 @@ type outbox struct {
 	heads       []byte
 	used        int // of heads
 
-	whole bool // the kernel does not cut: each datagram is a message
+	whole        bool // the kernel does not cut: each datagram is a message
+	takesOptions bool // the tunnel's header has a place for options
 
 	frames, datagrams, bytes int // sent, and not counted yet
 }
@@ -53,11 +54,12 @@ type gsoMessage struct {
 	first     int    // its first part
 	parts     int
 	ended     bool // nothing can follow its last datagram
-	option    int  // bytes of an option in its only head
+	option    int  // bytes of an option in its only head, which may be left out
+	options   int  // bytes of options in each head, which may not
 }
 
 func newOutbox(kind tunnel.Kind) *outbox {
-	return &outbox{sent: newSent(), port: kind.Port(), heads: make([]byte, headsLen), whole: kind.Port() == 0}
+	return &outbox{sent: newSent(), port: kind.Port(), heads: make([]byte, headsLen), whole: kind.Port() == 0, takesOptions: kind == tunnel.KindGeneve}
 }
 
 // full says that there may be no room for one more datagram with so long a head.
@@ -72,12 +74,12 @@ func (o *outbox) head(n int) []byte {
 	return h
 }
 
-// put adds a datagram for a Node; frames is 1 when one begins with it, else 0. It
+// put adds a datagram of a frame; frames is 1 when the frame begins with it, else 0. It
 // must not be full.
-func (o *outbox) put(to netip.Addr, head, body []byte, frames int) {
-	n := len(head) + len(body)
-	if !o.follows(to, n) {
-		o.gsoMessages[o.n] = gsoMessage{to: to, size: n, first: o.parts, ended: o.whole}
+func (o *outbox) put(f *packet.Frame, head, body []byte, frames int) {
+	n, options := len(head)+len(body), o.optionsOf(f)
+	if !o.follows(f.Tunnel.Dst, n, options) {
+		o.gsoMessages[o.n] = gsoMessage{to: f.Tunnel.Dst, size: n, first: o.parts, ended: o.whole, options: options}
 		o.n++
 	}
 	t := &o.gsoMessages[o.n-1]
@@ -97,13 +99,22 @@ func (t *gsoMessage) frames() int { return bits.OnesCount64(t.begins) }
 // beginsAt is 1 when a frame begins in a datagram of a message, else 0.
 func (t *gsoMessage) beginsAt(datagram int) int { return int(t.begins >> datagram & 1) }
 
-// follows says whether a datagram of n bytes can be put behind the last one.
-func (o *outbox) follows(to netip.Addr, n int) bool {
+// optionsOf is how many bytes of options go with a frame.
+func (o *outbox) optionsOf(f *packet.Frame) int {
+	if !o.takesOptions {
+		return 0
+	}
+	return len(f.Tunnel.Options)
+}
+
+// follows says whether a datagram of n bytes, with so many bytes of options, can be put behind
+// the last one.
+func (o *outbox) follows(to netip.Addr, n, options int) bool {
 	if o.n == 0 {
 		return false
 	}
 	t := &o.gsoMessages[o.n-1]
-	return !t.ended && t.to == to && n <= t.size && t.bytes+n <= maxBytes
+	return !t.ended && t.to == to && t.options == options && n <= t.size && t.bytes+n <= maxBytes
 }
 
 // address makes message i ready to be sent.
@@ -117,11 +128,11 @@ func (o *outbox) address(i int) {
 	o.setParts(i, t.first, t.parts, size)
 }
 
-// countSent counts a message, or a datagram of it, as sent.
-func (o *outbox) countSent(frames, datagrams, bytes int) {
+// countSent counts a message, or a datagram of it, as sent. Each has so many bytes of options.
+func (o *outbox) countSent(frames, datagrams, bytes, options int) {
 	o.frames += frames
 	o.datagrams += datagrams
-	o.bytes += bytes - datagrams*tunnel.HeaderLen
+	o.bytes += bytes - datagrams*(tunnel.HeaderLen+options)
 }
 
 // clear makes room for messages of another socket.
@@ -156,7 +167,7 @@ func (p *lane) took(i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
 	if _, silent := (*p.silent.Load())[t.to]; !silent {
-		o.countSent(t.frames(), t.datagrams, t.bytes-t.option)
+		o.countSent(t.frames(), t.datagrams, t.bytes-t.option, t.options)
 		return
 	}
 	p.count.countDrop(txSilent, t.datagrams)
@@ -168,7 +179,7 @@ func (p *lane) took(i int) {
 func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
-	head = head[tunnel.HeaderLen+t.option:]
+	head = head[tunnel.HeaderLen+t.option+t.options:]
 	var inner [ports.DropSampleLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
@@ -203,7 +214,7 @@ func (p *lane) apart(fd, i int) {
 		o.setParts(i, first, 2, 0)
 		switch _, err := o.sent.send(fd, i, i+1); err {
 		case nil:
-			o.countSent(frames, 1, o.datagramLen(first))
+			o.countSent(frames, 1, o.datagramLen(first), t.options)
 		case unix.EMSGSIZE:
 			p.tooLong(i, first, frames, !long)
 			long = true

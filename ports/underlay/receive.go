@@ -72,10 +72,10 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 // reach a pod as one. Nil, with the loss counted, when it can be none.
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
-	outer.ID, outer.Trace = p.in.id, p.in.trace
+	outer.ID, outer.Trace, outer.Options = p.in.id, p.in.trace, p.in.options
 	first := p.takeDatagram()
 	p.gsoMessage.Start(first)
-	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.canJoin() && p.gsoMessage.Add(p.in.inner) {
+	for outer.Trace == 0 && p.peek() && p.in.trace == 0 && p.in.from.Src == outer.Src && p.in.id == outer.ID && p.in.options == outer.Options && p.canJoin() && p.gsoMessage.Add(p.in.inner) {
 		p.takeDatagram()
 	}
 	var f *packet.Frame

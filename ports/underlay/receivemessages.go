@@ -35,6 +35,9 @@ type inbox struct {
 	inner []byte // its inner frame
 	id    uint64 // and virtual network
 	trace uint64 // the id of its walk, 0 for none
+	// options are those that it keeps. The text of the datagram before is used again if it is the
+	// same, so a run of packets allocates once.
+	options packet.TunnelOptions
 
 	packets, bytes int // handed out, and not counted yet
 }
@@ -95,17 +98,29 @@ func (p *Port) peek() bool {
 			return false
 		}
 		datagram := p.in.cut()
-		if inner, vni, ok := p.unwrap(datagram, &p.in.node, longest); ok {
+		if inner, vni, options, ok := p.unwrap(datagram, &p.in.node, longest); ok {
 			p.in.first, p.in.inner, p.in.id, p.in.trace = true, inner, uint64(vni), p.config.Kind.Trace(datagram)
+			if string(options) != string(p.in.options) {
+				p.in.options = packet.TunnelOptions(options)
+			}
 		}
 	}
 	return true
 }
 
+// open takes the tunnel's header off a datagram. options are those that frames keep.
+func (p *Port) open(datagram []byte) (inner []byte, vni uint32, options tunnel.Options, why tunnel.Reason) {
+	if p.config.Options {
+		return p.config.Kind.UnwrapOptions(datagram)
+	}
+	inner, vni, why = p.config.Kind.Unwrap(datagram)
+	return inner, vni, nil, why
+}
+
 // unwrap is the inner frame of a datagram, of at most so many bytes, with its virtual
-// network. A datagram that fails a check is counted; then ok is false.
-func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte, vni uint32, ok bool) {
-	inner, vni, why := p.config.Kind.Unwrap(datagram)
+// network and the options that it keeps. A datagram that fails a check is counted; then ok is false.
+func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte, vni uint32, options tunnel.Options, ok bool) {
+	inner, vni, options, why := p.open(datagram)
 	if why == tunnel.None && vni != p.config.Network && !p.config.AnyNetwork {
 		why = tunnel.Network
 	}
@@ -117,9 +132,9 @@ func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte,
 	case !from.maySend(inner):
 		p.count.refuseForeign(from.address, datagram)
 	default:
-		return inner, vni, true
+		return inner, vni, options, true
 	}
-	return nil, 0, false
+	return nil, 0, nil, false
 }
 
 // beginMessage goes on to the next message that is whole and of a known Node; false

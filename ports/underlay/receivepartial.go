@@ -74,7 +74,7 @@ func (p *Port) toBeCut(f *packet.Frame) bool {
 // isOnePacket says whether a message that seems to be several datagrams is one. Then the UDP
 // packet inside is as long as all of them.
 func (p *Port) isOnePacket(message []byte) bool {
-	inner, _, why := p.config.Kind.Unwrap(message)
+	inner, _, _, why := p.open(message)
 	if why != tunnel.None {
 		return false
 	}

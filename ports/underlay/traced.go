@@ -11,12 +11,12 @@ import (
 // A frame whose walk is watched takes its id along in the tunnel's header
 // (tunnel/walkid.go). It is a message of its own. Nothing may become of it that
 // would not have without the id: where the longer datagram does not fit, the id
-// stays behind.
+// stays behind. So it does where entries have put options of their own there.
 
 // takesID says whether a frame's id goes with it. There must be an id, a kind of tunnel
 // that can, and room in what the inner MTU leaves.
 func (p *Port) takesID(f *packet.Frame) bool {
-	return f.Tunnel.Trace != 0 && p.config.Kind.CarriesTrace() && f.Len()+tunnel.TraceLen <= ports.MaxFrame(p.config.MTU)
+	return f.Tunnel.Trace != 0 && f.Tunnel.Options == "" && p.config.Kind.CarriesTrace() && f.Len()+tunnel.TraceLen <= ports.MaxFrame(p.config.MTU)
 }
 
 // postTraced puts a frame with its id into the outbox.
@@ -31,7 +31,7 @@ func (p *lane) postTraced(f *packet.Frame, fd int) {
 	if o.n > 0 {
 		o.gsoMessages[o.n-1].ended = true
 	}
-	o.put(f.Tunnel.Dst, h, f.Bytes(), 1)
+	o.put(f, h, f.Bytes(), 1)
 	t := &o.gsoMessages[o.n-1]
 	t.ended, t.option = true, tunnel.TraceLen
 }
@@ -49,7 +49,7 @@ func (p *lane) withoutID(fd, i int) {
 	t.bytes, t.option = t.bytes-t.option, 0
 	switch _, err := o.sent.send(fd, i, i+1); err {
 	case nil:
-		o.countSent(t.frames(), 1, t.bytes)
+		o.countSent(t.frames(), 1, t.bytes, 0)
 	case unix.EMSGSIZE:
 		p.tooLong(i, t.first, t.frames(), true)
 	default:

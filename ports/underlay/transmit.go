@@ -130,17 +130,19 @@ func (p *lane) post(l *letter, fd int) {
 		p.postTraced(f, fd)
 		return
 	}
-	if p.out.full(tunnel.HeaderLen) {
+	n := tunnel.HeaderLen + p.out.optionsOf(f)
+	if p.out.full(n) {
 		p.send(fd)
 	}
-	p.out.put(f.Tunnel.Dst, p.head(f, tunnel.HeaderLen), f.Bytes(), 1)
+	p.out.put(f, p.head(f, n), f.Bytes(), 1)
 }
 
 // postSegments is post for a frame that is to be cut.
 func (p *lane) postSegments(l *letter, fd int) {
 	f := l.frame
 	s, ok := packet.NewSegments(f, &l.layers)
-	n := tunnel.HeaderLen + s.HeadersLen()
+	outer := tunnel.HeaderLen + p.out.optionsOf(f)
+	n := outer + s.HeadersLen()
 	if !ok || n > headsLen {
 		p.count.refuseFrame(ports.TxOffload, f)
 		return
@@ -150,14 +152,18 @@ func (p *lane) postSegments(l *letter, fd int) {
 			p.send(fd)
 		}
 		h := p.head(f, n)
-		body := s.NextParts(h[tunnel.HeaderLen:])
-		p.out.put(f.Tunnel.Dst, h, body, frames)
+		body := s.NextParts(h[outer:])
+		p.out.put(f, h, body, frames)
 	}
 }
 
 // head is n bytes for the headers of a datagram, of which the first are the tunnel's.
 func (p *lane) head(f *packet.Frame, n int) []byte {
 	h := p.out.head(n)
-	p.config.Kind.Init(h, uint32(f.Tunnel.ID))
+	if p.out.optionsOf(f) > 0 {
+		tunnel.Geneve(h).InitOptions(uint32(f.Tunnel.ID), f.Tunnel.Options)
+	} else {
+		p.config.Kind.Init(h, uint32(f.Tunnel.ID))
+	}
 	return h
 }

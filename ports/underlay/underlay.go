@@ -92,6 +92,9 @@ type Config struct {
 	// AnyPeer takes frames from all addresses, and sends to all. Entries have to check
 	// tun_src then.
 	AnyPeer bool
+	// Options has frames keep the options of Geneve, which the entries of the switch look at. It
+	// drops packets with critical ones that no entry knows. Otherwise this port does.
+	Options bool
 	// Apart has datagrams come one by one: somebody looks at them before the sockets
 	// do, who would take what the kernel has joined for one.
 	Apart bool
@@ -300,11 +303,11 @@ func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t pack
 		p.count.refuseSource(src, datagram, len(datagram), 1)
 		return nil, t, false
 	}
-	inner, vni, ok := p.unwrap(datagram, &from, ports.MaxFrame(p.config.MTU))
+	inner, vni, options, ok := p.unwrap(datagram, &from, ports.MaxFrame(p.config.MTU))
 	if !ok {
 		return nil, t, false
 	}
-	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram)}, true
+	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram), Options: packet.TunnelOptions(options)}, true
 }
 
 // RefuseOuter counts a packet that came by another way and whose outer headers are

@@ -57,7 +57,7 @@ func (p *Port) sorted(batch []*packet.Frame, ways map[netip.Addr]way) (card, res
 func (p *Port) wrap(f *packet.Frame, l *packet.Layers, hash uint32, ways map[netip.Addr]way) bool {
 	to := f.Tunnel.Dst.Unmap()
 	w, known := ways[to]
-	if !known || f.Offload.SegmentSize != 0 || f.Tunnel.Trace != 0 || ports.Refusal(f, p.config.MTU, ports.CarriesChecksum) != ports.None {
+	if !known || f.Offload.SegmentSize != 0 || f.Tunnel.Trace != 0 || f.Tunnel.Options != "" || ports.Refusal(f, p.config.MTU, ports.CarriesChecksum) != ports.None {
 		return false
 	}
 	headers := p.config.Kind.Overhead(to.Is6()) // the inner Ethernet header is as long as the outer
