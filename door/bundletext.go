@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/maphash"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,6 +25,7 @@ import (
 //	meter delete meter=N
 //	replace                      what the bundle does not name goes
 //	table N NAME, port N NAME    names in dumps; a bundle with names replaces all of them
+//	option N CLASS TYPE SIZE     the option of Geneve that tun_metadataN stands for
 //	first N                      the table that packets enter at
 //
 // A line without such a beginning is a flow to add, so that a dump is a bundle. Comments
@@ -160,6 +162,9 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 	for no, name := range n.Ports() {
 		b = fmt.Appendf(b, "port %d %s\n", no, strconv.Quote(name))
 	}
+	for _, o := range n.TunnelOptions() {
+		b = fmt.Appendf(b, "option %d %#x %#x %d\n", o.Index, o.Class, o.Type, o.Size)
+	}
 	return b
 }
 
@@ -240,7 +245,7 @@ func (r *bundleReader) line(line []byte) error {
 		if string(verb) == "add" {
 			return r.addFlow(operand)
 		}
-	case "group", "meter", "replace", "first", "table", "port":
+	case "group", "meter", "replace", "first", "table", "port", "option":
 	default:
 		return r.addFlow(line)
 	}
@@ -260,6 +265,8 @@ func (r *bundleReader) change(word, verb, operand, rest string) error {
 		return alone(word, rest)
 	case "first", "table", "port":
 		return r.name(word, rest)
+	case "option":
+		return r.option(rest)
 	}
 	read := verbs[word+" "+verb]
 	if read == nil {
@@ -285,10 +292,7 @@ func (r *bundleReader) name(word, rest string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %.20q is no number of %d bits", word, number, bits)
 	}
-	if r.bundle.Names == nil {
-		r.bundle.Names = flow.NewNames()
-		r.names, r.idle = r.bundle.Names, nil
-	}
+	r.beginNames()
 	if word == "first" {
 		r.bundle.First = uint8(no)
 		return alone("first "+number, strings.TrimSpace(name))
@@ -302,6 +306,34 @@ func (r *bundleReader) name(word, rest string) error {
 		r.names.SetPort(uint32(no), name)
 	}
 	return nil
+}
+
+// beginNames has the bundle replace all names.
+func (r *bundleReader) beginNames() {
+	if r.bundle.Names == nil {
+		r.bundle.Names = flow.NewNames()
+		r.names, r.idle = r.bundle.Names, nil
+	}
+}
+
+// option reads option N CLASS TYPE SIZE.
+func (r *bundleReader) option(rest string) error {
+	words, numbers := strings.Fields(rest), [4]uint64{}
+	if len(words) != len(numbers) {
+		return fmt.Errorf("option %.40q: expected option N CLASS TYPE SIZE", rest)
+	}
+	for i, bits := range []int{8, 16, 8, 8} {
+		n, err := strconv.ParseUint(words[i], 0, bits)
+		if err != nil {
+			return fmt.Errorf("option: %.20q is no number of %d bits", words[i], bits)
+		}
+		numbers[i] = n
+	}
+	r.beginNames()
+	all := append(slices.Clone(r.names.TunnelOptions()), flow.TunnelOption{
+		Index: uint8(numbers[0]), Class: uint16(numbers[1]), Type: uint8(numbers[2]), Size: uint8(numbers[3]),
+	})
+	return r.names.SetTunnelOptions(all)
 }
 
 // unquote is a name that may stand in quotes.

@@ -28,6 +28,9 @@ table=1, priority=10,udp,tp_dst=53 actions=meter:1,group:4`),
 	}
 	prog.Names.SetTable(0, "Classifier")
 	prog.Names.SetPort(1, "web")
+	if err := prog.Names.SetTunnelOptions([]flow.TunnelOption{{Index: 2, Class: 0x102, Type: 0x80, Size: 4}}); err != nil {
+		t.Fatal(err)
+	}
 	b := flow.BundleOf(prog)
 	b.Delete, b.Add = b.Add[2:], b.Add[:2]
 	b.DeleteGroups, b.DeleteMeters = []uint32{9}, []uint32{8}
@@ -53,7 +56,7 @@ func TestBundleCrosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantSame(t, sent, read)
-	if read.Names.Table(0) != "Classifier" || read.Names.Port(1) != "web" {
+	if read.Names.Table(0) != "Classifier" || read.Names.Port(1) != "web" || !slices.Equal(read.Names.TunnelOptions(), sent.Names.TunnelOptions()) {
 		t.Error("names did not cross")
 	}
 }
@@ -128,6 +131,11 @@ func TestBundleRefused(t *testing.T) {
 		"port 3":                                        "line 1: port 3: the name is missing",
 		`port 3 "web`:                                   "the quotes of a name are wrong",
 		"first x":                                       `line 1: first: "x" is no number`,
+		"option 0 0x102 0x80":                           `line 1: option "0 0x102 0x80": expected option N CLASS TYPE SIZE`,
+		"option 0 0x102 0x180 4":                        `line 1: option: "0x180" is no number of 8 bits`,
+		"option 8 0x102 0x80 4":                         "line 1: there is no field tun_metadata8",
+		"option 0 0x102 0x80 12":                        "line 1: tun_metadata0: an option of 12 bytes; expected 4 or 8",
+		"option 0 1 1 4\noption 1 1 1 4":                "line 2: tun_metadata1: the field or its option 0x1, 0x1 is given twice",
 		"\nreplace this":                                `line 2: "this" behind "replace": expected the end of the line`,
 		"first 0 junk":                                  `line 1: "junk" behind "first 0": expected the end of the line`,
 		"hello":                                         "line 1: ",

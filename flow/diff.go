@@ -48,7 +48,11 @@ func KeyText(k *Key, n *Names) string {
 	var m Match
 	for id := Reg0; id < NumFields; id++ {
 		f := &fields[id]
-		if v := f.Get(k); f.Bits > 0 && !isUnion(id) && !v.IsZero() {
+		switch v := f.Get(k); {
+		case f.Bits == 0 || isUnion(id) || v.IsZero():
+		case id == TunHas:
+			m.Add(id, v, v)
+		default:
 			m.AddExact(id, v)
 		}
 	}

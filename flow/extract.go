@@ -3,6 +3,7 @@ package flow
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	"github.com/antrail/antrail/packet"
 )
@@ -23,8 +24,8 @@ import (
 // Nothing is allocated; a worker extracts into a key it owns.
 
 // Extract fills a key from a frame: headers from its bytes, in_port as given,
-// tunnel fields from f.Tunnel, pkt_mark from f.Mark. Registers, conntrack fields
-// and the other marks are zero.
+// tunnel fields from f.Tunnel, but for its options (SetTunnelOptions), pkt_mark from f.Mark.
+// Registers, conntrack fields and the other marks are zero.
 // It returns where the headers are.
 func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
 	l := packet.ParseLayers(f.Bytes())
@@ -108,6 +109,49 @@ func (k *Key) setTunnel(t *packet.Tunnel) {
 	k[offTunTTL], k[offTunTOS] = t.TTL, t.TOS
 	k.putAddr(offTunSrc, offTunSrc6, t.Src)
 	k.putAddr(offTunDst, offTunDst6, t.Dst)
+}
+
+// SetTunnelOptions fills in the fields tun_metadata from the options of a packet's Geneve header, by
+// the table of its switch. It returns false for options for which Open vSwitch drops the packet: a critical
+// one that the table lacks (RFC 8926, section 3.5.1), and one of another length than the table says.
+func (k *Key) SetTunnelOptions(all packet.TunnelOptions, table []TunnelOption) bool {
+	for len(all) > 0 {
+		class, kind, data, rest, ok := packet.NextOption(all)
+		i := slices.IndexFunc(table, func(o TunnelOption) bool { return o.Class == class && o.Type == kind })
+		switch {
+		case !ok, i < 0 && packet.CriticalOption(kind), i >= 0 && len(data) != int(table[i].Size):
+			return false
+		case i >= 0:
+			at, end := optionPlace(&table[i])
+			copy(k[at:end], data)
+			k[offTunHas] |= 1 << table[i].Index
+		}
+		all = rest
+	}
+	return true
+}
+
+// optionPlace is where a key has the data of an option.
+func optionPlace(o *TunnelOption) (from, to int) {
+	to = offTunData + MaxTunMetadata*(int(o.Index)+1)
+	return to - int(o.Size), to
+}
+
+// TunnelOptions are the options that a packet has when it leaves by a Geneve tunnel: those of which the
+// fields are there, by their numbers, as in Open vSwitch.
+func (k *Key) TunnelOptions(table []TunnelOption) packet.TunnelOptions {
+	if k[offTunHas] == 0 {
+		return ""
+	}
+	var room [TunMetadataFields * (4 + MaxTunMetadata)]byte
+	b := room[:0]
+	for i := range table {
+		if o := &table[i]; k[offTunHas]>>o.Index&1 != 0 {
+			from, to := optionPlace(o)
+			b = packet.AppendOption(b, o.Class, o.Type, k[from:to])
+		}
+	}
+	return packet.TunnelOptions(b)
 }
 
 // putAddr writes an address at off4 or off16 by its family, an unset one

@@ -179,6 +179,74 @@ func TestExtractMetadata(t *testing.T) {
 	}
 }
 
+// TestTunnelOptions: options become fields by the table of the switch, and fields become options, in the
+// order of their numbers.
+func TestTunnelOptions(t *testing.T) {
+	table := []flow.TunnelOption{{Index: 0, Class: 0x102, Type: 0x80, Size: 4}, {Index: 3, Class: 0xffff, Type: 0, Size: 8}}
+	const first, third = "\x01\x02\x80\x01\x00\x01\x00\x02", "\xff\xff\x00\x02\x01\x02\x03\x04\x05\x06\x07\x08"
+	const unknown, critical = "\x05\x05\x7f\x00", "\x05\x05\x80\x00"
+	for _, tt := range []struct {
+		name string
+		all  packet.TunnelOptions
+		ok   bool
+		want packet.TunnelOptions // when the packet leaves again
+	}{
+		{"none", "", true, ""},
+		{"one", first, true, first},
+		{"both, the later first", third + first, true, first + third},
+		{"one that nobody has to know", unknown + third, true, third},
+		{"a critical one", first + critical, false, ""},
+		{"of another length", "\x01\x02\x80\x02\x00\x01\x00\x02\x00\x00\x00\x00", false, ""},
+		{"cut short", packet.TunnelOptions(first[:6]), false, ""},
+		{"twice", first + "\x01\x02\x80\x01\x00\x00\x00\x00", true, "\x01\x02\x80\x01\x00\x00\x00\x00"},
+	} {
+		var k flow.Key
+		if ok := k.SetTunnelOptions(tt.all, table); ok != tt.ok {
+			t.Errorf("%s: %v, want %v", tt.name, ok, tt.ok)
+		} else if got := k.TunnelOptions(table); ok && got != tt.want {
+			t.Errorf("%s: leaves with %x, want %x", tt.name, got, tt.want)
+		}
+	}
+	var k flow.Key
+	if k.SetTunnelOptions(first+third, table); num(&k, flow.TunMetadata0) != 0x10002 || num(&k, flow.TunMetadata0+3) != 0x102030405060708 || num(&k, flow.TunHas) != 9 {
+		t.Errorf("%s", flow.KeyText(&k, nil))
+	}
+	if n := testing.AllocsPerRun(100, func() { _ = k.SetTunnelOptions(first+third, table) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestOptionBits: an entry uses fields in its match and in all of its actions.
+func TestOptionBits(t *testing.T) {
+	var m flow.Match
+	m.AddExact(flow.TunMetadata0, flow.Value{Lo: 0x1ff})
+	m.Add(flow.TunMetadata0+1, flow.Value{}, flow.Value{})
+	m.Add(flow.TunMetadata0+2, flow.Value{}, flow.Value{Lo: 0xf0})
+	part := func(i flow.FieldID, ofs, n uint8) flow.Subfield {
+		return flow.Subfield{Field: flow.TunMetadata0 + i, Ofs: ofs, N: n}
+	}
+	zone := part(6, 0, 16)
+	var used flow.OptionBits
+	used.AddMatch(m.Mini())
+	used.AddActions([]flow.Action{
+		flow.SetField{Field: flow.TunMetadata0 + 3, Mask: flow.Ones(64)},
+		flow.Clone{Actions: []flow.Action{flow.Move{Src: part(4, 8, 8), Dst: flow.Subfield{Field: flow.Reg0, N: 8}}}},
+		&flow.Learn{Specs: []flow.LearnSpec{{FromField: true, Src: part(5, 0, 32), Dst: part(0, 0, 32)}}},
+		&flow.CT{ZoneSrc: &zone}, flow.OutputReg{Src: part(7, 48, 16)},
+	})
+	if want := (flow.OptionBits{32, 1, 8, 1, 16, 32, 16, 64}); used != want {
+		t.Errorf("%v, want %v", used, want)
+	}
+	table := []flow.TunnelOption{{Index: 0, Size: 4}, {Index: 1, Size: 4}, {Index: 2, Size: 4}, {Index: 4, Size: 4}, {Index: 7, Size: 4}}
+	if got := used.Lacks(table); got != 3 {
+		t.Errorf("lacks %d", got)
+	}
+	used[3], used[5], used[6] = 0, 0, 0
+	if got := used.Lacks(table); got != 7 {
+		t.Errorf("lacks %d: the option has 4 bytes", got)
+	}
+}
+
 func TestRefresh(t *testing.T) {
 	f := frame(pt.TCP4(pt.Options{FlagsOffset: 0x2000}))
 	k := new(flow.Key)

@@ -20,7 +20,7 @@ import (
 type FieldID uint8
 
 // The fields. Reg0+i is register i; XReg0+i and XXReg0+i are its 64-bit and
-// 128-bit unions.
+// 128-bit unions. TunMetadata0+i is the option of Geneve with number i.
 const (
 	FieldNone FieldID = iota
 	Reg0
@@ -74,6 +74,15 @@ const (
 	TunFlags
 	TunTTL
 	TunTOS
+	TunHas // which of the next are there, as bits
+	TunMetadata0
+	_tunMetadata1
+	_tunMetadata2
+	_tunMetadata3
+	_tunMetadata4
+	_tunMetadata5
+	_tunMetadata6
+	_tunMetadata7
 	EthSrc
 	EthDst
 	EthType

@@ -17,7 +17,7 @@ import (
 //
 //	Key    {"reg0":"0x3","in_port":"7","ct_state":"new|trk","ip_dst":"10.96.0.1"}
 //	Match  {"reg0":"0x3/0xf","tun_dst":"192.168.77.102"}: a mask, if not whole, in hexadecimal
-//	Names  {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}
+//	Names  {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}, and "options" if there are some
 //	Meter  an object with the fields' Go names
 //
 // Unlike a match in text, a key says what prerequisites would forbid, and all 32 bits
@@ -112,7 +112,8 @@ func (m Match) MarshalJSON() ([]byte, error) {
 			b = appendHex(append(appendHex(b, v), '/'), mask)
 		}
 		b = append(b, '"')
-		said.Add(id, v, mask)
+		f.Put(&said.Value, v, mask)
+		f.Put(&said.Mask, mask, mask)
 	}
 	if said != m {
 		return nil, errStray
@@ -134,7 +135,8 @@ func (m *Match) UnmarshalJSON(b []byte) error {
 		if err == nil && !v.AndNot(mask).IsZero() {
 			err = errorAt(0, "the value %s has bits outside its mask %s", value, maskText)
 		}
-		got.Add(f.ID, v, mask)
+		f.Put(&got.Value, v, mask)
+		f.Put(&got.Mask, mask, mask)
 		return err
 	})
 	if err == nil {
@@ -216,6 +218,8 @@ func wireNumber(f *Field, s string) (Value, error) {
 type wireNames struct {
 	Tables map[uint8]string  `json:"tables"`
 	Ports  map[uint32]string `json:"ports"`
+
+	Options []TunnelOption `json:"options,omitempty"`
 }
 
 // MarshalJSON implements json.Marshaler.
@@ -223,7 +227,7 @@ func (n *Names) MarshalJSON() ([]byte, error) {
 	if n == nil {
 		return []byte("null"), nil
 	}
-	return json.Marshal(wireNames{n.tables, n.ports})
+	return json.Marshal(wireNames{n.tables, n.ports, n.options})
 }
 
 // UnmarshalJSON implements json.Unmarshaler. The error names two tables, or two ports,
@@ -248,6 +252,9 @@ func (n *Names) UnmarshalJSON(b []byte) error {
 			return fmt.Errorf("names: ports %d and %d are both called %q", other, no, w.Ports[no])
 		}
 		got.SetPort(no, w.Ports[no])
+	}
+	if err := got.SetTunnelOptions(w.Options); err != nil {
+		return fmt.Errorf("names: %w", err)
 	}
 	*n = *got
 	return nil

@@ -61,9 +61,12 @@ func TestNamesCross(t *testing.T) {
 	n.SetTable(0, `od"d`)
 	n.SetPort(PortLocal, "br-int")
 	n.SetPort(2, "antrea-gw0")
+	if err := n.SetTunnelOptions([]TunnelOption{{Index: 3, Class: 0xffff, Type: 0, Size: 8}, {Index: 0, Class: 0x102, Type: 0x80, Size: 4}}); err != nil {
+		t.Fatal(err)
+	}
 	wiretest.Same(t, n)
-	if reflect.TypeFor[Names]().NumField() != 4 {
-		t.Error("Names has other fields than tables and ports: they must cross too")
+	if reflect.TypeFor[Names]().NumField() != 5 {
+		t.Error("Names has other fields than tables, ports and options: they must cross too")
 	}
 }
 

@@ -14,7 +14,7 @@ import "encoding/binary"
 type Key [KeySize]byte
 
 // KeySize is a multiple of 8, so that lookups can walk a Key by words.
-const KeySize = 312
+const KeySize = 376
 
 // KeyWords is the Key's size in 64-bit words.
 const KeyWords = KeySize / 8
@@ -33,7 +33,8 @@ const (
 	offTunSrc    = 116
 	offTunDst    = 120
 	offCTZone    = 124 // 2
-	offTunFlags  = 126 // 2
+	offTunHas    = 126 // 1: bit i says that tun_metadata i is there
+	offTunFlags  = 127 // 1
 	offTunSrc6   = 128 // 16
 	offTunDst6   = 144 // 16
 	offCTNwSrc   = 160
@@ -46,27 +47,28 @@ const (
 	offNwFrag    = 175 // 1: 1 any fragment, 3 later fragment
 	offCTSrc6    = 176 // 16
 	offCTDst6    = 192 // 16
-	offEthDst    = 208 // 6
-	offEthSrc    = 214 // 6
-	offEthType   = 220 // 2
-	offVlanTCI   = 222 // 2, with 0x1000 set when a tag is there
-	offNwSrc     = 224 // 4, arp_spa for ARP
-	offNwDst     = 228 // 4, arp_tpa for ARP
-	offArpOp     = 232 // 2
-	offNwProto   = 234 // 1
-	offNwTOS     = 235 // 1, DSCP and ECN
-	offNwTTL     = 236 // 1
-	offPad1      = 237 // 1, always 0
-	offTCPFlags  = 238 // 2
-	offTpSrc     = 240 // 2, icmp_type in its low byte
-	offTpDst     = 242 // 2, icmp_code in its low byte
-	offIPv6Label = 244 // 4
-	offArpSHA    = 248 // 6, nd_sll for ICMPv6
-	offArpTHA    = 254 // 6, nd_tll for ICMPv6
-	offPad2      = 260 // 4, always 0
-	offIPv6Src   = 264 // 16
-	offIPv6Dst   = 280 // 16
-	offNDTarget  = 296 // 16
+	offTunData   = 208 // tun_metadata0..tun_metadata7, 8 bytes each, a shorter option in the last of them
+	offEthDst    = 272 // 6
+	offEthSrc    = 278 // 6
+	offEthType   = 284 // 2
+	offVlanTCI   = 286 // 2, with 0x1000 set when a tag is there
+	offNwSrc     = 288 // 4, arp_spa for ARP
+	offNwDst     = 292 // 4, arp_tpa for ARP
+	offArpOp     = 296 // 2
+	offNwProto   = 298 // 1
+	offNwTOS     = 299 // 1, DSCP and ECN
+	offNwTTL     = 300 // 1
+	offPad1      = 301 // 1, always 0
+	offTCPFlags  = 302 // 2
+	offTpSrc     = 304 // 2, icmp_type in its low byte
+	offTpDst     = 306 // 2, icmp_code in its low byte
+	offIPv6Label = 308 // 4
+	offArpSHA    = 312 // 6, nd_sll for ICMPv6
+	offArpTHA    = 318 // 6, nd_tll for ICMPv6
+	offPad2      = 324 // 4, always 0
+	offIPv6Src   = 328 // 16
+	offIPv6Dst   = 344 // 16
+	offNDTarget  = 360 // 16
 )
 
 // u32 reads 4 bytes at a key offset.
@@ -79,6 +81,13 @@ func (k *Key) Reg(i int) uint32 { return k.u32(offReg + 4*i) }
 
 // SetReg writes register i, 0 to 15.
 func (k *Key) SetReg(i int, v uint32) { k.putU32(offReg+4*i, v) }
+
+// HasTunnelOption notes that the option of a field tun_metadata is there. Whoever writes to the field
+// has to call it.
+func (k *Key) HasTunnelOption(id FieldID) { k[offTunHas] |= 1 << (id - TunMetadata0) }
+
+// IsTunMetadata reports whether a field is one of tun_metadata0 to tun_metadata7.
+func IsTunMetadata(id FieldID) bool { return id >= TunMetadata0 && id < TunMetadata0+TunMetadataFields }
 
 // HeaderStart is where the header fields of the key begin; what lies below is
 // metadata.

@@ -15,11 +15,16 @@ func (m *Match) Matches(k *Key) bool {
 }
 
 // Add asks for value under mask in a field, beside what m asks for already.
-// Bits of value outside mask, and of both outside the field, are left out.
+// Bits of value outside mask, and of both outside the field, are left out. A packet without a
+// Geneve option does not match on any value of it, and mask 0 asks whether the option is there.
 func (m *Match) Add(id FieldID, value, mask Value) {
 	f := &fields[id]
 	f.Put(&m.Value, value, mask)
 	f.Put(&m.Mask, mask, mask)
+	if IsTunMetadata(id) {
+		m.Value.HasTunnelOption(id)
+		m.Mask.HasTunnelOption(id)
+	}
 }
 
 // AddExact asks for exactly value in a field.

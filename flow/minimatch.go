@@ -7,7 +7,7 @@ import (
 )
 
 // Minimatch is a match as entries keep it: only the words of the key in which the mask has a bit. A
-// Match has 624 bytes, of which most entries use fewer than 80. The name is that of Open vSwitch's
+// Match has 752 bytes, of which most entries use fewer than 80. The name is that of Open vSwitch's
 // struct for the same purpose.
 //
 // It never changes, and it can be compared: equal matches are equal Minimatches. The zero value

@@ -1,23 +1,73 @@
 package flow
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
 )
 
-// Names translates between the names people use and the numbers entries hold.
+// Names translates between the names people use and the numbers entries hold. It knows, too, which
+// options of Geneve the numbers of tun_metadata fields stand for.
 // A nil *Names knows none: numbers are printed, names are refused.
 type Names struct {
 	tables   map[uint8]string
 	tableIDs map[string]uint8
 	ports    map[uint32]string
 	portIDs  map[string]uint32
+	options  []TunnelOption
 }
 
 // NewNames returns an empty set of names.
 func NewNames() *Names {
-	return &Names{map[uint8]string{}, map[string]uint8{}, map[uint32]string{}, map[string]uint32{}}
+	return &Names{tables: map[uint8]string{}, tableIDs: map[string]uint8{}, ports: map[uint32]string{}, portIDs: map[string]uint32{}}
+}
+
+// Options of Geneve have the fields tun_metadata0 to tun_metadata7, of which each has 8 bytes in a
+// key. In Open vSwitch they are 64, and an option may have 124 bytes.
+const (
+	TunMetadataFields = 8
+	MaxTunMetadata    = 8
+)
+
+// TunnelOption gives an option of Geneve a number, under which entries have it as a field (Open
+// vSwitch's NXT_TLV_TABLE_MOD).
+type TunnelOption struct {
+	Index uint8  `json:"index"` // N of tun_metadataN
+	Class uint16 `json:"class"`
+	Type  uint8  `json:"type"`
+	Size  uint8  `json:"size"` // bytes of its data: 4 or 8
+}
+
+// TunnelOptions are the options that fields tun_metadata stand for, by their numbers. The list must
+// not be changed.
+func (n *Names) TunnelOptions() []TunnelOption {
+	if n == nil {
+		return nil
+	}
+	return n.options
+}
+
+// SetTunnelOptions replaces the options. The error is for a number or a size that no field has, and for
+// two of a number, or of a class and type.
+func (n *Names) SetTunnelOptions(all []TunnelOption) error {
+	sorted := slices.Clone(all)
+	slices.SortFunc(sorted, func(a, b TunnelOption) int { return int(a.Index) - int(b.Index) })
+	for i, o := range sorted {
+		switch {
+		case o.Index >= TunMetadataFields:
+			return fmt.Errorf("there is no field tun_metadata%d", o.Index)
+		case o.Size == 0 || o.Size%4 != 0 || o.Size > MaxTunMetadata:
+			return fmt.Errorf("tun_metadata%d: an option of %d bytes; expected 4 or 8", o.Index, o.Size)
+		}
+		for _, other := range sorted[:i] {
+			if other.Index == o.Index || other.Class == o.Class && other.Type == o.Type {
+				return fmt.Errorf("tun_metadata%d: the field or its option %#x, %#x is given twice", o.Index, o.Class, o.Type)
+			}
+		}
+	}
+	n.options = sorted
+	return nil
 }
 
 // Table is the table's name, "" when it has none.
@@ -118,5 +168,5 @@ func (n *Names) Clone() *Names {
 	if n == nil {
 		return NewNames()
 	}
-	return &Names{maps.Clone(n.tables), maps.Clone(n.tableIDs), maps.Clone(n.ports), maps.Clone(n.portIDs)}
+	return &Names{maps.Clone(n.tables), maps.Clone(n.tableIDs), maps.Clone(n.ports), maps.Clone(n.portIDs), n.options}
 }

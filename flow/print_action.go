@@ -267,10 +267,11 @@ func (a SetField) asLoad() (Load, bool) {
 	return Load{s, a.Value.Shr(int(s.Ofs))}, s.Mask() == a.Mask
 }
 
-// appendSubfield writes NXM_NX_REG0[0..3], [3] for one bit, [] for all.
+// appendSubfield writes NXM_NX_REG0[0..3], [3] for one bit, [] for all. How many bits a tun_metadata
+// field has is not known here.
 func appendSubfield(b []byte, s Subfield) []byte {
 	b = append(append(b, fields[s.Field].NXM...), '[')
-	if s != fields[s.Field].Full() {
+	if s != fields[s.Field].Full() || IsTunMetadata(s.Field) {
 		b = strconv.AppendUint(b, uint64(s.Ofs), 10)
 		if s.N > 1 {
 			b = strconv.AppendUint(append(b, ".."...), uint64(s.Ofs+s.N-1), 10)

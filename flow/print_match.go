@@ -150,10 +150,29 @@ func (p *matchPrinter) registers() {
 	}
 	p.fields(TunID, TunSrc, TunDst, TunIPv6Src, TunIPv6Dst, TunTOS, TunTTL)
 	p.flags(TunFlags)
+	p.tunMetadata()
 	p.fields(Metadata)
 	if v, mask := p.get(InPort); !mask.IsZero() {
 		p.open("in_port=")
 		p.b = appendPort(p.b, PortOf16(uint32(v.Lo)), p.names)
+	}
+}
+
+// tunMetadata writes the options of Geneve: tun_metadata0=0x5, tun_metadata0 alone if any value will
+// do, and tun_metadata0=NP if the option must not be there.
+func (p *matchPrinter) tunMetadata() {
+	has, mask := p.get(TunHas)
+	for i := range FieldID(TunMetadataFields) {
+		f := &fields[TunMetadata0+i]
+		switch _, asks := p.get(f.ID); {
+		case !asks.IsZero():
+			p.field(f.ID, f.Name)
+		case mask.Lo>>i&1 == 0:
+		case has.Lo>>i&1 == 0:
+			p.open(f.Name + "=NP")
+		default:
+			p.open(f.Name)
+		}
 	}
 }
 

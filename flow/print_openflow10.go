@@ -73,6 +73,9 @@ var mods = map[FieldID]string{
 // appendSet10 writes what sets the bits of mask in a field.
 func appendSet10(b []byte, id FieldID, v, mask Value) []byte {
 	f := &fields[id]
+	if IsTunMetadata(id) {
+		return appendSetField(b, SetField{id, v, mask}, spelling{})
+	}
 	if mask != Ones(f.Bits) {
 		return appendLoads(b, f, v, mask)
 	}

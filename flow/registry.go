@@ -50,9 +50,10 @@ var metadata = []row{
 	{TunDst, "tun_dst", "NXM_NX_TUN_IPV4_DST", at{offTunDst, 4, 0, 32}, IPv4Address, masked, NeedNothing},
 	{TunIPv6Src, "tun_ipv6_src", "NXM_NX_TUN_IPV6_SRC", at{offTunSrc6, 16, 0, 128}, IPv6Address, masked, NeedNothing},
 	{TunIPv6Dst, "tun_ipv6_dst", "NXM_NX_TUN_IPV6_DST", at{offTunDst6, 16, 0, 128}, IPv6Address, masked, NeedNothing},
-	{TunFlags, "tun_flags", "NXM_NX_TUN_FLAGS", at{offTunFlags, 2, 0, 1}, TunnelFlagBits, masked, NeedNothing},
+	{TunFlags, "tun_flags", "NXM_NX_TUN_FLAGS", at{offTunFlags, 1, 0, 1}, TunnelFlagBits, masked, NeedNothing},
 	{TunTTL, "tun_ttl", "", at{offTunTTL, 1, 0, 8}, Decimal, readOnly, NeedNothing},
 	{TunTOS, "tun_tos", "", at{offTunTOS, 1, 0, 8}, Decimal, readOnly, NeedNothing},
+	{TunHas, "tun_metadata_present", "", at{offTunHas, 1, 0, 8}, Hex, readOnly, NeedNothing},
 }
 
 // headers are the fields of the packet itself.
@@ -110,13 +111,24 @@ func registers() (rows []row) {
 	return rows
 }
 
+// tunnelOptions makes the rows of the options of Geneve. Open vSwitch has 64 of up to 124 bytes, of
+// which a switch holds 256 bytes.
+func tunnelOptions() (rows []row) {
+	for i := range TunMetadataFields {
+		d := strconv.Itoa(i)
+		rows = append(rows, row{TunMetadata0 + FieldID(i), "tun_metadata" + d, "NXM_NX_TUN_METADATA" + d,
+			at{offTunData + MaxTunMetadata*i, MaxTunMetadata, 0, 8 * MaxTunMetadata}, Hex, masked, NeedNothing})
+	}
+	return rows
+}
+
 var (
 	fields     = makeFields()
 	fieldNames = makeFieldNames()
 )
 
 func makeFields() (t [NumFields]Field) {
-	for _, rows := range [][]row{registers(), metadata, headers} {
+	for _, rows := range [][]row{registers(), metadata, tunnelOptions(), headers} {
 		for _, r := range rows {
 			t[r.id] = r.field()
 		}

@@ -3,6 +3,8 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 )
 
 // What an entry may do. The parser checks every entry here, and so can code
@@ -54,6 +56,82 @@ type ActionError struct {
 // Error names the action by its place, from 1, and by its word.
 func (e *ActionError) Error() string {
 	return fmt.Sprintf("action %d (%s): %s", e.Index+1, actionName(e.Action), e.Msg)
+}
+
+// OptionBits says which fields tun_metadata entries use: of each, how many bits from the lowest up. 0 is a
+// field that is not used.
+type OptionBits [TunMetadataFields]uint8
+
+// AddMatch adds the fields that a match asks for. A whole field has as many bits as its value.
+func (o *OptionBits) AddMatch(m Minimatch) {
+	has := uint8(m.Word(offTunHas/8) >> (8 * (offTunHas % 8)))
+	for i := range FieldID(TunMetadataFields) {
+		if has>>i&1 != 0 {
+			value, mask := m.Get(TunMetadata0 + i)
+			o.addValue(TunMetadata0+i, value, mask)
+		}
+	}
+}
+
+// AddActions adds the fields that actions read and write.
+func (o *OptionBits) AddActions(actions []Action) {
+	for _, a := range actions {
+		switch a := a.(type) {
+		case SetField:
+			o.addValue(a.Field, a.Value, a.Mask)
+		case Load:
+			o.add(a.Dst)
+		case Move:
+			o.add(a.Src, a.Dst)
+		case OutputReg:
+			o.add(a.Src)
+		case *CT:
+			if a.ZoneSrc != nil {
+				o.add(*a.ZoneSrc)
+			}
+			o.AddActions(a.Exec)
+		case *Learn:
+			for i := range a.Specs {
+				o.add(a.Specs[i].Src, a.Specs[i].Dst)
+			}
+		case Clone:
+			o.AddActions(a.Actions)
+		}
+	}
+}
+
+// addValue adds a field of which bits are matched or written: those of the mask, or those of the value if
+// the mask is the whole field.
+func (o *OptionBits) addValue(id FieldID, value, mask Value) {
+	if mask == Ones(8*MaxTunMetadata) {
+		mask = value
+	}
+	o.addBits(id, uint8(bits.Len64(mask.Lo)))
+}
+
+func (o *OptionBits) add(all ...Subfield) {
+	for _, s := range all {
+		o.addBits(s.Field, s.Ofs+s.N)
+	}
+}
+
+func (o *OptionBits) addBits(id FieldID, n uint8) {
+	if IsTunMetadata(id) {
+		had := &o[id-TunMetadata0]
+		*had = max(*had, n, 1)
+	}
+}
+
+// Lacks returns the first field that a table has not, or of which it has not as many bits; -1 if there is
+// none.
+func (o *OptionBits) Lacks(table []TunnelOption) int {
+	missing := *o
+	for _, t := range table {
+		if missing[t.Index] <= 8*t.Size {
+			missing[t.Index] = 0
+		}
+	}
+	return slices.IndexFunc(missing[:], func(n uint8) bool { return n > 0 })
 }
 
 // noTableKnown is the table of actions that belong to none (a group's).

@@ -19,6 +19,7 @@ func FuzzParseEntry(f *testing.F) {
 	for _, l := range strings.Split(src.Flows.Text, "\n") {
 		f.Add(l)
 	}
+	f.Add("tun_metadata0=0x1234/0xffff,tun_metadata1,tun_metadata7=0 actions=set_field:5->tun_metadata3,move:NXM_NX_TUN_METADATA0[16..30]->NXM_NX_REG14[0..14]")
 	f.Fuzz(func(t *testing.T, line string) {
 		format := flow.Format{Names: ovsNames()}
 		e, err := parse.Entry(line, ovsNames())

@@ -105,6 +105,9 @@ func (b *matchBuilder) addItem(it item, proto *flow.Protocol) error {
 	if f.NXM == "" {
 		return it.key.errorf("%s cannot be matched on", name)
 	}
+	if it.sep == 0 && flow.IsTunMetadata(f.ID) { // the option must be there
+		return b.addField(it.key, f, flow.Value{}, flow.Value{})
+	}
 	if it.sep == 0 {
 		return it.key.errorf("%s needs a value, as in %s=…", name, name)
 	}

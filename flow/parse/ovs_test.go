@@ -1,6 +1,7 @@
 package parse_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -19,6 +20,9 @@ func startOVS(t *testing.T) *ovstest.Switch {
 	s := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "antrea-gw0", Number: 2},
 		ovstest.Port{Name: "3abc", Number: 3}, ovstest.Port{Name: "a_b", Number: 4})
 	askSwitch(t, s, "add-group", "group_id=1,type=all,bucket=output:1")
+	for i := range flow.TunMetadataFields {
+		askSwitch(t, s, "add-tlv-map", fmt.Sprintf("{class=0x102,type=%d,len=%d}->tun_metadata%d", i, flow.MaxTunMetadata, i))
+	}
 	if _, err := s.Vsctl("--", "--id=@a", "create", "Flow_Table", "name=SpoofGuard",
 		"--", "--id=@b", "create", "Flow_Table", "name=with-dash",
 		"--", "set", "bridge", ovstest.Bridge, "flow_tables:2=@a", "flow_tables:3=@b"); err != nil {

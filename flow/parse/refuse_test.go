@@ -55,6 +55,10 @@ var wrongLines = []struct {
 	{"ip,nw_frag=maybe actions=drop", 12, "no fragment type", false},
 	{"tcp,tcp_flags=+xyz actions=drop", 16, "no tcp_flags flag", false},
 	{"tun_ttl=5 actions=drop", 1, "cannot be matched on", false},
+	{"tun_metadata8=5 actions=drop", 1, `unknown field "tun_metadata8"`, false},
+	{"tun_metadata_present=1 actions=drop", 1, "cannot be matched on", false},
+	{"tun_metadata0=0x10000000000000000 actions=drop", 15, "64 bits", true},
+	{"tun_metadata0,tun_metadata0=5 actions=drop", 15, "contradicts", false},
 	{"priority=65536 actions=drop", 10, "largest is 65535", false},
 	{"priority=-1 actions=drop", 10, "expected a number", false},
 	{"table=255 actions=drop", 7, "tables are 0 to 254", true}, // "any table" there
