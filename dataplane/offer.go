@@ -47,7 +47,8 @@ func (k *walk) dueToOffer(e *flowcache.Entry, f *packet.Frame) bool {
 // offerOf is an entry as an offer, for frames that begin as f: those of one flow label,
 // which offload entries tell apart always. It is not ok for a path that no offload entry
 // can replace. Such a path is neither TCP nor UDP, or not between two ports of the kernel's,
-// or from one tunnel into another. Or it is of no or several connections.
+// or from one tunnel into another. Or it is of no or several connections, or leaves with options
+// of Geneve.
 func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) (offload.Offer, bool) {
 	c, b := k.w.cache, f.Bytes()
 	in := c.ports.byNumber[inPort]
@@ -57,7 +58,7 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 		e.Steps != 1 || !e.CT[0].Settled(l.Proto),
 		c.Sig.Marked() && in.kernel.Stack == nil, f.Tunnel.Trace != 0,
 		in.tunnel && (in.kernel.Tunnel == nil || p.out.tunnel || !f.Tunnel.Src.IsValid()),
-		p.out.tunnel && p.out.kernel.Tunnel == nil,
+		p.out.tunnel && (p.out.kernel.Tunnel == nil || p.tunnel.Options != ""),
 		!in.tunnel && f.Tunnel != packet.Tunnel{}:
 		return offload.Offer{}, false
 	}

@@ -118,6 +118,8 @@ func (k *walk) setTunnel(only *ports.TunnelEnd) bool {
 		TTL: uint8(get(flow.TunTTL).Lo),
 		// An id of a live trace goes beside the packet.
 		Trace: k.trace.carried(),
+		// VXLAN and GRE have no place for options, and their ports leave them out.
+		Options: k.key.TunnelOptions(k.prog.Names.TunnelOptions()),
 	}
 	return true
 }

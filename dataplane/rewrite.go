@@ -102,7 +102,10 @@ func (k *walk) setSubfield(dst flow.Subfield, v flow.Value) {
 func (k *walk) setField(id flow.FieldID, v, mask flow.Value) {
 	f := flow.FieldByID(id)
 	f.Put(&k.key, v, mask)
-	if flow.FieldByID(id).Off < flow.HeaderStart {
+	if flow.IsTunMetadata(id) {
+		k.key.HasTunnelOption(id)
+	}
+	if f.Off < flow.HeaderStart {
 		return
 	}
 	k.releaseHeld()

@@ -29,6 +29,7 @@ type rig struct {
 	ports     map[uint32]*memory.Port
 	packetIns []*telemetry.PacketIn
 	undone    packet.Offload // of the frames that sendFrame sends
+	options   packet.TunnelOptions
 	kernel    *trial         // that forwards by itself; nil for none
 }
 
@@ -152,7 +153,7 @@ func (r *rig) sendFrame(in uint32, frame []byte) []sent {
 	r.Helper()
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
 	f.SetBytes(frame)
-	f.Offload = r.undone
+	f.Offload, f.Tunnel.Options = r.undone, r.options
 	return r.sendWhole(in, f)
 }
 

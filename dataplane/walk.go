@@ -120,7 +120,8 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 }
 
 // extract makes the packet's key. It returns why the packet may not enter the first
-// table: the port's security forbids it, or its offload state does not fit it.
+// table: the port's security forbids it, or its offload state does not fit it. Or its tunnel has an
+// option that is not known.
 func (k *walk) extract() telemetry.DropReason {
 	admitted := k.parsed // by replay, which has read the headers, too
 	k.parsed = false
@@ -128,6 +129,9 @@ func (k *walk) extract() telemetry.DropReason {
 		k.layers = packet.ParseLayers(k.frame.Bytes())
 	}
 	flow.ExtractAt(k.frame, k.inPort, &k.key, &k.layers)
+	if o := k.frame.Tunnel.Options; o != "" && !k.key.SetTunnelOptions(o, k.prog.Names.TunnelOptions()) {
+		return telemetry.DropTunnelOption
+	}
 	why := k.violation()
 	if admitted || why != telemetry.NotDropped || packet.AdmitOffload(k.frame, &k.layers) {
 		return why

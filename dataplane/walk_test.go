@@ -135,6 +135,7 @@ func dropCases() []dropCase {
 		{reason: telemetry.DropPacketInFull, flows: "table=1 actions=controller", want: "in 1", setup: fillPacketIns},
 		{reason: telemetry.DropControllerAway, flows: "table=1 actions=controller", want: "in 1", setup: func(r *rig) { r.sw.SetControllerAway(true) }},
 		{reason: telemetry.DropNoReceive, flows: "table=1 actions=output:2", want: "in 1", setup: func(r *rig) { r.check(r.sw.ConfigurePort(1, telemetry.PortConfig{NoReceive: true})) }},
+		{reason: telemetry.DropTunnelOption, flows: "table=1 actions=output:2", want: "in 1", setup: func(r *rig) { r.options = optionOther }},
 		{reason: telemetry.DropNoForward, flows: "table=1 actions=output:2", want: "in 1", setup: func(r *rig) { r.check(r.sw.ConfigurePort(2, telemetry.PortConfig{NoForward: true})) }},
 		{reason: telemetry.DropNoPipeline, want: "in none"},
 		{reason: telemetry.DropReservedMAC, flows: "table=1 actions=NORMAL", want: "in 1", packet: strings.Replace(anyTCP, "dl_dst=02:00:00:00:00:02", "dl_dst=01:80:c2:00:00:0e", 1)},

@@ -14,7 +14,7 @@ import (
 // packets of one signature have the same key (flow.Extract), byte for byte, and their
 // headers lie at the same places. A packet has a signature if it is TCP, UDP or an ICMP
 // echo, whole, untagged, with lengths that fit. An IPv4 packet must have no options, an
-// IPv6 packet no extension headers.
+// IPv6 packet no extension headers. A packet from a tunnel must have no Geneve options.
 //
 // Its words are, each read from the frame in little-endian order:
 //
@@ -71,6 +71,9 @@ func (s *Signature) Read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok b
 		return false
 	}
 	if t := &f.Tunnel; t.Src.IsValid() || t.Dst.IsValid() || t.ID != 0 || t.TOS != 0 || t.TTL != 0 {
+		if t.Options != "" {
+			return false
+		}
 		s.readTunnel(t)
 	}
 	s.sum()

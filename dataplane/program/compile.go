@@ -227,7 +227,7 @@ func macOffset(id flow.FieldID) (at int, is bool) {
 }
 
 // compiledWrite is the action that writes bits of a field. It is a write if they lie in
-// one word and no header of the frame follows them.
+// one word and no header of the frame follows them. A tun_metadata field has a second word.
 func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.Action {
 	f := flow.FieldByID(id)
 	if at, is := macOffset(id); is && mask.And(flow.Ones(48)) == flow.Ones(48) {
@@ -238,7 +238,7 @@ func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.
 		return w
 	}
 	index := f.Off / 8
-	if f.Off >= flow.HeaderStart || index != (f.Off+f.Size-1)/8 {
+	if f.Off >= flow.HeaderStart || flow.IsTunMetadata(id) || index != (f.Off+f.Size-1)/8 {
 		return a
 	}
 	var v, m flow.Key

@@ -30,7 +30,7 @@ func (p *Program) Build(b *flow.Bundle, c *Compiler, now int64) (*Program, error
 	n.Groups = merge(p.Groups, b.Groups, b.DeleteGroups, b.Replace, newGroup, func(g *flow.Group) uint32 { return g.ID })
 	n.Meters = merge(p.Meters, b.Meters, b.DeleteMeters, b.Replace, newMeter, func(m *flow.Meter) uint32 { return m.ID })
 	p.buildTables(n, b, c, now)
-	return n, n.validate(b)
+	return n, n.validate(b, p.Names)
 }
 
 // merge returns the groups or meters after a bundle. make_ gets the old one, or nil, to keep

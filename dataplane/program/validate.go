@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/dataplane/lookup"
@@ -22,10 +23,11 @@ func (e *InvalidEntryError) Error() string {
 // maxErrors bounds the entries that one refusal names.
 const maxErrors = 20
 
-// validate checks what only the whole program can tell: groups and meters exist, and ct()
-// asks for nothing that conntrack lacks. It looks at the bundle's own entries and groups, and
-// at all of them if the bundle removes groups or meters.
-func (p *Program) validate(b *flow.Bundle) error {
+// validate checks what only the whole program can tell: groups and meters exist, and tun_metadata
+// fields stand for options. A ct() asks for nothing that conntrack lacks. It looks at the
+// bundle's own entries and groups. If the bundle removes groups or meters, or changes the numbers of options,
+// it looks at all of them.
+func (p *Program) validate(b *flow.Bundle, before *flow.Names) error {
 	var errs []error
 	check := func(actions []flow.Action, text func() string) {
 		if err := p.CheckActions(actions); err != nil && len(errs) < maxErrors {
@@ -33,6 +35,9 @@ func (p *Program) validate(b *flow.Bundle) error {
 		}
 	}
 	entry := func(e *flow.Entry) {
+		if err := p.checkOptions(e); err != nil && len(errs) < maxErrors {
+			errs = append(errs, &InvalidEntryError{e.Text(flow.Format{Names: p.Names}), err.Error()})
+		}
 		check(e.Actions, func() string { return e.Text(flow.Format{Names: p.Names}) })
 	}
 	group := func(g *flow.Group) {
@@ -40,7 +45,7 @@ func (p *Program) validate(b *flow.Bundle) error {
 			check(bucket.Actions, func() string { return g.Text(p.Names) })
 		}
 	}
-	if b.Replace || len(b.DeleteGroups)+len(b.DeleteMeters) > 0 {
+	if b.Replace || len(b.DeleteGroups)+len(b.DeleteMeters) > 0 || !slices.Equal(before.TunnelOptions(), p.Names.TunnelOptions()) {
 		p.forEach(entry, group)
 		return errors.Join(errs...)
 	}
@@ -66,7 +71,27 @@ func (p *Program) forEach(visit func(*flow.Entry), group func(*flow.Group)) {
 	}
 }
 
+// checkOptions is the error of a match on a tun_metadata field that stands for no option.
+func (p *Program) checkOptions(e *flow.Entry) error {
+	var used flow.OptionBits
+	used.AddMatch(e.Match)
+	return p.lacks(&used)
+}
+
+func (p *Program) lacks(used *flow.OptionBits) error {
+	if i := used.Lacks(p.Names.TunnelOptions()); i >= 0 {
+		return fmt.Errorf("tun_metadata%d stands for no Geneve option of %d bits; give the option a number first (ovs-ofctl add-tlv-map)", i, used[i])
+	}
+	return nil
+}
+
+// CheckActions is the error of actions that name what the program lacks.
 func (p *Program) CheckActions(actions []flow.Action) (err error) {
+	var used flow.OptionBits
+	used.AddActions(actions)
+	if used != (flow.OptionBits{}) {
+		err = p.lacks(&used)
+	}
 	forEachAction(actions, func(a flow.Action) {
 		if err == nil {
 			err = p.checkAction(a)

@@ -54,6 +54,7 @@ const (
 	DropControllerAway
 	DropNoReceive
 	DropNoForward
+	DropTunnelOption
 	NumDropReasons
 )
 
@@ -100,6 +101,7 @@ var dropTexts = [NumDropReasons]struct{ name, sentence string }{
 	DropControllerAway: {"controller_away", "An entry sends the packet to the controller, and no controller is connected to the switch."},
 	DropNoReceive:      {"no_receive", "Its port is down or no-receive (mod-port)."},
 	DropNoForward:      {"no_forward", "The output port is down or no-forward (mod-port)."},
+	DropTunnelOption:   {"tunnel_option", "A Geneve option is critical and no tun_metadata field stands for it, or it has another length than its field."},
 }
 
 // String is the reason's name, as counters and metrics show it.
@@ -113,7 +115,7 @@ func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 func (r DropReason) InTable() bool {
 	switch r {
 	case NotDropped, DropRuntFrame, DropNoPipeline,
-		DropForeignMAC, DropVLANTag, DropTTLZero, DropSourceRoute, DropExtHeaders, DropNDForbidden, DropMulticastMAC, DropIPv6Multicast, DropNoReceive:
+		DropForeignMAC, DropVLANTag, DropTTLZero, DropSourceRoute, DropExtHeaders, DropNDForbidden, DropMulticastMAC, DropIPv6Multicast, DropNoReceive, DropTunnelOption:
 		return false
 	}
 	return true
