@@ -4,13 +4,16 @@ package switchd
 
 import (
 	"log/slog"
+	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
+	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -56,7 +59,7 @@ func newFarEnd(t *testing.T, address, entries string) *farEnd {
 
 // open opens a tunnel with one far end, or, without it, one to and from all.
 func (e *farEnd) open(no uint32, name, kind, only string, network uint32) error {
-	t := &door.TunnelSpec{Kind: kind, Local: e.addr, MTU: 1400, Driver: DriverKernel, Network: network, AnyPeer: only == "", AnyNetwork: only == ""}
+	t := &door.TunnelSpec{Kind: kind, Local: e.addr, MTU: 1400, Driver: DriverKernel, Network: network, AnyPeer: only == "", AnyNetwork: only == "", Options: true}
 	if only != "" {
 		t.Only = netip.MustParseAddr(only)
 	}
@@ -129,5 +132,65 @@ func TestSeveralTunnels(t *testing.T) {
 		if p.No == 10 && (p.RxPackets != 1 || p.RxErrors+p.RxDropped != 1) {
 			t.Errorf("a frame of another network: %+v", p.Stats)
 		}
+	}
+}
+
+// numbered gives options of Geneve numbers, and adds entries that use them.
+func (e *farEnd) numbered(all []flow.TunnelOption, entries string) {
+	e.t.Helper()
+	b := &flow.Bundle{Names: flow.NewNames()}
+	if err := b.Names.SetTunnelOptions(all); err != nil {
+		e.t.Fatal(err)
+	}
+	for line := range strings.Lines(entries) {
+		one, err := parse.Entry(strings.TrimSpace(line), b.Names)
+		if err != nil {
+			e.t.Fatal(err)
+		}
+		b.Add = append(b.Add, one)
+	}
+	if err := e.sw.Apply(b); err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// TestOptionsBetweenSwitches: an option that one switch's entry sets is there for the other's, which gives it
+// another number. A packet with a critical option that no field stands for is dropped.
+func TestOptionsBetweenSwitches(t *testing.T) {
+	near, far := newFarEnd(t, "127.0.7.3", "priority=0,actions=drop"), newFarEnd(t, "127.0.7.4", "priority=0,actions=drop")
+	near.mustOpen(10, "gen0", "geneve", "", 0)
+	far.mustOpen(10, "gen0", "geneve", "", 0)
+	near.numbered([]flow.TunnelOption{{Index: 0, Class: 0x102, Type: 0x80, Size: 4}, {Index: 1, Class: 0xffff, Type: 1, Size: 8}},
+		`priority=1,in_port=1,actions=set_field:127.0.7.4->tun_dst,set_field:3->tun_id,set_field:0x20005->tun_metadata0,set_field:0x1122334455667788->tun_metadata1,output:10
+		priority=2,in_port=1,dl_dst=00:00:00:00:00:0b,actions=set_field:127.0.7.4->tun_dst,set_field:0x20006->tun_metadata0,output:10`)
+	far.numbered([]flow.TunnelOption{{Index: 5, Class: 0x102, Type: 0x80, Size: 4}, {Index: 0, Class: 0xffff, Type: 1, Size: 8}},
+		`priority=1,in_port=10,tun_id=3,tun_metadata5=0x20005,tun_metadata0=0x1122334455667788,actions=move:NXM_NX_TUN_METADATA5[16..23]->NXM_OF_ETH_DST[0..7],output:1
+		priority=1,in_port=10,tun_metadata5=0x20007,actions=set_field:00:00:00:00:00:07->eth_dst,output:1`)
+	frame := make([]byte, 60)
+	frame[5], frame[11], frame[12], frame[13] = 0xa, 1, 0x88, 0xb5
+	if err := near.pod.Send(frame); err != nil {
+		t.Fatal(err)
+	}
+	near.sw.Poll()
+	if f := far.got(2 * time.Second); f == nil || f.Bytes()[5] != 2 {
+		t.Errorf("the frame came as %v", f)
+	}
+	conn, err := net.Dial("udp", "127.0.7.4:6081")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	const mapped, unknown = "\x01\x02\x80\x01\x00\x02\x00\x07", "\x01\x02\x81\x00"
+	for _, options := range []string{mapped + unknown, mapped} {
+		header := []byte{byte(len(options) / 4), 0x40, 0x65, 0x58, 0, 0, 1, 0}
+		if _, err := conn.Write(slices.Concat(header, []byte(options), frame)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := far.got(2 * time.Second); f == nil || f.Bytes()[5] != 7 {
+		t.Errorf("the injected frame came as %v", f)
+	}
+	if n := far.sw.Drops()[telemetry.DropTunnelOption]; n != 1 {
+		t.Errorf("%d packets dropped for their options, want 1", n)
 	}
 }

@@ -1,6 +1,7 @@
 package appctl
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -125,13 +126,31 @@ func (p *pass) output(st *telemetry.Step, n *flow.Names) {
 		if t.Dst.Is6() {
 			family = "ipv6_dst"
 		}
-		p.actions = append(p.actions, fmt.Sprintf("set(tunnel(tun_id=%s,%s=%s,ttl=64,flags(df|key)))", hexText(flow.Value{Lo: t.ID}), family, t.Dst))
+		p.actions = append(p.actions, fmt.Sprintf("set(tunnel(tun_id=%s,%s=%s,ttl=64,%sflags(df|key)))", hexText(flow.Value{Lo: t.ID}), family, t.Dst, geneveText(t.Options)))
 	}
 	name := n.Port(st.Port)
 	if name == "" {
 		name = fmt.Sprint(datapathNumber(st.Port))
 	}
 	p.actions = append(p.actions, name)
+}
+
+// geneveText is the options of a tunnel.
+func geneveText(all packet.TunnelOptions) string {
+	if all == "" {
+		return ""
+	}
+	var b strings.Builder
+	for more := true; more; {
+		var class uint16
+		var kind uint8
+		var data packet.TunnelOptions
+		if class, kind, data, all, more = packet.NextOption(all); more {
+			digits := cmp.Or(strings.TrimLeft(fmt.Sprintf("%x", string(data)), "0"), "0")
+			fmt.Fprintf(&b, "{class=%s,type=%s,len=%d,0x%s}", hexText(flow.Value{Lo: uint64(class)}), hexText(flow.Value{Lo: uint64(kind)}), len(data), digits)
+		}
+	}
+	return "geneve(" + b.String() + "),"
 }
 
 // datapathNumber is a port's number in the datapath, which has 16 bits.

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/flow"
 )
 
 // traces are arguments of ofproto/trace behind the bridge, separated by blanks.
@@ -107,6 +109,24 @@ func TestTraceAsOpenVSwitch(t *testing.T) {
 		ours, theirs := r.both(args...)
 		if got, want := traced(ours), traced(theirs); got != want {
 			t.Errorf("ofproto/trace br0 %s: antrail\n%s\nOpen vSwitch\n%s", words, got, want)
+		}
+	}
+}
+
+// TestTraceOptionsAsOpenVSwitch: a trace follows entries that use options of Geneve, and shows what they are.
+func TestTraceOptionsAsOpenVSwitch(t *testing.T) {
+	r := newRig(t)
+	if _, err := r.ovs.Ofctl("add-tlv-map", "{class=0x102,type=0x80,len=4}->tun_metadata0,{class=0xffff,type=0,len=8}->tun_metadata3"); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.names.SetTunnelOptions([]flow.TunnelOption{{Index: 0, Class: 0x102, Type: 0x80, Size: 4}, {Index: 3, Class: 0xffff, Size: 8}}); err != nil {
+		t.Fatal(err)
+	}
+	r.install("options.flows", "walk.groups")
+	for _, options := range []string{"tun_metadata0=0xa", "tun_metadata0=0xb", "tun_metadata0=0xa,tun_metadata3=0x123", "reg0=0", "tun_metadata0=0"} {
+		ours, theirs := r.both("ofproto/trace", "br0", "in_port=1,udp,nw_ttl=64,tun_src=1.2.3.4,tun_dst=1.2.3.5,"+options)
+		if got, want := traced(ours), traced(theirs); got != want {
+			t.Errorf("%s: antrail\n%s\nOpen vSwitch\n%s", options, got, want)
 		}
 	}
 }

@@ -33,6 +33,7 @@ type rig struct {
 	sw    *switchd.Switch
 	ports map[uint32]*memory.Port
 	ovs   *ovstest.Switch
+	names *flow.Names // that install gives the switch
 }
 
 func newRig(t testing.TB) *rig {
@@ -42,7 +43,7 @@ func newRig(t testing.TB) *rig {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	r := &rig{t: t, dir: dir, ports: map[uint32]*memory.Port{}}
+	r := &rig{t: t, dir: dir, ports: map[uint32]*memory.Port{}, names: flow.NewNames()}
 	r.ovs = ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "p2", Number: 2}, ovstest.Port{Name: "p3", Number: 3})
 	if r.sw, err = switchd.Open(switchd.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}); err != nil {
 		t.Fatal(err)
@@ -103,7 +104,7 @@ func (r *rig) install(flows, groups string) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := r.sw.Apply(&flow.Bundle{Names: flow.NewNames(), Add: p.Entries, Groups: p.Groups}); err != nil {
+	if err := r.sw.Apply(&flow.Bundle{Names: r.names, Add: p.Entries, Groups: p.Groups}); err != nil {
 		r.t.Fatal(err)
 	}
 	var text, groupText strings.Builder

@@ -110,6 +110,16 @@ func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *op
 var metadataFields = append(registers(), flow.Metadata, flow.TunID, flow.TunSrc, flow.TunDst, flow.PktMark,
 	flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel)
 
+// addOptions adds the options of a packet's tunnel, also those that are 0.
+func addOptions(m *flow.Match, k *flow.Key) {
+	has := flow.FieldByID(flow.TunHas).Get(k)
+	for i := range flow.FieldID(flow.TunMetadataFields) {
+		if id := flow.TunMetadata0 + i; has.Lo>>i&1 != 0 {
+			m.AddExact(id, flow.FieldByID(id).Get(k))
+		}
+	}
+}
+
 func registers() (all []flow.FieldID) {
 	for i := range flow.FieldID(16) {
 		all = append(all, flow.Reg0+i)
@@ -123,6 +133,7 @@ func metadataOf(k *flow.Key) (m flow.Match) {
 			m.AddExact(id, v)
 		}
 	}
+	addOptions(&m, k)
 	if state, _ := m.Get(flow.CTState); !state.IsZero() {
 		addTuple(&m, k)
 	}

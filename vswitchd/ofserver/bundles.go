@@ -112,13 +112,13 @@ func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
 
 // keep copies a message into a bundle, if it is right by itself.
 func (c *connection) keep(b *bundle, message []byte) error {
-	if is, err := openflow.DecodeFlowMod(message, &c.mod); is {
+	if is, err := c.s.decodeFlowMod(message, &c.mod); is {
 		if err == nil {
 			b.added.add(&c.mod, b.messages.add(message))
 		}
 		return err
 	}
-	m, err := openflow.Decode(message)
+	m, err := c.s.decode(message)
 	if err == nil && !openflow.MayBundle(m.Body) {
 		err = openflow.Fail(openflow.BundleMessageUnsupported, "a bundle takes flow mods and group mods only")
 	}
@@ -170,7 +170,7 @@ func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error)
 		return nil, nil
 	}
 	for _, message := range b.added.referring {
-		_, err := openflow.DecodeFlowMod(message, &c.mod)
+		_, err := c.s.decodeFlowMod(message, &c.mod)
 		if err == nil {
 			err = st.references(c.mod.Entry.Actions)
 		}
@@ -185,7 +185,7 @@ func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error)
 
 // stageMessage puts a message of a bundle on the stage.
 func (c *connection) stageMessage(st *stage, message []byte) error {
-	m, err := openflow.Decode(message)
+	m, err := c.s.decode(message)
 	if err != nil {
 		return err
 	}

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/printable"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
@@ -54,7 +56,8 @@ type Server struct {
 	changes sync.Mutex
 	// watch is what flow monitors compare with. changes is held.
 	watch flowWatch
-	tlvs  []openflow.TLVMapping // by their index; changes is held
+	// tlvs is the TLV table, by its numbers. It is never nil.
+	tlvs atomic.Pointer[[]flow.TunnelOption]
 
 	mu          sync.Mutex
 	connections map[*connection]bool

@@ -31,6 +31,8 @@ func New(c Config) (*Server, error) {
 			return nil, err
 		}
 	}
+	options := c.Switch.Names().TunnelOptions()
+	s.tlvs.Store(&options)
 	s.WatchPorts()
 	return s, nil
 }

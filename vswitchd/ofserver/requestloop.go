@@ -64,7 +64,7 @@ func (c *connection) take(b []byte) error {
 	if openflow.VersionOf(b) != c.version {
 		return c.refuse(b, openflow.Fail(openflow.BadVersion, "the version of this connection is %s", c.version))
 	}
-	m, err := openflow.Decode(b)
+	m, err := c.s.decode(b)
 	f, isFlowMod := m.Body.(*openflow.FlowMod)
 	if err == nil && isFlowMod {
 		return c.takeFlowMod(b, f)

@@ -3,67 +3,235 @@ package ofserver
 import (
 	"slices"
 
+	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// The switch keeps the TLV table for controllers that ask for it before anything else. No entry
-// can use a tun_metadata field: the codec refuses them with OFPBMC_BAD_FIELD.
+// The TLV table gives options of Geneve numbers, under which entries have them as the fields
+// tun_metadata. The switch has the table among its names, so one bundle changes it, and a switch that
+// goes on where another one ended has it.
+//
+//  1. A message that uses a field of no option is refused with NXFMFC_INVALID_TLV_FIELD.
+//  2. A number that an entry or group uses stays (NXTTMFC_INVALID_TLV_DEL).
+//  3. The switch checks both again, because a message may be applied long after it came.
 
 // changeTLVs changes the table, whole or not at all.
 func (s *Server) changeTLVs(q *openflow.TLVTableMod) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
-	after := slices.Clone(s.tlvs)
-	switch q.Command {
-	case openflow.TLVClear:
-		after = nil
-	case openflow.TLVDelete:
-		for _, m := range q.Mappings {
-			if m.Index >= openflow.TLVFields {
-				return openflow.Fail(openflow.TLVBadIndex, "there is no field tun_metadata%d", m.Index)
-			}
-			after = slices.DeleteFunc(after, func(have openflow.TLVMapping) bool { return have.Index == m.Index })
-		}
-	default:
-		for _, m := range q.Mappings {
-			if err := mayMap(after, m); err != nil {
-				return err
-			}
-			after = append(after, m)
-		}
+	before := s.options()
+	after, err := changedTLVs(before, q)
+	if err == nil {
+		err = s.mayForget(before, after)
 	}
-	slices.SortFunc(after, func(a, b openflow.TLVMapping) int { return int(a.Index) - int(b.Index) })
-	s.tlvs = after
+	if err != nil {
+		return err
+	}
+	names := s.Switch.Names().Clone()
+	if err = names.SetTunnelOptions(after); err == nil {
+		err = s.Switch.Apply(&flow.Bundle{Names: names, First: s.Switch.First()})
+	}
+	if err != nil {
+		return openflow.Fail(openflow.TLVInUse, "the switch refuses the TLV table: %v", err)
+	}
+	s.tlvs.Store(&after)
 	return nil
 }
 
-// mayMap is the error of a mapping that a table cannot take.
-func mayMap(table []openflow.TLVMapping, m openflow.TLVMapping) error {
-	switch {
-	case m.Index >= openflow.TLVFields:
-		return openflow.Fail(openflow.TLVBadIndex, "there is no field tun_metadata%d", m.Index)
-	case m.Size == 0 || m.Size%4 != 0 || m.Size > openflow.MaxTLVOption:
-		return openflow.Fail(openflow.TLVBadSize, "an option of %d bytes", m.Size)
+// options is the table. The list must not be changed.
+func (s *Server) options() []flow.TunnelOption { return *s.tlvs.Load() }
+
+// changedTLVs is a table after a change.
+func changedTLVs(before []flow.TunnelOption, q *openflow.TLVTableMod) (after []flow.TunnelOption, err error) {
+	if q.Command == openflow.TLVClear {
+		return nil, nil
 	}
-	space := int(m.Size)
+	after = slices.Clone(before)
+	for _, m := range q.Mappings {
+		if m.Index >= openflow.TLVNumbers {
+			return nil, openflow.Fail(openflow.TLVBadIndex, "there is no field tun_metadata%d", m.Index)
+		}
+		if q.Command == openflow.TLVDelete {
+			after = slices.DeleteFunc(after, func(have flow.TunnelOption) bool { return uint16(have.Index) == m.Index })
+			continue
+		}
+		if err := mayMap(after, m); err != nil {
+			return nil, err
+		}
+		after = append(after, flow.TunnelOption{Index: uint8(m.Index), Class: m.Class, Type: m.Type, Size: m.Size})
+	}
+	slices.SortFunc(after, func(a, b flow.TunnelOption) int { return int(a.Index) - int(b.Index) })
+	return after, nil
+}
+
+// mayMap is the error of a mapping that a table cannot take.
+func mayMap(table []flow.TunnelOption, m openflow.TLVMapping) error {
+	switch {
+	case m.Size == 0 || m.Size%4 != 0 || m.Size > openflow.MaxTLVOption:
+		return openflow.Fail(openflow.TLVBadSize, "an option of %d bytes; here it may have 4 or %d", m.Size, openflow.MaxTLVOption)
+	case m.Index >= openflow.TLVFields:
+		return openflow.Fail(openflow.TLVBadIndex, "options may have tun_metadata0 to tun_metadata%d here, not tun_metadata%d", openflow.TLVFields-1, m.Index)
+	}
 	for _, have := range table {
-		space += int(have.Size)
 		switch {
-		case have.Index == m.Index:
+		case uint16(have.Index) == m.Index:
 			return openflow.Fail(openflow.TLVAlreadyMapped, "tun_metadata%d is mapped already", m.Index)
 		case have.Class == m.Class && have.Type == m.Type:
 			return openflow.Fail(openflow.TLVDuplicate, "option %#x, %#x is mapped already", m.Class, m.Type)
 		}
 	}
-	if space > openflow.TLVSpace {
-		return openflow.Fail(openflow.TLVTableFull, "options of %d bytes, a table has %d", space, openflow.TLVSpace)
+	return nil
+}
+
+// mayForget is the error of a change that removes the number of an option that entries use.
+func (s *Server) mayForget(before, after []flow.TunnelOption) error {
+	gone := slices.DeleteFunc(slices.Clone(before), func(o flow.TunnelOption) bool { return slices.Contains(after, o) })
+	if len(gone) == 0 {
+		return nil
+	}
+	used, err := s.optionsInUse()
+	if err != nil {
+		return err
+	}
+	for _, o := range gone {
+		if used[o.Index] > 0 {
+			return openflow.Fail(openflow.TLVInUse, "entries use tun_metadata%d", o.Index)
+		}
 	}
 	return nil
 }
 
-// tlvTable is the table.
+// optionsInUse are the fields that the switch's entries and groups use.
+func (s *Server) optionsInUse() (used flow.OptionBits, err error) {
+	flows, err := listed(s.sw, s.sw.Flows)
+	if err != nil {
+		return used, err
+	}
+	for i := range flows {
+		used.AddMatch(flows[i].Entry.Match)
+		used.AddActions(flows[i].Entry.Actions)
+	}
+	groups, err := listed(s.sw, s.sw.Groups)
+	for _, g := range valuesOf(groups, func(g *telemetry.GroupStats) *flow.Group { return g.Group }) {
+		for i := range g.Buckets {
+			used.AddActions(g.Buckets[i].Actions)
+		}
+	}
+	return used, err
+}
+
+// tlvTable is the answer to a controller that asks for the table.
 func (s *Server) tlvTable() *openflow.TLVTable {
-	s.changes.Lock()
-	defer s.changes.Unlock()
-	return &openflow.TLVTable{Mappings: s.tlvs}
+	return &openflow.TLVTable{Mappings: valuesOf(s.options(), func(o *flow.TunnelOption) openflow.TLVMapping {
+		return openflow.TLVMapping{Class: o.Class, Type: o.Type, Size: o.Size, Index: uint16(o.Index)}
+	})}
+}
+
+// decode reads a message, whose fields have to stand for options.
+func (s *Server) decode(b []byte) (openflow.Message, error) {
+	m, err := openflow.Decode(b)
+	if err == nil {
+		err = s.fit(m.Body)
+	}
+	return m, err
+}
+
+// decodeFlowMod is decode for openflow.DecodeFlowMod.
+func (s *Server) decodeFlowMod(b []byte, f *openflow.FlowMod) (is bool, err error) {
+	if is, err = openflow.DecodeFlowMod(b, f); is && err == nil {
+		err = s.fitEntry(&f.Entry)
+	}
+	return is, err
+}
+
+// fit is the error of a message with a field of no option.
+func (s *Server) fit(body openflow.Body) error {
+	switch q := body.(type) {
+	case *openflow.FlowMod:
+		return s.fitEntry(&q.Entry)
+	case *openflow.GroupMod:
+		for i := range q.Group.Buckets {
+			if err := s.fitActions(q.Group.Buckets[i].Actions); err != nil {
+				return err
+			}
+		}
+	case *openflow.PacketOut:
+		if err := s.fitMatch(&q.Fields); err != nil {
+			return err
+		}
+		return s.fitActions(q.Actions)
+	case *openflow.Resume:
+		for _, r := range q.Rests {
+			if err := s.fitActions(r.Actions); err != nil {
+				return err
+			}
+		}
+		return s.fitMatch(&q.Fields)
+	case *openflow.Request:
+		for i := range q.Monitors {
+			if err := s.fitMatch(&q.Monitors[i].Match); err != nil {
+				return err
+			}
+		}
+		return s.fitMatch(&q.Flows.Match)
+	}
+	return nil
+}
+
+// fitEntry is fit for an entry, whose match it makes as fitMatch does.
+func (s *Server) fitEntry(e *flow.Entry) error {
+	var used flow.OptionBits
+	used.AddMatch(e.Match)
+	if used != (flow.OptionBits{}) {
+		m := e.Match.Expand()
+		if err := s.fitMatch(&m); err != nil {
+			return err
+		}
+		e.Match = m.Mini()
+	}
+	return s.fitActions(e.Actions)
+}
+
+func (s *Server) fitActions(actions []flow.Action) error {
+	var used flow.OptionBits
+	used.AddActions(actions)
+	return s.lacks(&used, openflow.BadActionSetLength)
+}
+
+// fitMatch is fit for a match. A mask of all bits of an option becomes that of the whole field, because
+// the rest of the field is 0.
+func (s *Server) fitMatch(m *flow.Match) error {
+	var used flow.OptionBits
+	used.AddMatch(m.Mini())
+	if used == (flow.OptionBits{}) {
+		return nil
+	}
+	if err := s.lacks(&used, openflow.BadValue); err != nil {
+		return err
+	}
+	for _, o := range s.options() {
+		id := flow.TunMetadata0 + flow.FieldID(o.Index)
+		if value, mask := m.Get(id); mask == flow.Ones(8*int(o.Size)) {
+			m.AddExact(id, value)
+		}
+	}
+	return nil
+}
+
+// lacks is the error of fields that stand for no option, and that of a kind for bits that an option
+// has not.
+func (s *Server) lacks(used *flow.OptionBits, kind openflow.ErrorKind) error {
+	if *used == (flow.OptionBits{}) {
+		return nil
+	}
+	table := s.options()
+	i := used.Lacks(table)
+	switch {
+	case i < 0:
+		return nil
+	case slices.ContainsFunc(table, func(o flow.TunnelOption) bool { return int(o.Index) == i }):
+		return openflow.Fail(kind, "the option of tun_metadata%d has less than %d bits", i, used[i])
+	}
+	return openflow.Fail(openflow.NoTLVField, "tun_metadata%d stands for no option", i)
 }

@@ -253,7 +253,7 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 	}
 	id, ok := fieldOf[o.header]
 	if !ok {
-		return fail(BadActionSetType, "no field has the header %#x", o.header)
+		return unknownField(o.header, BadActionSetType)
 	}
 	f := flow.FieldByID(id)
 	bits, mask := f.Bits, flow.Ones(f.Bits)
@@ -267,6 +267,8 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 		mask = o.mask.And(mask)
 	}
 	switch {
+	case flow.IsTunMetadata(id) && mask.IsZero():
+		return fail(BadActionSetArgument, "set_field writes no bit of %s", f.Name)
 	case f.ReadOnly:
 		return fail(BadActionSetArgument, "%s is read-only", f.Name)
 	case o.value.And(flow.Ones(bits)) != o.value:

@@ -269,7 +269,7 @@ func (w *writer) setLoad(a flow.Load, v Version) error {
 		mask, masked = flow.Ones(f.Bits), f.Bits%8 != 0
 	}
 	value := a.Value.Shl(int(a.Dst.Ofs)).And(mask)
-	if v == V13 || v == V14 { // Open vSwitch keeps the two apart there
+	if (v == V13 || v == V14) && !flow.IsTunMetadata(f.ID) { // Open vSwitch keeps the two apart there
 		return w.loads(f.ID, value, mask, v)
 	}
 	return w.set(f.ID, value, mask, masked, v)
@@ -280,16 +280,23 @@ func (w *writer) set(id flow.FieldID, value, mask flow.Value, masked bool, v Ver
 	if mask.IsZero() {
 		return nil
 	}
+	option, start := flow.IsTunMetadata(id), 0
 	switch {
+	case option && (v == V10 || masked && v < V15):
+		start = w.nxAction(nxLoad2) // a load has no place for the length of a field
 	case v == V10 && !masked:
 		return w.set10(id, value)
 	case masked && v < V15:
 		return w.loads(id, value, mask, v)
+	default:
+		start = w.begin(actSetField)
 	}
-	start := w.begin(actSetField)
 	h := headersOf[id].in(v)
 	if id == flow.InPort {
 		h = headersOf[id].nxm
+	}
+	if option {
+		h = tlvHeader(id, value, mask)
 	}
 	if id == flow.VlanVID {
 		value.Lo |= packet.VLANPresent

@@ -105,6 +105,8 @@ const (
 	TLVTableFull
 	TLVAlreadyMapped
 	TLVDuplicate
+	TLVInUse
+	NoTLVField
 	PipelineFieldsOnly
 	numErrorKinds
 )
@@ -247,6 +249,8 @@ var errorRows = [numErrorKinds]errorRow{
 	TLVTableFull:              nicirasOwn("NXTTMFC_TABLE_FULL", 530, 19),
 	TLVAlreadyMapped:          nicirasOwn("NXTTMFC_ALREADY_MAPPED", 531, 20),
 	TLVDuplicate:              nicirasOwn("NXTTMFC_DUP_ENTRY", 532, 21),
+	TLVInUse:                  nicirasOwn("NXTTMFC_INVALID_TLV_DEL", 537, 38),
+	NoTLVField:                nicirasOwn("NXFMFC_INVALID_TLV_FIELD", 536, 37),
 	PipelineFieldsOnly:        since13("OFPBRC_PIPELINE_FIELDS_ONLY", 1, 17),
 	MonitorBadCommand:         since13("OFPMOFC_BAD_COMMAND", 16, 4),
 }

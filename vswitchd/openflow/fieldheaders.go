@@ -100,6 +100,9 @@ func makeHeaders() (t [flow.NumFields]fieldHeaders) {
 	for i := range flow.FieldID(4) {
 		t[flow.XXReg0+i].nxm = header{nxmNX, uint8(111 + i), 16}
 	}
+	for i := range flow.FieldID(flow.TunMetadataFields) {
+		t[flow.TunMetadata0+i].nxm = header{nxmNX, uint8(firstTLVField + i), flow.MaxTunMetadata}
+	}
 	return t
 }
 
@@ -155,9 +158,13 @@ func (r *reader) oxm() (o oxm, err error) {
 		}
 		n /= 2
 	}
+	option := isTLVField(raw)
 	o.header = raw&^0x1ff | uint32(n)
-	if n == 0 || n > largestField || len(r.b) < int(raw&0xff) {
+	if n == 0 && !option || n > largestField && !option || len(r.b) < int(raw&0xff) {
 		return o, fail(BadMatchLength, "field %#x has %d bytes, %d are left", raw, n, len(r.b))
+	}
+	if option {
+		return o, r.tlvField(&o, n)
 	}
 	o.value = r.value(n)
 	if o.masked {
@@ -221,9 +228,12 @@ func (r *reader) field() (flow.FieldID, error) {
 	if raw&0x101 == 0x100 {
 		header = raw&^0x1ff | raw&0xff/2
 	}
+	if isTLVField(raw) {
+		header = wholeTLVField(raw)
+	}
 	id, ok := fieldOf[header]
 	if !ok {
-		return 0, fail(BadActionSetType, "no field has the header %#x", raw)
+		return 0, unknownField(raw, BadActionSetType)
 	}
 	return id, nil
 }

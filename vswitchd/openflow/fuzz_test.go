@@ -2,6 +2,8 @@ package openflow
 
 import (
 	"encoding/hex"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/antrail/antrail/flow"
@@ -14,7 +16,7 @@ func FuzzDecode(f *testing.F) {
 		f.Add(c.bytes)
 	}
 	f.Add(pausedPacket(f))
-	for _, text := range monitorMessages {
+	for _, text := range append(monitorMessages, optionMessages...) {
 		b, err := hex.DecodeString(text)
 		if err != nil {
 			f.Fatal(err)
@@ -54,6 +56,37 @@ var monitorMessages = []string{
 	"0612002800000005001000000000000000000000ffffffffffffffff005fff000001000400000000",
 	"010400140000000000002320000000150000000a", "04040014000000004f4e46000000074e0000000a",
 	"010400200000000000002320000000180000000000000000010280040000" + "0000",
+}
+
+// optionMessages are flow mods of OpenFlow 1.5 with fields of Geneve options: of no, 1, 4 and 12 bytes,
+// with a mask, and one that no option can have.
+var optionMessages = []string{
+	optionFlowMod("00015000"), optionFlowMod("0001500105"), optionFlowMod("0001510812340000ffff0000"),
+	optionFlowMod("0001520c000000000102030405060708"), optionFlowMod("00015100"), optionFlowMod("00016004000000ff"),
+}
+
+// optionFlowMod is a flow mod of OpenFlow 1.5 that adds an entry with one field.
+func optionFlowMod(field string) string {
+	n := 4 + len(field)/2
+	match := fmt.Sprintf("0001%04x%s%s", n, field, strings.Repeat("00", padded(n)-n))
+	return fmt.Sprintf("060e%04x00000001", 8+40+len(match)/2) + strings.Repeat("00", 17) + "00000000000000" + "ffffffff" + "ffffffff" + "ffffffff" + "00000000" + match
+}
+
+// TestDecodeOptions: a value may be shorter than an option, or longer with zeros.
+func TestDecodeOptions(t *testing.T) {
+	for i, want := range []string{"tun_metadata0=0", "tun_metadata0=0x5", "tun_metadata0=0x12340000/0xffff0000", "tun_metadata1=0x102030405060708", "tun_metadata0", ""} {
+		b, err := hex.DecodeString(optionMessages[i])
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := Decode(b)
+		if f, ok := m.Body.(*FlowMod); ok && f.Entry.Match.String() == want {
+			continue
+		}
+		if e, ok := err.(*Error); want != "" || !ok || e.Kind != NoTLVField {
+			t.Errorf("%d: %+v, %v, want %q", i, m.Body, err, want)
+		}
+	}
 }
 
 // TestDecodeMonitors decodes requests of ovs-ofctl.

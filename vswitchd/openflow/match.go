@@ -46,6 +46,10 @@ func (w *writer) appendMatch(m *flow.Match, v Version) error {
 	for _, id := range orderOf(v) {
 		f := flow.FieldByID(id)
 		mask := f.Get(&left)
+		if flow.IsTunMetadata(id) {
+			w.tlvField(m, id, &left)
+			continue
+		}
 		if id == flow.EthDst {
 			w.vlan(m, v)
 		}
@@ -176,7 +180,7 @@ func (mr *matchReader) add(o oxm) error {
 	}
 	id, ok := fieldOf[o.header]
 	if !ok {
-		return fail(BadField, "no field has the header %#x", o.header)
+		return unknownField(o.header, BadField)
 	}
 	f := flow.FieldByID(id)
 	if mr.seen[id] {
@@ -194,7 +198,7 @@ func (mr *matchReader) add(o oxm) error {
 	switch {
 	case o.value.And(flow.Ones(bits)) != o.value:
 		return fail(BadValue, "the value of %s has more than %d bits", f.Name, bits)
-	case mask.IsZero() && o.value.IsZero():
+	case mask.IsZero() && o.value.IsZero() && !flow.IsTunMetadata(id):
 		return nil
 	case mask != flow.Ones(bits) && !f.Maskable:
 		return fail(BadMask, "%s takes no mask", f.Name)

@@ -1,5 +1,7 @@
 package openflow
 
+import "github.com/antrail/antrail/flow"
+
 // The TLV table of Nicira's extension gives options of Geneve numbers, under which entries have
 // them as the fields tun_metadata0 to tun_metadata63.
 
@@ -34,12 +36,84 @@ type TLVTableMod struct {
 }
 
 // Room for options in a TLV table: TLVSpace bytes in TLVFields fields. MaxTLVOption is the size of
-// the largest option.
+// the largest option. Open vSwitch has 256 bytes in 64 fields, TLVNumbers, and options of up to 124 bytes.
 const (
-	TLVSpace     = 256
-	TLVFields    = 64
-	MaxTLVOption = 124
+	TLVNumbers   = lastTLVField - firstTLVField + 1
+	TLVSpace     = flow.TunMetadataFields * flow.MaxTunMetadata
+	TLVFields    = flow.TunMetadataFields
+	MaxTLVOption = flow.MaxTunMetadata
 )
+
+// Fields of options have the numbers from firstTLVField up to lastTLVField in Nicira's class. Their
+// values may be shorter than the option. Then the upper bytes are zeros, and a mask leaves them out.
+const (
+	firstTLVField = 40
+	lastTLVField  = 103
+)
+
+// isTLVField reports whether a header is that of tun_metadata0 to tun_metadata63.
+func isTLVField(raw uint32) bool {
+	no := raw >> 9 & 0x7f
+	return raw>>16 == nxmNX && no >= firstTLVField && no <= lastTLVField
+}
+
+// wholeTLVField is the header under which the field of an option is known.
+func wholeTLVField(raw uint32) uint32 { return raw&^0x1ff | flow.MaxTunMetadata }
+
+// unknownField is the error for a header that no field has.
+func unknownField(raw uint32, kind ErrorKind) error {
+	if isTLVField(raw) {
+		return fail(NoTLVField, "no option can have the field tun_metadata%d", raw>>9&0x7f-firstTLVField)
+	}
+	return fail(kind, "no field has the header %#x", raw)
+}
+
+// tlvField takes the value of an option's field, and its mask, of n bytes each.
+func (r *reader) tlvField(o *oxm, n int) (err error) {
+	o.header = wholeTLVField(o.header)
+	if o.value, err = r.tlvValue(n); err == nil && o.masked {
+		o.mask, err = r.tlvValue(n)
+	}
+	return err
+}
+
+// tlvValue takes a number of n bytes, of which those beyond the largest option have to be 0.
+func (r *reader) tlvValue(n int) (v flow.Value, err error) {
+	for _, c := range r.take(max(0, n-flow.MaxTunMetadata)) {
+		if c != 0 {
+			return v, fail(BadValue, "the value of an option has %d bytes, which are at most %d", n, flow.MaxTunMetadata)
+		}
+	}
+	return r.value(min(n, flow.MaxTunMetadata)), nil
+}
+
+// tlvField writes the part of a match that asks for an option, and clears it in left.
+func (w *writer) tlvField(m *flow.Match, id flow.FieldID, left *flow.Key) {
+	bit := flow.Value{Lo: 1 << (id - flow.TunMetadata0)}
+	has, asks := m.Get(flow.TunHas)
+	if has.And(asks).And(bit).IsZero() {
+		return
+	}
+	f, all := flow.FieldByID(id), flow.Ones(8*flow.MaxTunMetadata)
+	value, mask := m.Get(id)
+	h := tlvHeader(id, value, mask)
+	if mask == all {
+		w.oxm(h, value, nil)
+	} else {
+		w.oxm(h, value, &mask)
+	}
+	f.Put(left, flow.Value{}, all)
+	flow.FieldByID(flow.TunHas).Put(left, flow.Value{}, bit)
+}
+
+// tlvHeader is the header of an option's field with a value and mask: that of 4 bytes if they fit.
+func tlvHeader(id flow.FieldID, value, mask flow.Value) header {
+	h := headersOf[id].nxm
+	if value.Lo>>32 == 0 && (mask.Lo>>32 == 0 || mask == flow.Ones(8*flow.MaxTunMetadata)) {
+		h.size = 4
+	}
+	return h
+}
 
 // tlvMappingSize is the size of a mapping in a message.
 const tlvMappingSize = 8
