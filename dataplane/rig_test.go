@@ -30,7 +30,7 @@ type rig struct {
 	packetIns []*telemetry.PacketIn
 	undone    packet.Offload // of the frames that sendFrame sends
 	options   packet.TunnelOptions
-	kernel    *trial         // that forwards by itself; nil for none
+	kernel    *trial // that forwards by itself; nil for none
 }
 
 const tunnelPort = 9
