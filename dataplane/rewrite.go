@@ -103,7 +103,7 @@ func (k *walk) setField(id flow.FieldID, v, mask flow.Value) {
 	f := flow.FieldByID(id)
 	f.Put(&k.key, v, mask)
 	if flow.IsTunMetadata(id) {
-		k.key.HasTunnelOption(id)
+		k.key.SetTunnelOptionPresent(id)
 	}
 	if f.Off < flow.HeaderStart {
 		return

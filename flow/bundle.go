@@ -14,8 +14,9 @@ type Bundle struct {
 	// keeps its counters. Nobody writes them or their actions afterwards. Entries with equal
 	// actions should share one list.
 	Add []*Entry
-	// Delete removes entries by identity, whatever their actions, before Add installs any. So
-	// an entry of both lists starts with counters of 0. A missing entry is no error.
+	// Delete removes entries by identity, whatever their actions, before Add installs any. An
+	// entry in Delete and in Add is installed anew, with counters of 0. Delete may name entries
+	// that are not installed.
 	Delete []*Entry
 	// Groups and Meters are added or modified by their ID.
 	Groups       []*Group

@@ -50,7 +50,7 @@ func KeyText(k *Key, n *Names) string {
 		f := &fields[id]
 		switch v := f.Get(k); {
 		case f.Bits == 0 || isUnion(id) || v.IsZero():
-		case id == TunHas:
+		case id == TunPresent:
 			m.Add(id, v, v)
 		default:
 			m.AddExact(id, v)

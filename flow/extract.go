@@ -124,7 +124,7 @@ func (k *Key) SetTunnelOptions(all packet.TunnelOptions, table []TunnelOption) b
 		case i >= 0:
 			at, end := optionPlace(&table[i])
 			copy(k[at:end], data)
-			k[offTunHas] |= 1 << table[i].Index
+			k[offTunPresent] |= 1 << table[i].Index
 		}
 		all = rest
 	}
@@ -140,13 +140,13 @@ func optionPlace(o *TunnelOption) (from, to int) {
 // TunnelOptions are the options that a packet has when it leaves by a Geneve tunnel: those of which the
 // fields are there, by their numbers, as in Open vSwitch.
 func (k *Key) TunnelOptions(table []TunnelOption) packet.TunnelOptions {
-	if k[offTunHas] == 0 {
+	if k[offTunPresent] == 0 {
 		return ""
 	}
 	var room [TunMetadataFields * (4 + MaxTunMetadata)]byte
 	b := room[:0]
 	for i := range table {
-		if o := &table[i]; k[offTunHas]>>o.Index&1 != 0 {
+		if o := &table[i]; k[offTunPresent]>>o.Index&1 != 0 {
 			from, to := optionPlace(o)
 			b = packet.AppendOption(b, o.Class, o.Type, k[from:to])
 		}

@@ -208,7 +208,7 @@ func TestTunnelOptions(t *testing.T) {
 		}
 	}
 	var k flow.Key
-	if k.SetTunnelOptions(first+third, table); num(&k, flow.TunMetadata0) != 0x10002 || num(&k, flow.TunMetadata0+3) != 0x102030405060708 || num(&k, flow.TunHas) != 9 {
+	if k.SetTunnelOptions(first+third, table); num(&k, flow.TunMetadata0) != 0x10002 || num(&k, flow.TunMetadata0+3) != 0x102030405060708 || num(&k, flow.TunPresent) != 9 {
 		t.Errorf("%s", flow.KeyText(&k, nil))
 	}
 	if n := testing.AllocsPerRun(100, func() { _ = k.SetTunnelOptions(first+third, table) }); n != 0 {

@@ -74,7 +74,7 @@ const (
 	TunFlags
 	TunTTL
 	TunTOS
-	TunHas // which of the next are there, as bits
+	TunPresent // bit i is set if the packet has the option of TunMetadata0+i
 	TunMetadata0
 	_tunMetadata1
 	_tunMetadata2

@@ -21,54 +21,54 @@ const KeyWords = KeySize / 8
 
 // Offsets in the key, in bytes.
 const (
-	offReg       = 0  // reg0..reg15, 4 bytes each; xxreg0 = reg0..reg3, reg0 first
-	offCTLabel   = 64 // 16
-	offMetadata  = 80 // 8
-	offTunID     = 88 // 8
-	offCTState   = 96 // 4
-	offCTMark    = 100
-	offPktMark   = 104
-	offInPort    = 108
-	offConjID    = 112
-	offTunSrc    = 116
-	offTunDst    = 120
-	offCTZone    = 124 // 2
-	offTunHas    = 126 // 1: bit i says that tun_metadata i is there
-	offTunFlags  = 127 // 1
-	offTunSrc6   = 128 // 16
-	offTunDst6   = 144 // 16
-	offCTNwSrc   = 160
-	offCTNwDst   = 164
-	offCTTpSrc   = 168 // 2
-	offCTTpDst   = 170 // 2
-	offCTNwProto = 172 // 1
-	offTunTTL    = 173
-	offTunTOS    = 174
-	offNwFrag    = 175 // 1: 1 any fragment, 3 later fragment
-	offCTSrc6    = 176 // 16
-	offCTDst6    = 192 // 16
-	offTunData   = 208 // tun_metadata0..tun_metadata7, 8 bytes each, a shorter option in the last of them
-	offEthDst    = 272 // 6
-	offEthSrc    = 278 // 6
-	offEthType   = 284 // 2
-	offVlanTCI   = 286 // 2, with 0x1000 set when a tag is there
-	offNwSrc     = 288 // 4, arp_spa for ARP
-	offNwDst     = 292 // 4, arp_tpa for ARP
-	offArpOp     = 296 // 2
-	offNwProto   = 298 // 1
-	offNwTOS     = 299 // 1, DSCP and ECN
-	offNwTTL     = 300 // 1
-	offPad1      = 301 // 1, always 0
-	offTCPFlags  = 302 // 2
-	offTpSrc     = 304 // 2, icmp_type in its low byte
-	offTpDst     = 306 // 2, icmp_code in its low byte
-	offIPv6Label = 308 // 4
-	offArpSHA    = 312 // 6, nd_sll for ICMPv6
-	offArpTHA    = 318 // 6, nd_tll for ICMPv6
-	offPad2      = 324 // 4, always 0
-	offIPv6Src   = 328 // 16
-	offIPv6Dst   = 344 // 16
-	offNDTarget  = 360 // 16
+	offReg        = 0  // reg0..reg15, 4 bytes each; xxreg0 = reg0..reg3, reg0 first
+	offCTLabel    = 64 // 16
+	offMetadata   = 80 // 8
+	offTunID      = 88 // 8
+	offCTState    = 96 // 4
+	offCTMark     = 100
+	offPktMark    = 104
+	offInPort     = 108
+	offConjID     = 112
+	offTunSrc     = 116
+	offTunDst     = 120
+	offCTZone     = 124 // 2
+	offTunPresent = 126 // 1: bit i says that the packet has the option of tun_metadata i
+	offTunFlags   = 127 // 1
+	offTunSrc6    = 128 // 16
+	offTunDst6    = 144 // 16
+	offCTNwSrc    = 160
+	offCTNwDst    = 164
+	offCTTpSrc    = 168 // 2
+	offCTTpDst    = 170 // 2
+	offCTNwProto  = 172 // 1
+	offTunTTL     = 173
+	offTunTOS     = 174
+	offNwFrag     = 175 // 1: 1 any fragment, 3 later fragment
+	offCTSrc6     = 176 // 16
+	offCTDst6     = 192 // 16
+	offTunData    = 208 // tun_metadata0..tun_metadata7, 8 bytes each, a shorter option in the last of them
+	offEthDst     = 272 // 6
+	offEthSrc     = 278 // 6
+	offEthType    = 284 // 2
+	offVlanTCI    = 286 // 2, with 0x1000 set when a tag is there
+	offNwSrc      = 288 // 4, arp_spa for ARP
+	offNwDst      = 292 // 4, arp_tpa for ARP
+	offArpOp      = 296 // 2
+	offNwProto    = 298 // 1
+	offNwTOS      = 299 // 1, DSCP and ECN
+	offNwTTL      = 300 // 1
+	offPad1       = 301 // 1, always 0
+	offTCPFlags   = 302 // 2
+	offTpSrc      = 304 // 2, icmp_type in its low byte
+	offTpDst      = 306 // 2, icmp_code in its low byte
+	offIPv6Label  = 308 // 4
+	offArpSHA     = 312 // 6, nd_sll for ICMPv6
+	offArpTHA     = 318 // 6, nd_tll for ICMPv6
+	offPad2       = 324 // 4, always 0
+	offIPv6Src    = 328 // 16
+	offIPv6Dst    = 344 // 16
+	offNDTarget   = 360 // 16
 )
 
 // u32 reads 4 bytes at a key offset.
@@ -82,9 +82,9 @@ func (k *Key) Reg(i int) uint32 { return k.u32(offReg + 4*i) }
 // SetReg writes register i, 0 to 15.
 func (k *Key) SetReg(i int, v uint32) { k.putU32(offReg+4*i, v) }
 
-// HasTunnelOption notes that the option of a field tun_metadata is there. Whoever writes to the field
-// has to call it.
-func (k *Key) HasTunnelOption(id FieldID) { k[offTunHas] |= 1 << (id - TunMetadata0) }
+// SetTunnelOptionPresent says that a packet has the option of a tun_metadata field. Code that writes
+// to the field calls it.
+func (k *Key) SetTunnelOptionPresent(id FieldID) { k[offTunPresent] |= 1 << (id - TunMetadata0) }
 
 // IsTunMetadata reports whether a field is one of tun_metadata0 to tun_metadata7.
 func IsTunMetadata(id FieldID) bool { return id >= TunMetadata0 && id < TunMetadata0+TunMetadataFields }

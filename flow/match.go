@@ -22,8 +22,8 @@ func (m *Match) Add(id FieldID, value, mask Value) {
 	f.Put(&m.Value, value, mask)
 	f.Put(&m.Mask, mask, mask)
 	if IsTunMetadata(id) {
-		m.Value.HasTunnelOption(id)
-		m.Mask.HasTunnelOption(id)
+		m.Value.SetTunnelOptionPresent(id)
+		m.Mask.SetTunnelOptionPresent(id)
 	}
 }
 

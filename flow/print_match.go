@@ -161,7 +161,7 @@ func (p *matchPrinter) registers() {
 // tunMetadata writes the options of Geneve: tun_metadata0=0x5, tun_metadata0 alone if any value will
 // do, and tun_metadata0=NP if the option must not be there.
 func (p *matchPrinter) tunMetadata() {
-	has, mask := p.get(TunHas)
+	has, mask := p.get(TunPresent)
 	for i := range FieldID(TunMetadataFields) {
 		f := &fields[TunMetadata0+i]
 		switch _, asks := p.get(f.ID); {

@@ -53,7 +53,7 @@ var metadata = []row{
 	{TunFlags, "tun_flags", "NXM_NX_TUN_FLAGS", at{offTunFlags, 1, 0, 1}, TunnelFlagBits, masked, NeedNothing},
 	{TunTTL, "tun_ttl", "", at{offTunTTL, 1, 0, 8}, Decimal, readOnly, NeedNothing},
 	{TunTOS, "tun_tos", "", at{offTunTOS, 1, 0, 8}, Decimal, readOnly, NeedNothing},
-	{TunHas, "tun_metadata_present", "", at{offTunHas, 1, 0, 8}, Hex, readOnly, NeedNothing},
+	{TunPresent, "tun_metadata_present", "", at{offTunPresent, 1, 0, 8}, Hex, readOnly, NeedNothing},
 }
 
 // headers are the fields of the packet itself.

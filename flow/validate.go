@@ -64,7 +64,7 @@ type OptionBits [TunMetadataFields]uint8
 
 // AddMatch adds the fields that a match asks for. A whole field has as many bits as its value.
 func (o *OptionBits) AddMatch(m Minimatch) {
-	has := uint8(m.Word(offTunHas/8) >> (8 * (offTunHas % 8)))
+	has := uint8(m.Word(offTunPresent/8) >> (8 * (offTunPresent % 8)))
 	for i := range FieldID(TunMetadataFields) {
 		if has>>i&1 != 0 {
 			value, mask := m.Get(TunMetadata0 + i)

@@ -101,7 +101,7 @@ func tunnelText(k *flow.Key) string {
 	text := fmt.Sprintf("%s,%s,%s,%s,tun_gbp_id=0,tun_gbp_flags=0,%s,%s,tun_erspan_ver=0,gtpu_flags=0,gtpu_msgtype=0,%s,",
 		words(flow.TunSrc), words(flow.TunDst), words(flow.TunIPv6Src), words(flow.TunIPv6Dst), words(flow.TunTOS), words(flow.TunTTL), words(flow.TunFlags))
 	for i := range flow.FieldID(flow.TunMetadataFields) {
-		if get(k, flow.TunHas)>>i&1 != 0 {
+		if get(k, flow.TunPresent)>>i&1 != 0 {
 			text += words(flow.TunMetadata0+i) + ","
 		}
 	}

@@ -112,7 +112,7 @@ var metadataFields = append(registers(), flow.Metadata, flow.TunID, flow.TunSrc,
 
 // addOptions adds the options of a packet's tunnel, also those that are 0.
 func addOptions(m *flow.Match, k *flow.Key) {
-	has := flow.FieldByID(flow.TunHas).Get(k)
+	has := flow.FieldByID(flow.TunPresent).Get(k)
 	for i := range flow.FieldID(flow.TunMetadataFields) {
 		if id := flow.TunMetadata0 + i; has.Lo>>i&1 != 0 {
 			m.AddExact(id, flow.FieldByID(id).Get(k))

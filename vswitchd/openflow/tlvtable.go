@@ -90,7 +90,7 @@ func (r *reader) tlvValue(n int) (v flow.Value, err error) {
 // tlvField writes the part of a match that asks for an option, and clears it in left.
 func (w *writer) tlvField(m *flow.Match, id flow.FieldID, left *flow.Key) {
 	bit := flow.Value{Lo: 1 << (id - flow.TunMetadata0)}
-	has, asks := m.Get(flow.TunHas)
+	has, asks := m.Get(flow.TunPresent)
 	if has.And(asks).And(bit).IsZero() {
 		return
 	}
@@ -103,7 +103,7 @@ func (w *writer) tlvField(m *flow.Match, id flow.FieldID, left *flow.Key) {
 		w.oxm(h, value, &mask)
 	}
 	f.Put(left, flow.Value{}, all)
-	flow.FieldByID(flow.TunHas).Put(left, flow.Value{}, bit)
+	flow.FieldByID(flow.TunPresent).Put(left, flow.Value{}, bit)
 }
 
 // tlvHeader is the header of an option's field with a value and mask: that of 4 bytes if they fit.
