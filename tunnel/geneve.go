@@ -142,7 +142,7 @@ func (o Options) check() Reason {
 	return None
 }
 
-// fit reads the options through. Which of them are known is not asked.
+// fit checks that the options fill the header. Unknown ones are no fault.
 func (o Options) fit() Reason {
 	for more := true; more; {
 		_, o, more = o.Next()

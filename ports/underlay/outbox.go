@@ -54,7 +54,7 @@ type gsoMessage struct {
 	first     int    // its first part
 	parts     int
 	ended     bool // nothing can follow its last datagram
-	option    int  // bytes of an option in its only head, which may be left out
+	walkID    int  // bytes of the id of a walk in its only head, which may be left out
 	options   int  // bytes of options in each head, which may not
 }
 
@@ -167,7 +167,7 @@ func (p *lane) took(i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
 	if _, silent := (*p.silent.Load())[t.to]; !silent {
-		o.countSent(t.frames(), t.datagrams, t.bytes-t.option, t.options)
+		o.countSent(t.frames(), t.datagrams, t.bytes-t.walkID, t.options)
 		return
 	}
 	p.count.countDrop(txSilent, t.datagrams)
@@ -179,7 +179,7 @@ func (p *lane) took(i int) {
 func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
-	head = head[tunnel.HeaderLen+t.option+t.options:]
+	head = head[tunnel.HeaderLen+t.walkID+t.options:]
 	var inner [ports.DropSampleLen]byte
 	n := copy(inner[:], head)
 	n += copy(inner[n:], body)
@@ -190,7 +190,7 @@ func (p *lane) keep(reason string, i, first int) {
 func (p *lane) fail(fd, i int, err error) {
 	t := &p.out.gsoMessages[i]
 	switch {
-	case t.option > 0 && err == unix.EMSGSIZE:
+	case t.walkID > 0 && err == unix.EMSGSIZE:
 		p.withoutID(fd, i)
 	case t.datagrams > 1 && (err == unix.EIO || err == unix.EINVAL || err == unix.EMSGSIZE):
 		p.apart(fd, i)

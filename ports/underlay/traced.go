@@ -33,7 +33,7 @@ func (p *lane) postTraced(f *packet.Frame, fd int) {
 	}
 	o.put(f, h, f.Bytes(), 1)
 	t := &o.gsoMessages[o.n-1]
-	t.ended, t.option = true, tunnel.TraceLen
+	t.ended, t.walkID = true, tunnel.TraceLen
 }
 
 // withoutID sends message i once more, whose way is too narrow with the id.
@@ -42,11 +42,11 @@ func (p *lane) withoutID(fd, i int) {
 	t := &o.gsoMessages[i]
 	h := o.part(t.first)
 	vni := tunnel.Geneve(h).VNI()
-	h = h[t.option:]
+	h = h[t.walkID:]
 	p.config.Kind.Init(h, vni)
 	o.setPart(t.first, h)
 	o.setParts(i, t.first, 2, 0)
-	t.bytes, t.option = t.bytes-t.option, 0
+	t.bytes, t.walkID = t.bytes-t.walkID, 0
 	switch _, err := o.sent.send(fd, i, i+1); err {
 	case nil:
 		o.countSent(t.frames(), 1, t.bytes, 0)
