@@ -28,8 +28,9 @@ ports:
 - {name: br-int, ofPort: 4, role: bridge}
 `
 
-// newCardWorld is a Node with a card and a host outside, for a program.
-func newCardWorld(t *testing.T, program string) (w *world, outside *nstest.Namespace) {
+// newProgramWorld makes a Node that runs a program. Its card is the link uplink, and the host outside is
+// at the other end of it.
+func newProgramWorld(t *testing.T, program string) (w *world, outside *nstest.Namespace) {
 	t.Helper()
 	w, outside = newWorld(t), nstest.New(t)
 	nstest.AddVeth(t, w.node, "uplink", outside, "eth0")
@@ -59,7 +60,7 @@ func TestPodsOfPrograms(t *testing.T) {
 		"uplink": "program: uplink\nuplink: {mode: lab}", "windows2020": "program: windows2020",
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, outside := newCardWorld(t, program)
+			w, outside := newProgramWorld(t, program)
 			w.setConf(fmt.Sprintf(`, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [[{"subnet": "10.10.0.0/24", "gateway": "10.10.0.1", "rangeStart": "10.10.0.64"}]]}`, w.path("ipam")))
 			w.start()
 			a, b := w.sandbox("a"), w.sandbox("b")
@@ -107,7 +108,7 @@ func TestPodsOfPrograms(t *testing.T) {
 
 // TestRoutedPodsOfPrograms: a pod that is attached by layer 3 beside windows2020 is of program vppl3.
 func TestRoutedPodsOfPrograms(t *testing.T) {
-	w, _ := newCardWorld(t, "program: windows2020")
+	w, _ := newProgramWorld(t, "program: windows2020")
 	w.setConf(byLayer3)
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
