@@ -384,7 +384,8 @@ func (a *Agent) stop() error {
 	case a.host != nil:
 		errs = append(errs, a.host.Down())
 	default: // the bridge goes with its addresses
-		errs = append(errs, host.ReturnCard(a.config.RecordFile()))
+		_, err := host.ReturnCard(a.config.RecordFile(), func(string) {})
+		errs = append(errs, err)
 	}
 	if !a.stays {
 		errs = append(errs, a.endSwitch())

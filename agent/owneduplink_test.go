@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,7 +83,8 @@ func wantOwned(t *testing.T, n *nstest.Namespace) {
 // TestOwnedCard is A-W5 and W-02 of a card that the switch owns, with A-W2 and A-W4. A stream of the host
 // that began before the agent goes on while addresses move to the bridge, while the agent is killed and
 // the next one starts, while the switch is killed, and when the addresses are back. After a kill of both
-// processes, `antrail uninstall` gives the addresses back.
+// processes, what systemd runs then gives the addresses back (ReturnCard), and so does `antrail
+// uninstall`. While the switch runs, ReturnCard does nothing.
 func TestOwnedCard(t *testing.T) {
 	for _, egress := range []string{config.EgressLoop, config.EgressDirect} {
 		t.Run(egress, func(t *testing.T) {
@@ -103,6 +105,8 @@ func TestOwnedCard(t *testing.T) {
 
 			p.Process.Kill()
 			<-p.ended
+			wantReturned(t, w.node, c, "")
+			wantOwned(t, w.node)
 			hosts.talk(t, "without an agent")
 			pods.talk(t, "without an agent")
 			next := startProcess(t, w.node, c)
@@ -118,15 +122,31 @@ func TestOwnedCard(t *testing.T) {
 			wantNetwork(t, w.node, before)
 			hosts.talk(t, "in the end")
 
-			killed := startProcess(t, w.node, c)
-			wantReady(t, c)
-			killed.Process.Kill()
-			<-killed.ended
-			killSwitch(t, c)
-			wantUninstalled(t, w.node, c)
+			for how, giveBack := range []func(){
+				func() { wantReturned(t, w.node, c, "routes back to eth0") }, func() { wantUninstalled(t, w.node, c) },
+			} {
+				killed := startProcess(t, w.node, c)
+				wantReady(t, c)
+				wantOwned(t, w.node)
+				killed.Process.Kill()
+				<-killed.ended
+				killSwitch(t, c)
+				giveBack()
+				hosts.talk(t, fmt.Sprint("given back ", how))
+			}
 			wantNetwork(t, w.node, before)
-			hosts.talk(t, "after uninstall")
 		})
+	}
+}
+
+// wantReturned gives the card back what it had, if neither an agent nor its switch runs, which then is told.
+func wantReturned(t *testing.T, n *nstest.Namespace, c *config.Config, want string) {
+	t.Helper()
+	var told strings.Builder
+	var err error
+	n.Do(t, func() { err = ReturnCard(c.Socket, func(what string) { told.WriteString(what) }) })
+	if err != nil || !strings.Contains(told.String(), want) || want == "" && told.Len() > 0 {
+		t.Errorf("told %q, %v; want %q", &told, err, want)
 	}
 }
 

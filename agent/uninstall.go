@@ -40,6 +40,21 @@ func Uninstall(socket string, tell func(what string)) error {
 	return errors.Join(node.Clean(c.CNIRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.RecordFile(), tell))
 }
 
+// ReturnCard gives a card that a killed agent owned its addresses and routes back, and tells that. The
+// program goes with which the killed switch kept packets from the Node. While the agent or its switch
+// runs it does nothing: packets pass.
+func ReturnCard(socket string, tell func(what string)) error {
+	c := &config.Config{Socket: socket}
+	if someoneAnswers(socket) || someoneAnswers(c.SwitchSocket()) {
+		return nil // the socket of a process that dies takes connections, too
+	}
+	card, err := host.ReturnCard(c.RecordFile(), tell)
+	if card == "" {
+		return err
+	}
+	return errors.Join(err, afpacket.CleanLink(card))
+}
+
 // endLeftSwitch ends the switch of an agent that was killed.
 func endLeftSwitch(c *config.Config, tell func(what string)) error {
 	sw := door.Dial(c.SwitchSocket())

@@ -109,17 +109,18 @@ func (h *Host) returnOther(c *Config) error {
 	return h.record.returnCard()
 }
 
-// ReturnCard gives a card back what a process before has moved, as the record in a file says. Without
-// a record it does nothing.
-func ReturnCard(path string) error {
+// ReturnCard gives a card back what a process before has moved, as the record in a file says, and tells
+// that. It returns the card's link. Without a record, or without a card in it, that is "".
+func ReturnCard(path string, tell func(what string)) (card string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		return nil
+		return "", nil
 	}
 	r, err := loadRecord(path)
-	if err != nil {
-		return err
+	if err != nil || r.Card == nil {
+		return "", err
 	}
-	return r.returnCard()
+	card = r.Card.Link
+	return card, r.cleanCard(tell)
 }
 
 // returnCard moves all back, and forgets it. A card that is gone has no addresses to get back.

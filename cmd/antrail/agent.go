@@ -166,20 +166,29 @@ const stopTimeout = 30 * time.Second
 
 func uninstallCommand() *cobra.Command {
 	var socket string
-	var force, stay bool
+	var force, stay, card bool
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Leave the Node as it was before the agent",
 		Long: `Take back what an agent changed on the Node and left: nftables tables, addresses of Egresses, sysctls, and the
 files beside its socket, among them the connections and entries that its successor would go on with. It
-goes by the record that the agent keeps, so it also works after one that was killed.`,
-		Example: "  antrail uninstall\n  antrail uninstall --force   # stops the agent first",
+goes by the record that the agent keeps, so it also works after one that was killed.
+
+With --card, only a card gets its addresses and routes back that the agent owned, and only if neither the agent nor
+its switch runs. The unit of systemd does that after each end of the agent.`,
+		Example: "  antrail uninstall\n  antrail uninstall --force   # stops the agent first\n  antrail uninstall --card",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	c.Flags().BoolVar(&force, "force", false, "stop the agent first, if it runs")
 	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as the pods of a DaemonSet have to")
+	c.Flags().BoolVar(&card, "card", false, "only give a card that the agent owned its addresses back, unless the agent or its switch runs")
+	c.MarkFlagsMutuallyExclusive("card", "force")
+	c.MarkFlagsMutuallyExclusive("card", "stay")
 	c.RunE = func(c *cobra.Command, _ []string) error {
+		if card {
+			return agent.ReturnCard(socket, func(what string) { fmt.Fprintln(c.OutOrStdout(), what) })
+		}
 		if force {
 			ctx, cancel := context.WithTimeout(c.Context(), stopTimeout)
 			defer cancel()

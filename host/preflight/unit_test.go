@@ -29,3 +29,11 @@ func TestUnitHasTheAgentsCapabilities(t *testing.T) {
 		t.Errorf("the unit allows\n%q\nthe agent keeps\n%q", has, want)
 	}
 }
+
+// TestUnitGivesTheCardBack: systemd gives the card its addresses back when agent and switch are killed.
+func TestUnitGivesTheCardBack(t *testing.T) {
+	unit, err := os.ReadFile("../../deploy/systemd/antrail.service")
+	if err != nil || !strings.Contains(string(unit), "\nExecStopPost=/usr/bin/antrail uninstall --card\n") {
+		t.Errorf("%v:\n%s", err, unit)
+	}
+}
