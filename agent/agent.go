@@ -67,8 +67,10 @@ type Agent struct {
 	stays bool
 	// auditFile is where the log of policies goes.
 	auditFile *packetin.AuditFile
-	// multicast keeps the members of groups; nil without objects.
-	multicast *multicast.Querier
+	// multicast keeps the members of groups; nil without objects. heldRoutes keeps the routes of
+	// multicast.
+	multicast  *multicast.Querier
+	heldRoutes *heldRoutes
 	// traceflows runs Traceflows; nil without objects.
 	traceflows *traceflow.Runner
 }
@@ -279,7 +281,9 @@ func (a *Agent) openAudit() {
 	a.auditFile = &packetin.AuditFile{Path: audit.Path, Max: int64(audit.MaxSizeMB) * 1e6, Keep: *audit.Keep}
 	a.Packets.Audit = packetin.NewAudit(a.auditFile, a.Objects, audit.LinesPerSecond, a.log)
 	if a.Objects != nil {
-		a.multicast = multicast.New(a.Objects, a.Switch, host.NewMulticastRoutes(c.Gateway.Name, c.Tunnel.LocalAddress), time.Now, a.log)
+		a.heldRoutes = &heldRoutes{sw: a.Remote, borrows: a.opened.borrows}
+		routes := host.NewMulticastRoutes(c.Gateway.Name, c.Tunnel.LocalAddress, a.heldRoutes)
+		a.multicast = multicast.New(a.Objects, a.Switch, routes, time.Now, a.log)
 		a.Packets.IGMP = a.multicast.Receive
 	}
 	if a.live != nil {
@@ -337,7 +341,7 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		all = append(all, lasting(a.runPage))
 	}
 	if a.multicast != nil {
-		all = append(all, quietly(a.multicast.Run))
+		all = append(all, lasting(a.runMulticast))
 	}
 	if a.cni != nil {
 		all = append(all, quietly(a.cni.runSweeps), lasting(a.runCNIConfig))

@@ -35,6 +35,7 @@
 //	shieldtime.go               Services' endpoints while connections are lost
 //	assignments.go              numbers of objects (agent/assignments) beside the switch's entries
 //	resume.go                   from the entries of the agent before to those of the manifests
+//	heldroutes.go               sockets of multicast routes, which the switch holds
 //	revalidate.go               restored connections, against the entries of now
 //
 // Checks:

@@ -139,7 +139,7 @@ func TestOwnedCard(t *testing.T) {
 	}
 }
 
-// wantReturned gives the card back what it had, if neither an agent nor its switch runs, which then is told.
+// wantReturned calls ReturnCard, and checks what it tells: "" says that it does nothing.
 func wantReturned(t *testing.T, n *nstest.Namespace, c *config.Config, want string) {
 	t.Helper()
 	var told strings.Builder

@@ -181,6 +181,9 @@ func (a *Agent) revive(ctx context.Context) error {
 		return err
 	}
 	a.opened.reopen(sw)
+	if err := a.heldRoutes.again(sw); err != nil {
+		a.log.Warn("multicast routes end, and are made again", "error", err)
+	}
 	return nil
 }
 

@@ -50,9 +50,13 @@ type multicastBuilder struct {
 func newMulticastBuilder(policies *policyBuilder) *multicastBuilder {
 	return &multicastBuilder{
 		policies: policies,
-		ids:      numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1),
+		ids:      newMulticastNumbers(),
 		has:      map[netip.Addr]bool{},
 	}
+}
+
+func newMulticastNumbers() *numbers.Allocator[netip.Addr] {
+	return numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1)
 }
 
 // neighbours is the name of the part that is installed even without a group.
@@ -198,6 +202,13 @@ func (r *Reconciler) JoinedGroups() []netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.multicast.joined)
+}
+
+// MulticastGroups are the groups that SetMulticast or Restore has set.
+func (r *Reconciler) MulticastGroups() []MulticastGroup {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.multicast.groups)
 }
 
 // CountReport counts a Pod's report of a group for the rule that decides on it. The report has

@@ -299,3 +299,24 @@ func TestIGMPPoliciesByPackets(t *testing.T) {
 		t.Errorf("without Multicast: %s: %s", s.State, s.Reason)
 	}
 }
+
+// TestMulticastRestarts: the next process goes on with groups, their members and their numbers.
+func TestMulticastRestarts(t *testing.T) {
+	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), nil)
+	x.change(decodeAll(t, multicastFeature), nil)
+	first, second := joined("239.1.1.9", "web-a"), joined("239.1.1.1", "client-a", "192.168.1.2")
+	for _, all := range [][]MulticastGroup{{first}, {second, first}} {
+		if err := x.r.SetMulticast(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	was := x.dump()
+	to := x.restart()
+	x.change(nil, nil)
+	if diff := diffDumps(was, x.dump()); diff != "" || to.count > 0 {
+		t.Errorf("%d changes:\n%s", to.count, diff)
+	}
+	if groups, joined := fmt.Sprint(x.r.MulticastGroups()), fmt.Sprint(x.r.JoinedGroups()); groups != fmt.Sprint([]MulticastGroup{second, first}) || joined != "[239.1.1.1 239.1.1.9]" {
+		t.Errorf("groups %s, joined %s", groups, joined)
+	}
+}

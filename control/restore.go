@@ -36,6 +36,15 @@ type Memory struct {
 	Owners []ledger.AddressOwner
 	// Node is what the switch asks of the Node.
 	Node ledger.NodeSide
+	// Multicast are the multicast groups that have members, and MulticastNumbers their numbers.
+	Multicast        []MulticastGroup  `json:",omitempty"`
+	MulticastNumbers []MulticastNumber `json:",omitempty"`
+}
+
+// MulticastNumber is the id of the group of a multicast address.
+type MulticastNumber struct {
+	Addr netip.Addr
+	ID   uint32
 }
 
 // GroupNumber is the id of a group of a Service's port.
@@ -58,7 +67,10 @@ type MarkNumber struct {
 func (r *Reconciler) Remember() *Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	m := &Memory{Groups: r.services.groupNumbers(), Marks: r.egresses.markNumbers(), Node: *r.sides.Total()}
+	m := &Memory{Groups: r.services.groupNumbers(), Marks: r.egresses.markNumbers(), Node: *r.sides.Total(), Multicast: r.multicast.groups}
+	for a, id := range r.multicast.ids.Assigned {
+		m.MulticastNumbers = append(m.MulticastNumbers, MulticastNumber{a, id})
+	}
 	if r.policies.policies != nil {
 		m.RuleNumbers = r.policies.policies.Numbers()
 	}
@@ -75,7 +87,7 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 	if r.view != nil {
 		return errors.New("the Reconciler has seen a snapshot already")
 	}
-	groups, marks := newGroupNumbers(), newMarks()
+	groups, marks, multicast := newGroupNumbers(), newMarks(), newMulticastNumbers()
 	for _, g := range m.Groups {
 		if err := groups.Restore(g.owner(), g.ID); err != nil {
 			return fmt.Errorf("group of %s: %w", g.Service, err)
@@ -86,10 +98,16 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 			return fmt.Errorf("mark of %v: %w", k.Addr, err)
 		}
 	}
+	for _, k := range m.MulticastNumbers {
+		if err := multicast.Restore(k.Addr, k.ID); err != nil {
+			return fmt.Errorf("group of %v: %w", k.Addr, err)
+		}
+	}
 	if err := policy.New(policy.Config{Clock: r.policies.clock}).Restore(&m.RuleNumbers); err != nil {
 		return err
 	}
 	r.services.ids, r.egresses.marks, r.policies.restored = groups, marks, m
+	r.multicast.ids, r.multicast.groups = multicast, m.Multicast
 	r.owned = map[ledger.AddressOwner]bool{}
 	for _, o := range m.Owners {
 		r.owned[o] = true
@@ -103,6 +121,7 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 func (r *Reconciler) forgetRestored() {
 	r.services.ids.FreeUnclaimed()
 	r.egresses.marks.FreeUnclaimed()
+	r.multicast.ids.FreeUnclaimed()
 	if p := r.policies.policies; p != nil {
 		p.FreeUnclaimed()
 	}

@@ -32,6 +32,7 @@ import (
 //	POST   /v1/ports/N/give           a port with its descriptors, after an upgrade (give.go)
 //	POST   /v1/ports/pause            ports receive nothing until the connection ends, after an upgrade
 //	POST   /v1/offload/programs       programs for a packet socket or tunnel that is given, after an upgrade
+//	POST   /v1/held/NAME/give, /v1/held/NAME/lend  descriptors for the next controller, after an upgrade (helddescriptors.go)
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
 //	PUT    /v1/ports/N/config         what a controller sets of it: down, no floods

@@ -13,6 +13,7 @@
 //	httpjson.go       how requests are read and answers written
 //	linestream.go     answers that come in lines
 //	give.go, talk.go  ports with their descriptors; messages that carry them
+//	helddescriptors.go descriptors for the next controller
 //	controller.go     who the controller is, and what it is told
 //	classes.go        sums over entries for callers in other processes
 //	client.go         a switch in another process: pipeline and ports

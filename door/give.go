@@ -38,6 +38,8 @@ type Given struct {
 	Error string `json:"error,omitempty"`
 	// Why is the reason for the driver of a port that is lent.
 	Why string `json:"why,omitempty"`
+	// Value came with descriptors that the switch holds (helddescriptors.go).
+	Value json.RawMessage `json:"value,omitempty"`
 }
 
 // answerGive makes a port of what the caller gives.

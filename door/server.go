@@ -73,6 +73,7 @@ type Server struct {
 	changing    sync.RWMutex
 	frozen      bool
 	controllers controllers
+	held        held
 }
 
 // NewServer makes a server for a switch whose clock this is. release is the version of the
@@ -281,6 +282,8 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/ports/pause", s.answerPause)
 	mux.HandleFunc("POST /v1/tunnel/egresses/give", s.answerGiveEgresses)
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
+	mux.HandleFunc("POST /v1/held/{name}/give", s.answerGiveHeld)
+	mux.HandleFunc("POST /v1/held/{name}/lend", s.answerLendHeld)
 	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
 		var p l2.PortSecurity
 		err := read(r, &p)

@@ -91,7 +91,7 @@ func sendGroup(t *testing.T, ns *nstest.Namespace, group, word string, ttl int) 
 func TestMulticastRoutes(t *testing.T) {
 	w := newMulticastWorld(t)
 	const first, second = "239.1.1.1:5000", "239.1.1.2:5001"
-	m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"))
+	m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), nil)
 	set := func(group string) {
 		t.Helper()
 		w.node.Do(t, func() {
@@ -128,7 +128,7 @@ func TestMulticastRoutes(t *testing.T) {
 	set(second)
 	ends(w.outside, fromOutside, first, 2, second, "192.0.2.1")
 
-	beside := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"))
+	beside := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), nil)
 	w.node.Do(t, func() {
 		if err := beside.Set(nil); err == nil || !strings.Contains(err.Error(), "another program has those of this Node") {
 			t.Errorf("beside another: %v", err)
@@ -147,7 +147,7 @@ func TestMulticastRoutes(t *testing.T) {
 // TestMulticastManyGroups: more groups than a socket may be a member of.
 func TestMulticastManyGroups(t *testing.T) {
 	w := newMulticastWorld(t)
-	m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"))
+	m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), nil)
 	var all []netip.Addr
 	for i := range 100 {
 		all = append(all, netip.AddrFrom4([4]byte{239, 2, 2, byte(i)}))
@@ -158,4 +158,88 @@ func TestMulticastManyGroups(t *testing.T) {
 		}
 	})
 	m.Close()
+}
+
+// routeKeeper keeps copies of sockets.
+type routeKeeper struct {
+	kept    KeptRoutes
+	sockets []int
+}
+
+func (k *routeKeeper) Keep(kept KeptRoutes, sockets []int) error {
+	for _, s := range k.sockets {
+		unix.Close(s)
+	}
+	k.kept, k.sockets = kept, copies(sockets)
+	return nil
+}
+
+func (k *routeKeeper) Kept() (KeptRoutes, []int, error) { return k.kept, copies(k.sockets), nil }
+
+func copies(sockets []int) (all []int) {
+	for _, s := range sockets {
+		fd, _ := unix.Dup(s)
+		all = append(all, fd)
+	}
+	return all
+}
+
+// TestMulticastRoutesOutliveTheirProcess: with a keeper, routes stay after Close, and the next process
+// goes on with them: a group that stays is never without its route, and one that nobody wants goes. After
+// Remove no route is left, nor is one of an earlier gateway link.
+func TestMulticastRoutesOutliveTheirProcess(t *testing.T) {
+	w := newMulticastWorld(t)
+	const first, second = "239.1.1.1:5000", "239.1.1.2:5001"
+	keeper := &routeKeeper{}
+	begin := func(groups ...string) *MulticastRoutes {
+		t.Helper()
+		m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), keeper)
+		t.Cleanup(m.Close)
+		var all []netip.Addr
+		for _, g := range groups {
+			all = append(all, netip.MustParseAddrPort(g).Addr())
+		}
+		w.node.Do(t, func() {
+			if err := m.Set(all); err != nil {
+				t.Fatal(err)
+			}
+		})
+		return m
+	}
+	hears := map[string]func(time.Duration) string{first: listenGroup(t, w.pods, first), second: listenGroup(t, w.pods, second)}
+	passes := func(group string) {
+		t.Helper()
+		sendGroup(t, w.outside, group, group, 2)
+		if got := hears[group](10 * time.Second); got != group+" from 192.0.2.1" {
+			t.Errorf("got %q, want %s", got, group)
+		}
+	}
+	routes := func() string {
+		var text []byte
+		w.node.Do(t, func() { text, _ = os.ReadFile("/proc/thread-self/net/ip_mr_cache") })
+		return string(text)
+	}
+	m := begin(first, second)
+	m.Close()
+	passes(first)
+	passes(second)
+	m = begin(second)
+	passes(second)
+	if text := routes(); strings.Contains(text, "010101EF") || !strings.Contains(text, "020101EF") {
+		t.Errorf("routes of a group that nobody wants:\n%s", text)
+	}
+	m.Close()
+	if err := w.node.Links().LinkDel(w.node.Link(t, "gw0")); err != nil {
+		t.Fatal(err)
+	}
+	nstest.AddVeth(t, w.node, "gw0", w.pods, "eth0")
+	w.node.SetUp(t, "gw0")
+	w.pods.SetUp(t, "eth0")
+	m = begin(first)
+	if text := routes(); !strings.Contains(text, "010101EF") || strings.Contains(text, "020101EF") {
+		t.Errorf("routes by another gateway:\n%s", text)
+	}
+	if err := m.Remove(); err != nil || len(keeper.sockets) > 0 || strings.Contains(routes(), "0101EF") {
+		t.Errorf("after Remove: %v, %d sockets kept\n%s", err, len(keeper.sockets), routes())
+	}
 }

@@ -20,7 +20,8 @@ import (
 //
 //	next                                  this one
 //	hello, with what it understands    →  refuses changes from here on
-//	                                   ←  offload, if it is confined; ports, with descriptors; each of them
+//	                                   ←  offload, if it is confined; ports, with descriptors; each of them;
+//	                                      what it holds for controllers, as ports of a driver that no port has
 //	                                   ←  connections, with their file; entries as they are kept
 //	builds its switch and ports
 //	ready, with ports that it opens
@@ -72,6 +73,10 @@ const (
 	sayStopped     = "stopped"
 	sayRunning     = "running"
 )
+
+// driverHeld is the driver of what a switch holds for controllers (door.Server.Held). Why has its value.
+// A switch that does not know it closes it.
+const driverHeld = "held"
 
 // How long one process waits for the other: for a word, until it has built its switch, and
 // until it moves packets.
@@ -170,6 +175,11 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 			return nil, fmt.Errorf("port %s: %w", h.Name(), err)
 		}
 		given = append(given, h)
+	}
+	for name, h := range p.server.Held() {
+		if err := t.Say(note{Say: sayPort, Driver: driverHeld, Link: name, Why: string(h.Value)}, h.Descriptors...); err != nil {
+			return nil, fmt.Errorf("held %s: %w", name, err)
+		}
 	}
 	if err := t.Say(note{Say: sayConnections, Kept: string(text)}, int(p.sw.ArenaFile().Fd())); err != nil {
 		return nil, err

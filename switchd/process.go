@@ -249,7 +249,7 @@ func (p *Process) restoreFrom(before *predecessor) error {
 	if err == nil && bundle.Names != nil {
 		err = p.sw.Apply(bundle)
 	}
-	if err != nil {
+	if err = errors.Join(err, p.takeHeld(before)); err != nil {
 		return fmt.Errorf("the entries of the switch before: %w", err)
 	}
 	for i := range k.Ports {

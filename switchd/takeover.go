@@ -26,6 +26,7 @@ type predecessor struct {
 	offload     []int // of a confined switch: programs and maps
 	connections *os.File
 	kept        []byte
+	held        map[string]door.Held
 }
 
 // dialSwitch connects to the switch at a socket; nil if none runs.
@@ -49,7 +50,7 @@ func (p *Process) meet() (*predecessor, error) {
 			return nil, err
 		}
 	}
-	b := &predecessor{Talk: door.Talk{UnixConn: conn}}
+	b := &predecessor{Talk: door.Talk{UnixConn: conn}, held: map[string]door.Held{}}
 	err := door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil)
 	if err == nil {
 		err = b.receive(note{Say: sayHello, Layout: afxdp.Layout, Connections: p.Settings.Conntrack.max(), Confined: p.Confined})
@@ -76,6 +77,8 @@ func (b *predecessor) receive(hello note) error {
 			return fmt.Errorf("its maps of the offload have layout %d, and here it is %d", n.Layout, offload.Layout)
 		case n.Say == sayOffload:
 			b.offload = fds
+		case n.Say == sayPort && n.Driver == driverHeld:
+			b.held[n.Link] = door.Held{Value: []byte(n.Why), Descriptors: fds}
 		case n.Say == sayPort:
 			b.Add(n.Driver, n.Link, fds)
 		case len(fds) != 1:
@@ -88,12 +91,25 @@ func (b *predecessor) receive(hello note) error {
 	}
 }
 
+// takeHeld holds for controllers what the switch before held.
+func (p *Process) takeHeld(b *predecessor) (err error) {
+	for name, h := range b.held {
+		err = errors.Join(err, p.server.Hold(name, h))
+		delete(b.held, name)
+	}
+	return err
+}
+
 // close ends the talk and closes what nobody has taken. The connections' file is the
 // switch's, once that was opened.
 func (b *predecessor) close() {
 	b.Inheritance.Close()
 	door.CloseDescriptors(b.offload)
 	b.offload = nil
+	for name, h := range b.held {
+		door.CloseDescriptors(h.Descriptors)
+		delete(b.held, name)
+	}
 	b.Talk.Close()
 }
 

@@ -37,11 +37,15 @@ type Cluster interface {
 	CountReport(netip.Addr, control.MulticastPod, int)
 	// JoinedGroups are the groups of those that policies let join.
 	JoinedGroups() []netip.Addr
+	// MulticastGroups are those that the agent before has left, with their members.
+	MulticastGroups() []control.MulticastGroup
 }
 
-// Routes lead groups from the outside to this Node's pods; *host.MulticastRoutes is one.
+// Routes lead groups from the outside to this Node's pods; *host.MulticastRoutes is one. After Close they
+// stay for the next agent, and after Remove they are gone.
 type Routes interface {
 	Set([]netip.Addr) error
+	Remove() error
 	Close()
 }
 
@@ -69,11 +73,20 @@ type Querier struct {
 	lacks         string // what routes lack, as last logged
 }
 
-// New makes a querier without members.
+// New makes a querier with the members that the agent before has left, as if they had just reported.
 func New(objects Cluster, sw Switch, routes Routes, clock func() time.Time, log *slog.Logger) *Querier {
-	return &Querier{
+	q := &Querier{
 		objects: objects, sw: sw, routes: routes, clock: clock, log: log, members: newMembers(), changed: make(chan struct{}, 1),
 	}
+	for _, g := range objects.MulticastGroups() {
+		for _, pod := range g.Pods {
+			q.members.joinPod(g.Addr, pod.Name, report{clock(), pod.Report})
+		}
+		for _, node := range g.Nodes {
+			q.members.joinNode(g.Addr, node, clock())
+		}
+	}
+	return q
 }
 
 // Receive reads a report that an entry sent to the controller. Others are left alone.
@@ -163,7 +176,7 @@ func (q *Querier) Run(ctx context.Context) {
 func (q *Querier) beat() {
 	gateway, mac, on := q.objects.MulticastNode()
 	if !on {
-		q.routes.Close()
+		q.noteLacks(q.routes.Remove())
 		return
 	}
 	now := q.clock()
@@ -211,10 +224,13 @@ func (q *Querier) report() {
 	}
 }
 
-// route leads groups to this Node. It logs a fault once.
-func (q *Querier) route(joined []netip.Addr) {
+// route leads groups to this Node.
+func (q *Querier) route(joined []netip.Addr) { q.noteLacks(q.routes.Set(joined)) }
+
+// noteLacks notes what routes lack, and logs a fault once.
+func (q *Querier) noteLacks(err error) {
 	lacks := ""
-	if err := q.routes.Set(joined); err != nil {
+	if err != nil {
 		lacks = err.Error()
 	}
 	if lacks != q.lacks && lacks != "" {

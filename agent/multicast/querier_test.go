@@ -32,10 +32,11 @@ type node struct {
 	routes []netip.Addr
 	lacks  error // what routes answer
 	sent   []string
+	left   []control.MulticastGroup // by the agent before
 }
 
-func newNode(t *testing.T) *node {
-	n := &node{t: t, now: time.Unix(1e9, 0)}
+func newNode(t *testing.T, left ...control.MulticastGroup) *node {
+	n := &node{t: t, now: time.Unix(1e9, 0), left: left}
 	n.q = New(n, n, (*nodeRoutes)(n), func() time.Time { return n.now }, slog.New(slog.DiscardHandler))
 	return n
 }
@@ -70,6 +71,8 @@ func (n *node) JoinedGroups() []netip.Addr {
 	return slices.DeleteFunc(slices.Clone(n.joined), func(a netip.Addr) bool { return a == n.forbid })
 }
 
+func (n *node) MulticastGroups() []control.MulticastGroup { return n.left }
+
 func (n *node) CountReport(group netip.Addr, m control.MulticastPod, bytes int) {
 	n.counts = append(n.counts, fmt.Sprintf("%s %s %#x %d", m.Name.Name, group, m.Report, bytes))
 }
@@ -84,7 +87,8 @@ func (r *nodeRoutes) Set(groups []netip.Addr) error {
 	return r.lacks
 }
 
-func (r *nodeRoutes) Close() { r.routes = nil }
+func (r *nodeRoutes) Remove() error { r.routes = nil; return r.lacks }
+func (r *nodeRoutes) Close()        {}
 
 func (n *node) Names() *flow.Names {
 	names := flow.NewNames()
@@ -168,6 +172,24 @@ func TestMembers(t *testing.T) {
 	n.gone = "b"
 	n.later(1)
 	n.expect()
+}
+
+// TestMembersOfBefore: members that the agent before has left stay until they miss three queries of this
+// one, and the routes stay as they are.
+func TestMembersOfBefore(t *testing.T) {
+	a := control.MulticastPod{Name: cluster.Name{Namespace: "default", Name: "a"}, Report: 0x22}
+	n := newNode(t, control.MulticastGroup{Addr: addrs("239.1.1.1")[0], Pods: []control.MulticastPod{a}, Nodes: addrs("192.168.1.2")})
+	n.joined = addrs("239.1.1.1")
+	n.hear(12, "", packet.NewIGMPReport(addrs("239.1.1.1", "239.1.1.2"), nil))
+	n.expect("239.1.1.1 [a b] [192.168.1.2]", "239.1.1.2 [b] []")
+	n.later(1)
+	if got := fmt.Sprint(n.routes); got != "[239.1.1.1 239.1.1.2]" {
+		t.Errorf("routes %s", got)
+	}
+	n.later(300)
+	n.hear(12, "", packet.NewIGMPReport(addrs("239.1.1.1", "239.1.1.2"), nil))
+	n.later(100)
+	n.expect("239.1.1.1 [b] []", "239.1.1.2 [b] []")
 }
 
 // TestQueries: Pods are asked at once, and then every 125 seconds. Other Nodes are told at

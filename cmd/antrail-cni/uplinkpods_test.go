@@ -28,9 +28,9 @@ ports:
 - {name: br-int, ofPort: 4, role: bridge}
 `
 
-// newProgramWorld makes a Node that runs a program. Its card is the link uplink, and the host outside is
+// newCardWorld makes a Node that runs a program. Its card is the link uplink, and the host outside is
 // at the other end of it.
-func newProgramWorld(t *testing.T, program string) (w *world, outside *nstest.Namespace) {
+func newCardWorld(t *testing.T, program string) (w *world, outside *nstest.Namespace) {
 	t.Helper()
 	w, outside = newWorld(t), nstest.New(t)
 	nstest.AddVeth(t, w.node, "uplink", outside, "eth0")

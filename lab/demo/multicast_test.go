@@ -7,7 +7,10 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -36,6 +39,7 @@ func TestMulticast(t *testing.T) {
 		comesTrue(t, pod+" gets what client-a sends", func() bool { return send(pod) == nil && got(c, pod) })
 	}
 	multicastOutside(t, w, group, members)
+	multicastOutlives(t, w, group, members)
 	multicastForbidden(t, w, group, members, manifests)
 	members["web-a"].Close()
 	wantGroups(t, w, "node-a", "web-a", nil)
@@ -83,6 +87,157 @@ func multicastOutside(t *testing.T, w *world, group *net.UDPAddr, members map[st
 			}
 		}
 	}
+}
+
+// multicastOutlives kills the agent of a Node, starts the next one, and replaces agent and switch. Meanwhile no
+// datagram is lost, from a pod or from the outside, to any member. If the switch is killed, the kernel
+// keeps the same routes.
+func multicastOutlives(t *testing.T, w *world, group *net.UDPAddr, members map[string]*net.UDPConn) {
+	t.Helper()
+	hearers := map[string]*net.UDPConn{"outside": joinGroup(t, w, "outside", group), "web-a": members["web-a"], "client-b": members["client-b"]}
+	kept := strings.TrimSuffix(w.lab.Socket("node-a"), ".sock") + ".assignments.json"
+	waitUntil(t, "members in "+kept, func() bool {
+		b, err := os.ReadFile(kept)
+		return err == nil && strings.Contains(string(b), group.IP.String())
+	})
+	s := &stream{sends: map[string]func(string) error{}, got: map[string]map[string]bool{}}
+	for _, from := range []string{"outside", "client-a"} {
+		s.sends[from] = sendTo(t, w, from, group)
+	}
+	s.begin(hearers)
+	s.waitMore(t, 20)
+	if err := w.lab.KillAgent("node-a"); err != nil {
+		t.Fatal(err)
+	}
+	s.waitMore(t, 100)
+	if err := w.lab.RestartAgent(t.Context(), "node-a", antrail); err != nil {
+		t.Fatal(err)
+	}
+	s.waitMore(t, 300) // past the first look at members
+	if err := w.lab.ReplaceAgent(t.Context(), "node-a", antrail, "--new-switch"); err != nil {
+		t.Fatal(err)
+	}
+	s.waitMore(t, 300)
+	s.end(t, w, hearers)
+	before := routedPackets(t, w)
+	if err := w.lab.KillSwitch(t.Context(), "node-a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.lab.WaitAgent(t.Context(), "node-a"); err != nil {
+		t.Fatal(err)
+	}
+	again := sendTo(t, w, "outside", group)
+	comesTrue(t, "web-a gets what comes by the next switch", func() bool { return again("next switch") == nil && got(members["web-a"], "next switch") })
+	if after := routedPackets(t, w); after <= before {
+		t.Errorf("the route had forwarded %d packets, and has %d: it was made again", before, after)
+	}
+}
+
+// routedPackets is how many packets the route of the group has forwarded, by the kernel of node-a.
+func routedPackets(t *testing.T, w *world) (packets int) {
+	t.Helper()
+	err := w.in("node-a", func() error {
+		text, err := os.ReadFile("/proc/thread-self/net/ip_mr_cache")
+		for line := range strings.Lines(string(text)) {
+			if f := strings.Fields(line); f[0] == "030201EF" {
+				packets, err = strconv.Atoi(f[3])
+				return err
+			}
+		}
+		return errors.Join(err, fmt.Errorf("no route of the group:\n%s", text))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return packets
+}
+
+// stream is numbered datagrams from some senders, and those that hearers got.
+type stream struct {
+	sends   map[string]func(string) error
+	sent    atomic.Int64
+	stopped atomic.Bool
+	running sync.WaitGroup // senders
+	hearing sync.WaitGroup
+	failed  error
+	mu      sync.Mutex
+	got     map[string]map[string]bool // words by hearer
+}
+
+// begin sends a datagram of each sender every few milliseconds, and notes what hearers get.
+func (s *stream) begin(hearers map[string]*net.UDPConn) {
+	for name := range hearers {
+		s.got[name] = map[string]bool{}
+	}
+	for name, c := range hearers {
+		s.hearing.Go(func() { s.runHearer(name, c) })
+	}
+	s.running.Go(s.runSenders)
+}
+
+func (s *stream) runSenders() {
+	for ; !s.stopped.Load(); time.Sleep(exchangePause) {
+		n := s.sent.Add(1)
+		for from, send := range s.sends {
+			s.failed = errors.Join(s.failed, send(fmt.Sprint(from, " ", n)))
+		}
+	}
+}
+
+func (s *stream) runHearer(name string, c *net.UDPConn) {
+	b := make([]byte, 100)
+	for {
+		c.SetReadDeadline(time.Now().Add(waitAtMost))
+		n, _, err := c.ReadFrom(b)
+		word := string(b[:n])
+		if err != nil || word == "end" {
+			return
+		}
+		s.mu.Lock()
+		s.got[name][word] = true
+		s.mu.Unlock()
+	}
+}
+
+// waitMore waits until each sender has sent so many more.
+func (s *stream) waitMore(t *testing.T, more int64) {
+	t.Helper()
+	want := s.sent.Load() + more
+	waitUntil(t, "more datagrams", func() bool { return s.sent.Load() >= want })
+}
+
+// end stops the senders, and wants every hearer to have all words of others.
+func (s *stream) end(t *testing.T, w *world, hearers map[string]*net.UDPConn) {
+	t.Helper()
+	s.stopped.Store(true)
+	s.running.Wait()
+	if s.failed != nil {
+		t.Fatal(s.failed)
+	}
+	for name := range hearers {
+		for from := range s.sends {
+			if from == name {
+				continue
+			}
+			lost := func() (n int64) {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				for i := range s.sent.Load() {
+					if !s.got[name][fmt.Sprint(from, " ", i+1)] {
+						n++
+					}
+				}
+				return n
+			}
+			if !comes(func() bool { return lost() == 0 }) {
+				t.Errorf("%s lost %d of %d datagrams from %s", name, lost(), s.sent.Load(), from)
+			}
+		}
+	}
+	if err := errors.Join(s.sends["outside"]("end"), s.sends["client-a"]("end")); err != nil {
+		t.Fatal(err)
+	}
+	s.hearing.Wait()
 }
 
 // words reads the words that come up to a last one, and a little longer, without those that say
