@@ -246,7 +246,7 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 			return nil, err
 		}
 		with := a.programPods.withPods(c)
-		program := programOf(with)
+		program := pipeline.ProgramOf(with)
 		from, pods = program.String(), with.Ports
 		a.Pipeline, err = program.Load(o)
 	case !c.FromObjects():
@@ -256,6 +256,9 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 			from = cluster.api.String()
 		}
 		if a.Pipeline, err = pipeline.NewPipeline(o); err == nil {
+			err = a.SetBeside(pipeline.BesideOf(c))
+		}
+		if err == nil {
 			pods, err = a.installObjects(cluster)
 		}
 	}

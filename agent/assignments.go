@@ -52,11 +52,12 @@ func (l *live) restore(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// installedIn is what a switch has, without entries that packets learned.
+// installedIn is what a switch has, without entries that packets learned, and those of programs beside the
+// objects, which no object asks for.
 func installedIn(p *pipeline.Pipeline) *flow.Program {
 	prog := &flow.Program{Names: p.Switch.Names(), First: p.Switch.First()}
 	for _, f := range p.Switch.Flows() {
-		if !f.Learned {
+		if !f.Learned && !p.IsBeside(f.Entry) {
 			prog.Entries = append(prog.Entries, f.Entry)
 		}
 	}

@@ -226,6 +226,9 @@ func (c *plugs) Taken(p cni.Pod) node.Taken {
 			t.Ports[port.OFPort] = true
 		}
 	}
+	for _, port := range c.live.config.PortsBeside() {
+		t.Addrs[port.Address], t.Ports[port.OFPort] = true, true
+	}
 	g, tunnel := c.live.config.Gateway.OFPort, c.live.config.Tunnel.OFPort
 	t.Ports[g], t.Ports[tunnel] = true, true
 	return t

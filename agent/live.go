@@ -175,6 +175,7 @@ func (l *live) ports() []config.Port {
 		port.OFPort, port.MAC, port.VLAN = p.OFPort, podports.MAC(&p), p.VLAN
 		all = append(all, port)
 	}
+	all = append(all, l.config.PortsBeside()...)
 	return append(all, l.cni.ports()...)
 }
 

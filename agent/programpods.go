@@ -92,7 +92,7 @@ func (p *programPods) Plug(all []node.Port) {
 		return
 	}
 	with := p.withPods(p.config)
-	if p.lacks = p.pipeline.Reload(programOf(with)); p.lacks != nil {
+	if p.lacks = p.pipeline.Reload(pipeline.ProgramOf(with)); p.lacks != nil {
 		p.log.Error("the program does not have the pods that are attached", "error", p.lacks)
 	} else {
 		p.setPorts(with.Ports)
@@ -136,15 +136,6 @@ func (p *programPods) Taken(cni.Pod) node.Taken {
 		t.Addrs[port.Address], t.Ports[port.OFPort] = true, true
 	}
 	return t
-}
-
-// programOf is the program of a configuration, with those beside it.
-func programOf(c *config.Config) pipeline.Program {
-	p := pipeline.Program{Name: c.Program, Node: c.ProgramNode()}
-	for _, b := range c.ProgramsBeside() {
-		p.Beside = append(p.Beside, pipeline.Program{Name: b.Name, Node: b.Node})
-	}
-	return p
 }
 
 var _ node.Switch = (*programPods)(nil)

@@ -153,7 +153,8 @@ const pipelinesText = `# Pipelines: what the documents say, and what shows it
 antrail runs the pipeline of Antrea, and programs that other documents describe. Here each statement of those documents has
 the test that shows it. Numbers with A are acceptance tests. "Not yet" is what it says. A note says what a test leaves
 out. One switch runs several programs on different ports (` + "`agent.TestAgentRunsTwoPrograms`" + `): each port may name its own.
-Antrea's program has its switch to itself; there, ` + "`antrail.io/attach`" + ` routes one pod and switches another.
+Antrea's program shares it with vppl3 (` + "`cmd/antrail-cni.TestProgramBesideAntreas`" + `), but not with windows2020 and uplink, whose zones
+are its own. There, ` + "`antrail.io/attach`" + ` also routes one pod and switches another.
 
 A test writes this page: ` + "`go test ./docs -run TestPipelines -update`" + `.
 `

@@ -172,7 +172,7 @@ type Port struct {
 	// Name is the port's name in the pipeline.
 	Name string `json:"name"`
 	// OFPort is the number of the port in the pipeline, 1 to 65279. Not with manifests,
-	// whose NodeConfig has it.
+	// whose NodeConfig has it, unless the port names a program.
 	OFPort uint32 `json:"ofPort,omitempty" unit:"port number"`
 	// Link is the link on the Node. If it is absent, the port opens when it comes.
 	Link string `json:"link,omitempty" default:"name"`
@@ -183,11 +183,11 @@ type Port struct {
 	// MAC is the Pod's address, or the uplink's. Only with pod or program.
 	MAC MAC `json:"mac,omitzero"` // zero on a port without a Pod (podports/portsecurity.go)
 
-	// Address is the Pod's IP address. Only with program.
+	// Address is the Pod's IP address. Only with a program.
 	Address netip.Addr `json:"address,omitzero"`
 	// Role is what the port is to a program: pod, uplink or bridge. Only with program.
 	Role string `json:"role,omitempty" default:"pod"`
-	// Program is another one than the switch's, which has the port. Only with program.
+	// Program is another one than the switch's, which has the port. Beside objects, vppl3 can be.
 	Program string `json:"program,omitempty"`
 	// NoReturn: nothing comes back from a tap.
 	NoReturn bool `json:"-"`
@@ -410,7 +410,7 @@ func (c *Config) checkPorts(f *faults) {
 	for i, p := range c.Ports {
 		who := fmt.Sprintf("ports[%d]", i)
 		f.check(p.Name != "", "%s.name: missing", who)
-		c.checkOFPort(f, numbers, who, p.OFPort)
+		c.checkOFPort(f, numbers, who, &p)
 		c.checkPodPort(f, who, &p)
 		f.check(KnownDriver(p.Driver) || p.Driver == DriverTap, "%s.driver: %q is none of auto, afxdp, afpacket and tap", who, p.Driver)
 		claim(f, names, p.Name, who, "name")
@@ -419,8 +419,9 @@ func (c *Config) checkPorts(f *faults) {
 }
 
 // checkOFPort checks the number of a pod's port: only manifests have their own.
-func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, no uint32) {
-	if c.Manifests != "" || c.Kubernetes != nil && c.External() {
+func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, p *Port) {
+	no := p.OFPort
+	if p.Program == "" && (c.Manifests != "" || c.Kubernetes != nil && c.External()) {
 		f.check(no == 0, "%s.ofPort: %d, but the NodeConfig gives it", who, no)
 		return
 	}

@@ -22,7 +22,19 @@ func (c *Config) Fits(n *cluster.NodeConfig) error {
 	if err := c.typeFits(n); err != nil || c.External() {
 		return err
 	}
-	return cmp.Or(c.gatewayFits(n), c.encapFits(n), c.tunnelFits(n))
+	return cmp.Or(c.gatewayFits(n), c.encapFits(n), c.tunnelFits(n), c.portsFit(n))
+}
+
+// portsFit finds a port of a program whose number another one has.
+func (c *Config) portsFit(n *cluster.NodeConfig) error {
+	for _, p := range c.PortsBeside() {
+		for _, o := range n.Ports {
+			if o.OFPort == p.OFPort || o.Name == p.Name {
+				return fmt.Errorf("port %s of NodeConfig/%s has number %d; in the configuration port %s of program %s has number %d", o.Name, c.NodeName, o.OFPort, p.Name, p.Program, p.OFPort)
+			}
+		}
+	}
+	return nil
 }
 
 func (c *Config) gatewayFits(n *cluster.NodeConfig) error {

@@ -133,7 +133,11 @@ func (c *Config) checkPodPort(f *faults, who string, p *Port) {
 		f.check(p.Pod == "", "%s.pod: only with kubernetes", who)
 		return
 	}
-	f.check(p.Role == "" && !p.Address.IsValid() && p.Program == "", "%s.role, address and program: only with program", who)
+	if p.Program != "" {
+		c.checkBesidePort(f, who, p)
+		return
+	}
+	f.check(p.Role == "" && !p.Address.IsValid(), "%s.role and address: only with program", who)
 	if c.Kubernetes == nil {
 		f.check(p.Pod == "" && p.MAC == MAC{}, "%s.pod and mac: only with kubernetes", who)
 		return
@@ -176,7 +180,9 @@ func (c *Config) NodeConfig(n *NodeFacts) *cluster.NodeConfig {
 		nc.Tunnel = cluster.TunnelPort{}
 	}
 	for _, p := range c.Ports {
-		nc.Ports = append(nc.Ports, p.switchPort())
+		if p.Program == "" {
+			nc.Ports = append(nc.Ports, p.switchPort())
+		}
 	}
 	return nc
 }

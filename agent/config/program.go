@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables/layout"
 	"github.com/antrail/antrail/tables/programs"
 )
@@ -72,6 +73,39 @@ func (c *Config) ProgramsBeside() (all []ProgramBeside) {
 	return all
 }
 
+// PortsBeside are the ports of programs beside the objects' pipeline.
+func (c *Config) PortsBeside() (all []Port) {
+	for _, p := range c.Ports {
+		if c.Program == "" && p.Program != "" {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// checkBeside finds a program that cannot be beside the objects' pipeline.
+func (c *Config) checkBeside(f *faults) {
+	var parts []layout.Part
+	for _, b := range c.ProgramsBeside() {
+		program, err := programs.Named(b.Name)
+		if err != nil {
+			f.check(false, "program: %v", err)
+			return
+		}
+		parts = append(parts, layout.Part{Program: program, Node: b.Node})
+	}
+	_, _, err := programs.Beside(0, flow.NewNames(), parts...)
+	f.check(err == nil, "program: %v", err)
+}
+
+// checkBesidePort finds what such a port lacks.
+func (c *Config) checkBesidePort(f *faults, who string, p *Port) {
+	f.check(c.FromObjects() && !c.External(), "%s.program: only with program, manifests or kubernetes, on a Node with pods", who)
+	f.check(p.Role == "" || p.Role == RolePod, "%s.role: %q; beside objects a port of a program is a pod's", who, p.Role)
+	f.check(p.Pod == "", "%s.pod: a port of a program has no Pod", who)
+	f.check(p.MAC != MAC{} && p.Address.Is4(), "%s.mac and address: missing, or no IPv4 address", who)
+}
+
 // programOf is the program that has the port.
 func (p *Port) programOf(c *Config) string { return cmp.Or(p.Program, c.Program) }
 
@@ -99,6 +133,7 @@ func (c *Config) checkProgram(f *faults) {
 	f.check(c.Program != "" || len(c.Services) == 0, "services: only with program")
 	f.check(c.Program != "" || len(c.Policies) == 0, "policies: only with program")
 	if c.Program == "" {
+		c.checkBeside(f)
 		return
 	}
 	sound := len(*f)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+
+	"github.com/antrail/antrail/control/cluster"
 )
 
 // programConfig is a Node with its card, its own network and two pods.
@@ -66,11 +68,50 @@ func TestProgramFaults(t *testing.T) {
 		{"Services without a program", "program: windows2020", "flows: a.flows", "services: only with program"},
 		{"a further program of nobody", "address: 10.10.0.4", "address: 10.10.0.4, program: windows2021", `program: there is no program "windows2021"`},
 		{"two of one zone", "address: 10.10.0.4", "address: 10.10.0.4, program: uplink", "program: program uplink: there is no"},
-		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role, address and program: only with program"},
+		{"without a program", "program: windows2020", "flows: a.flows", "ports[0].role and address: only with program"},
 	} {
 		_, err := Parse([]byte(strings.Replace(programConfig, s.old, s.new, 1)))
 		if err == nil || !strings.Contains(err.Error(), s.want) {
 			t.Errorf("%s: %v, want %q", s.name, err, s.want)
+		}
+	}
+}
+
+// besideObjects is a Node with manifests, and a port of another program.
+const besideObjects = `
+nodeName: node-a
+manifests: objects
+gateway: {mac: "00:15:5d:0a:00:01", addresses: [10.10.0.1/24]}
+tunnel: {localAddress: 192.0.2.10}
+podCIDRs: [10.10.0.0/24]
+ports:
+- {name: veth-a}
+- {name: routed, ofPort: 21, mac: "00:00:00:00:00:02", address: 10.1.1.9, program: vppl3}
+`
+
+// TestBesideObjects: a port names a program beside the objects' pipeline. A program that cannot be there
+// is refused, and a port that lacks something, or has a number of the NodeConfig's.
+func TestBesideObjects(t *testing.T) {
+	c, err := Parse([]byte(besideObjects))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := c.ProgramsBeside(); len(c.PortsBeside()) != 1 || len(all) != 1 || all[0].Name != "vppl3" || len(all[0].Node.Pods) != 1 {
+		t.Errorf("programs beside: %+v", all)
+	}
+	if err := c.portsFit(&cluster.NodeConfig{Ports: []cluster.SwitchPort{{Name: "web", OFPort: 21}}}); err == nil || !strings.Contains(err.Error(), "port web of NodeConfig/node-a has number 21") {
+		t.Errorf("a NodeConfig with the same number: %v", err)
+	}
+	for _, s := range []struct{ old, new, want string }{
+		{"manifests: objects", "flows: a.flows", "ports[1].program: only with program, manifests or kubernetes"},
+		{"ofPort: 21, ", "", "ports[1].ofPort: 0 is not between"},
+		{"address: 10.1.1.9, ", "", "ports[1].mac and address: missing"},
+		{"program: vppl3", "program: vppl3, role: uplink", `ports[1].role: "uplink"`},
+		{"program: vppl3", "program: vppl4", `program: there is no program "vppl4"`},
+		{"program: vppl3", "program: windows2020", "program: program windows2020: there is no"},
+	} {
+		if _, err := Parse([]byte(strings.Replace(besideObjects, s.old, s.new, 1))); err == nil || !strings.Contains(err.Error(), s.want) {
+			t.Errorf("%s: %v, want %q", s.new, err, s.want)
 		}
 	}
 }

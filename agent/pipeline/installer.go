@@ -9,8 +9,14 @@ import (
 // Installer is the switch as control installs into it.
 type Installer struct{ *Pipeline }
 
-// Apply implements control.Installer.
-func (i Installer) Apply(b *flow.Bundle) error { return i.Switch.Apply(b) }
+// Apply implements control.Installer. Programs beside the objects come with the names of tables.
+func (i Installer) Apply(b *flow.Bundle) error {
+	with, err := i.withBeside(b)
+	if err != nil {
+		return err
+	}
+	return i.Switch.Apply(with)
+}
 
 // Purge implements control.Installer.
 func (i Installer) Purge(all []ledger.Purge) {

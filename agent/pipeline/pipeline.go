@@ -51,6 +51,9 @@ type Pipeline struct {
 	Pods        *podports.Ports             // nil without a Node
 	TunnelDrops tunnelDrops                 // what nftables drop between gateway and tunnel
 	rows        atomic.Pointer[programRows] // what the entries of a program are for; nil without one
+	// beside are programs beside the entries of objects, and rowsBeside what their entries are for.
+	beside     []Program
+	rowsBeside atomic.Pointer[programRows]
 	// Secured is the security of an offline pipeline's ports, by number.
 	Secured map[uint32]l2.PortSecurity
 	// Made are the ports that the switch makes for objects; floods leave them out.

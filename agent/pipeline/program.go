@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
@@ -21,6 +22,19 @@ type Program struct {
 	Beside []Program
 }
 
+// ProgramOf is the program of a configuration, with those beside it.
+func ProgramOf(c *config.Config) Program {
+	return Program{Name: c.Program, Node: c.ProgramNode(), Beside: BesideOf(c)}
+}
+
+// BesideOf are the programs that ports of a configuration name.
+func BesideOf(c *config.Config) (all []Program) {
+	for _, b := range c.ProgramsBeside() {
+		all = append(all, Program{Name: b.Name, Node: b.Node})
+	}
+	return all
+}
+
 // String is the names.
 func (s Program) String() string {
 	if len(s.Beside) == 0 {
@@ -34,8 +48,10 @@ func (s Program) String() string {
 }
 
 // parts are the programs with the Nodes that they are for.
-func (s Program) parts() (all []layout.Part, err error) {
-	for _, one := range append([]Program{s}, s.Beside...) {
+func (s Program) parts() ([]layout.Part, error) { return partsOf(append([]Program{s}, s.Beside...)) }
+
+func partsOf(those []Program) (all []layout.Part, err error) {
+	for _, one := range those {
 		p, err := programs.Named(one.Name)
 		if err != nil {
 			return nil, err
@@ -95,13 +111,20 @@ type programRows map[entryKey]api.OriginText
 // built is the entries of all parts, and what each is for.
 func built(parts []layout.Part) (*flow.Program, programRows, error) {
 	prog, origins, err := layout.Together(parts...)
+	if err != nil {
+		return nil, nil, err
+	}
+	return prog, rowsOf(parts, origins), nil
+}
+
+func rowsOf(parts []layout.Part, origins []map[*flow.Entry]layout.Origin) programRows {
 	rows := programRows{}
 	for i, of := range origins {
 		for e, origin := range of {
 			rows[keyOf(e)] = rowText(parts[i].Name, origin)
 		}
 	}
-	return prog, rows, err
+	return rows
 }
 
 // PortAddresses are the addresses of the Node's ports. Two pods may have the same one: then
@@ -151,6 +174,9 @@ func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows.Load() 
 // OriginsOf says what an entry is for: objects, a statement of a program's document, or the
 // cookie of a foreign controller. It is never nil.
 func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
+	if row, is := p.besideRow(e); is {
+		return []api.OriginText{row}
+	}
 	if p.Objects != nil {
 		return OriginTexts(p.Objects.OriginsOf(e)...)
 	}

@@ -24,29 +24,53 @@ type Part struct {
 // Together is programs in one switch, and what each entry is for, by the part. The error says
 // what two of them cannot share.
 func Together(parts ...Part) (*flow.Program, []map[*flow.Entry]Origin, error) {
-	var all *flow.Program
-	var origins []map[*flow.Entry]Origin
-	zones, base := map[uint16]string{}, 0
-	for i, p := range parts {
+	first := &parts[0]
+	all, of, err := first.Flow(first.Node)
+	zones := map[uint16]string{}
+	if err == nil {
+		err = claimZones(zones, first.Name, all)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	origins, err := addBehind(all, zones, firstFree(all.Names), parts[1:])
+	return all, append([]map[*flow.Entry]Origin{of}, origins...), err
+}
+
+// Behind is programs beside a pipeline that has a first table, and what each entry is for, by the part.
+// Their tables have numbers from base on, and their names come to those of the pipeline. The error says what
+// two of them cannot share.
+func Behind(first uint8, names *flow.Names, base int, parts ...Part) ([]*flow.Entry, []map[*flow.Entry]Origin, error) {
+	all := &flow.Program{First: first, Names: names}
+	origins, err := addBehind(all, map[uint16]string{}, base, parts)
+	return all.Entries, origins, err
+}
+
+// addBehind adds programs to all, with their tables from base on.
+func addBehind(all *flow.Program, zones map[uint16]string, base int, parts []Part) (origins []map[*flow.Entry]Origin, err error) {
+	for i := range parts {
+		p := &parts[i]
 		one, of, err := p.Flow(p.Node)
 		if err == nil {
 			err = claimZones(zones, p.Name, one)
 		}
-		if err == nil && i > 0 {
-			err = putBehind(all, one, of, &p, base)
+		if err == nil {
+			err = putBehind(all, one, of, p, base)
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if i == 0 {
-			all = one
-		}
-		origins = append(origins, of)
-		for id := range all.Names.Tables() {
-			base = max(base, int(id)+1)
-		}
+		origins, base = append(origins, of), base+firstFree(one.Names)
 	}
-	return all, origins, nil
+	return origins, nil
+}
+
+// firstFree is the number behind those of all tables.
+func firstFree(names *flow.Names) (free int) {
+	for id := range names.Tables() {
+		free = max(free, int(id)+1)
+	}
+	return free
 }
 
 // claimZones notes which program uses which zone.

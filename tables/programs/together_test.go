@@ -85,3 +85,22 @@ func TestNotTogether(t *testing.T) {
 		}
 	}
 }
+
+// TestBeside: a program beside Antrea's has its tables where none of Antrea's is, and no zone of Antrea's.
+func TestBeside(t *testing.T) {
+	names := namesOf("PipelineRootClassifier")
+	all, origins, err := Beside(0, names, layout.Part{Program: vppl3.Program, Node: routedPod(20)})
+	if err != nil || len(origins) != 1 || len(origins[0]) != len(all) || names.Port(20) != "routed" {
+		t.Fatalf("%d entries, %d origins, %v", len(all), len(origins), err)
+	}
+	for _, e := range all {
+		if text := e.Text(flow.Format{}); e.Table < firstBeside && (e.Table != 0 || !strings.Contains(text, "priority=65535,in_port=20 actions=goto_table:128")) {
+			t.Errorf("%s is among Antrea's", text)
+		}
+	}
+	for _, p := range []*layout.Program{windows2020.Program, uplink.Program} {
+		if _, _, err := Beside(0, flow.NewNames(), layout.Part{Program: p, Node: p.Sample()}); err == nil || !strings.Contains(err.Error(), "program "+p.Name+" has connections in zone") {
+			t.Errorf("%s: %v", p.Name, err)
+		}
+	}
+}
