@@ -60,7 +60,7 @@ func TestPodsOfPrograms(t *testing.T) {
 		"uplink": "program: uplink\nuplink: {mode: lab}", "windows2020": "program: windows2020",
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, outside := newProgramWorld(t, program)
+			w, outside := newCardWorld(t, program)
 			w.setConf(fmt.Sprintf(`, "ipam": {"type": "host-local", "dataDir": %q, "ranges": [[{"subnet": "10.10.0.0/24", "gateway": "10.10.0.1", "rangeStart": "10.10.0.64"}]]}`, w.path("ipam")))
 			w.start()
 			a, b := w.sandbox("a"), w.sandbox("b")
@@ -108,7 +108,7 @@ func TestPodsOfPrograms(t *testing.T) {
 
 // TestRoutedPodsOfPrograms: a pod that is attached by layer 3 beside windows2020 is of program vppl3.
 func TestRoutedPodsOfPrograms(t *testing.T) {
-	w, _ := newProgramWorld(t, "program: windows2020")
+	w, _ := newCardWorld(t, "program: windows2020")
 	w.setConf(byLayer3)
 	w.start()
 	a, b := w.sandbox("a"), w.sandbox("b")
