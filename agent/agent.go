@@ -216,6 +216,15 @@ func (a *Agent) enter() (err error) {
 // runReconcile looks after the pods' ports once.
 func (a *Agent) runReconcile() { a.Pods.Reconcile() }
 
+// runPods has the pods' ports follow the Node's links until ctx ends.
+func (a *Agent) runPods(ctx context.Context) {
+	changes, err := host.WatchLinks(ctx)
+	if err != nil {
+		a.log.Warn("no link messages; looking at the links from time to time", "error", err)
+	}
+	a.Pods.Run(ctx, changes)
+}
+
 // load finds the switch, installs the pipeline, and tells the pods' ports.
 func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 	c := a.config
@@ -328,7 +337,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	all := []func(context.Context) error{
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
-		quietly(a.Pods.Run),
+		quietly(a.runPods),
 		quietly(a.Packets.Audit.RunAudit),
 		quietly(a.runDropLog),
 		quietly(a.runBeats),
@@ -353,16 +362,6 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 		all = append(all, quietly(a.traceflows.Run), a.live.runObjects, lasting(a.runRevalidate), lasting(a.runAssignments), lasting(a.runStatus))
 	}
 	return append(all, lasting(a.runStalePorts))
-}
-
-// quietly is a part that has no error.
-func quietly(run func(context.Context)) func(context.Context) error {
-	return func(ctx context.Context) error { run(ctx); return nil }
-}
-
-// lasting is a part that may have nothing to do any more before ctx ends.
-func lasting(run func(context.Context)) func(context.Context) error {
-	return func(ctx context.Context) error { run(ctx); <-ctx.Done(); return nil }
 }
 
 // apiLimits bound what users of this machine can hold of the API. Requests in

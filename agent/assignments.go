@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // An agent writes what it gave to objects a moment after entries changed, and when it is
@@ -48,7 +48,7 @@ func (l *live) restore(p *pipeline.Pipeline) error {
 	}
 	l.log.Info(fmt.Sprintf("assignments restored beside %d entries, %d groups", len(installed.Entries), len(installed.Groups)), "file", path)
 	l.restored = a.PodPorts()
-	l.shield.endpoints(switchd.EndpointsOf(installed.Groups))
+	l.shield.endpoints(local.EndpointsOf(installed.Groups))
 	return nil
 }
 

@@ -30,7 +30,7 @@ func liveAgent(t testing.TB, c *config.Config, log *slog.Logger, kept *keptSwitc
 	t.Helper()
 	a := &Agent{config: c, log: log, told: make(chan struct{})}
 	o := pipeline.OptionsOf(c)
-	o.ConntrackFile, o.Seed = c.BesideSocket("ct.arena"), 1
+	o.Place, o.Seed = &switchd.ConnectionFile{Path: c.BesideSocket("ct.arena")}, 1
 	var err error
 	if o.Clock, err = switchd.BootClock(); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // splitSwitch is a switch that runs by itself at a socket of a test.
@@ -39,7 +40,7 @@ func startSwitch(t *testing.T) *splitSwitch {
 	s := &splitSwitch{socket: filepath.Join(dir, "switch.sock"), ended: make(chan error, 1)}
 	p := &switchd.Process{
 		Socket: s.socket, Dir: filepath.Join(dir, "files"), Release: "test", Log: slog.New(slog.DiscardHandler),
-		Settings: switchd.Settings{Workers: 1, Offload: switchd.OffloadOff},
+		Settings: local.Settings{Workers: 1, Offload: local.OffloadOff},
 	}
 	var ctx context.Context
 	ctx, s.cancel = context.WithCancel(t.Context())

@@ -31,3 +31,13 @@ func (g *group) stop() error {
 	}
 	return errors.Join(errs...)
 }
+
+// quietly is a part that has no error.
+func quietly(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); return nil }
+}
+
+// lasting is a part that may have nothing to do any more before ctx ends.
+func lasting(run func(context.Context)) func(context.Context) error {
+	return func(ctx context.Context) error { run(ctx); <-ctx.Done(); return nil }
+}

@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // asker asks an agent that runs as a process.
@@ -142,7 +142,7 @@ func TestLinkGone(t *testing.T) {
 // midway is a switch that is looked at before the agent knows that a port is in it, and
 // again before it knows that the port has left.
 type midway struct {
-	*switchd.Switch
+	*local.Switch
 	look func()
 }
 

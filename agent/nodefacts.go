@@ -2,13 +2,17 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/control/kube"
+	"github.com/antrail/antrail/switchd"
 )
 
 // A Node's facts are what its agent has to know before it can open anything:
@@ -22,14 +26,14 @@ const restoreTime = 2 * time.Second
 
 // askFacts asks the API for the Node's facts, until it tells enough.
 func askFacts(ctx context.Context, c *config.Config, api *kube.Source, log *slog.Logger) (*config.NodeFacts, error) {
-	if kept, err := config.ReadFacts(c.FactsFile(), c.NodeName); err == nil {
+	if kept, err := readFacts(c.FactsFile(), c.NodeName); err == nil {
 		return restoreFacts(ctx, c, api, kept, log)
 	}
 	told := ""
 	for {
 		n, err := tryFacts(ctx, c, api)
 		if err == nil {
-			return n, n.Write(c.FactsFile())
+			return n, writeFacts(c.FactsFile(), n)
 		}
 		if told != err.Error() {
 			told = err.Error()
@@ -49,7 +53,7 @@ func restoreFacts(ctx context.Context, c *config.Config, api *kube.Source, kept 
 	defer cancel()
 	n, err := tryFacts(soon, c, api)
 	if err == nil {
-		return n, n.Write(c.FactsFile())
+		return n, writeFacts(c.FactsFile(), n)
 	}
 	log.Warn("the API does not tell of this Node; it is taken for what it was", "error", err)
 	return kept, nil
@@ -79,4 +83,36 @@ func tryFacts(ctx context.Context, c *config.Config, api *kube.Source) (*config.
 		return nil, fmt.Errorf("proxyAll needs the ranges of ClusterIPs, and ServiceCIDRs cannot be read (kubernetes.serviceCIDRs tells them, too): %w", err)
 	}
 	return n, nil
+}
+
+// maxFacts bounds the file.
+const maxFacts = 1 << 16
+
+// readFacts reads what an agent of this Node kept.
+func readFacts(path, node string) (*config.NodeFacts, error) {
+	b, err := switchd.ReadOwnFile(path, maxFacts)
+	if err != nil {
+		return nil, err
+	}
+	n := &config.NodeFacts{}
+	if err := json.Unmarshal(b, n); err != nil {
+		return nil, err
+	}
+	if n.Node != node || len(n.PodCIDRs) == 0 || len(n.Addresses) == 0 {
+		return nil, fmt.Errorf("%s: not of this Node", path)
+	}
+	return n, nil
+}
+
+// writeFacts writes the file, and makes its directory: an agent with --take-over may be the
+// first to need it, if no agent runs.
+func writeFacts(path string, n *config.NodeFacts) error {
+	b, err := json.Marshal(n)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	}
+	if err == nil {
+		err = switchd.WriteOwnFile(path, append(b, '\n'))
+	}
+	return err
 }

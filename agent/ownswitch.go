@@ -14,6 +14,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // The switch of an agent that is given none (Config.Switch). The agent launches it, and
@@ -24,8 +25,8 @@ import (
 func ownerOf(c *config.Config) string { return host.LinkAlias(c.Socket) }
 
 // switchSettings are those of the switch that the agent launches.
-func switchSettings(c *config.Config, log *slog.Logger) switchd.Settings {
-	return switchd.Settings{
+func switchSettings(c *config.Config, log *slog.Logger) local.Settings {
+	return local.Settings{
 		Workers: c.Workers, Conntrack: c.Conntrack, ConnectionCache: c.ConnectionCache, Offload: c.Offload,
 		KeepAwake: c.KeepsAwake(log), AFXDP: c.AFXDP, SharedPorts: []uint32{c.Gateway.OFPort, c.Tunnel.OFPort}, Owner: ownerOf(c),
 		Pod: switchPod(c),
@@ -74,8 +75,8 @@ func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error)
 
 // replace launches a switch that takes the place of the one that runs, without a gap. If
 // that cannot be, the switch is restarted.
-func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.SwitchInfo, settings switchd.Settings) (<-chan error, error) {
-	var had switchd.Settings
+func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.SwitchInfo, settings local.Settings) (<-chan error, error) {
+	var had local.Settings
 	err := json.Unmarshal(info.Settings, &had)
 	if err == nil {
 		err = had.GoesOnAs(&settings)
@@ -92,7 +93,7 @@ func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.Sw
 }
 
 // restart ends the switch that runs, and launches another, which begins with its files.
-func (a *Agent) restart(ctx context.Context, running *door.Client, settings switchd.Settings) (<-chan error, error) {
+func (a *Agent) restart(ctx context.Context, running *door.Client, settings local.Settings) (<-chan error, error) {
 	if err := endOther(ctx, running); err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func (a *Agent) restart(ctx context.Context, running *door.Client, settings swit
 }
 
 // unlike says why a switch that runs is to be replaced; "" if it is not.
-func (a *Agent) unlike(info *door.SwitchInfo, settings *switchd.Settings) string {
+func (a *Agent) unlike(info *door.SwitchInfo, settings *local.Settings) string {
 	want, err := json.Marshal(settings)
 	switch {
 	case err != nil:
@@ -116,7 +117,7 @@ func (a *Agent) unlike(info *door.SwitchInfo, settings *switchd.Settings) string
 }
 
 // launch starts the switch. It takes the place of one that runs, if that is wanted.
-func (a *Agent) launch(ctx context.Context, settings switchd.Settings, over bool) (<-chan error, error) {
+func (a *Agent) launch(ctx context.Context, settings local.Settings, over bool) (<-chan error, error) {
 	c := a.config
 	l := switchd.Launch{UID: switchd.ConfinedUID, Into: a.waiting}
 	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {

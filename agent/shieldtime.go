@@ -20,10 +20,10 @@ type shield struct {
 	until int64
 }
 
-// newShield begins the shield's time, unless the table has connections, or is to
-// take them over: then none were lost.
+// newShield begins the shield's time, unless the table has connections: then none were
+// lost.
 func newShield(p *pipeline.Pipeline) shield {
-	if p.Local != nil && p.Local.Awaits() || p.Connections.Stats().Entries > 0 {
+	if p.Connections.Stats().Entries > 0 {
 		return shield{}
 	}
 	return shield{p, p.Clock() + int64(shieldTime)}

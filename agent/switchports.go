@@ -143,7 +143,7 @@ func (s *switchPorts) removeAll() error {
 	defer s.mu.Unlock()
 	for _, p := range s.open {
 		if p.Link != "" {
-			errs = append(errs, switchd.TakeBack(p.Link, switchd.DriverAFPacket, s.owner))
+			errs = append(errs, switchd.TakeBack(p.Link, door.DriverAFPacket, s.owner))
 		}
 	}
 	return errors.Join(errs...)

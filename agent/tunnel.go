@@ -52,7 +52,7 @@ func (a *Agent) openTunnel() error {
 		return fmt.Errorf("tunnel: %w", err)
 	}
 	a.tunnel = remoteTunnel{a.Remote, t.Type, a.log}
-	a.Pipeline.TunnelDrops.Watch(a.config.Gateway.Name)
+	a.Pipeline.TunnelDrops.Watch(a.config.Gateway.Name, host.GuardDrops)
 	a.tunnel.SetPeers(peers) // a port that the switch had already has old peers
 	return nil
 }

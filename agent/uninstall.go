@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,7 +68,7 @@ func endLeftSwitch(c *config.Config, tell func(what string)) error {
 	if err != nil {
 		return err
 	}
-	var s switchd.Settings
+	var s local.Settings
 	if err := json.Unmarshal(info.Settings, &s); err != nil || s.Owner != ownerOf(c) {
 		return nil // it is somebody else's
 	}

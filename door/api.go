@@ -259,5 +259,23 @@ type TunnelEgresses struct {
 	Far  []netip.Addr `json:"far"`
 }
 
-// DriverTunnel is the driver of a port to other Nodes in a PortSpec.
-const DriverTunnel = "tunnel"
+// The drivers of a PortSpec. auto is a packet socket on a veth, because it keeps the large
+// segments of a Pod whole, and AF_XDP on anything else, which is a card.
+const (
+	DriverAuto     = "auto"
+	DriverAFXDP    = "afxdp"
+	DriverAFPacket = "afpacket"
+	// DriverTap makes the link, a tap. Whoever is to look at what is sent there finds it
+	// on that link.
+	DriverTap = "tap"
+	// DriverTunnel is a port to other Nodes. Its TunnelSpec has auto, afxdp, or
+	// DriverKernel: through the Node's IP stack.
+	DriverTunnel = "tunnel"
+	DriverKernel = "kernel"
+)
+
+// DriverUnderlay and DriverUplink are what ports.Info says of the two drivers of a tunnel.
+const (
+	DriverUnderlay = "underlay"
+	DriverUplink   = "uplink"
+)

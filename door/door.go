@@ -1,7 +1,7 @@
 // Package door is where a controller meets a switch: what can be asked of a switch,
 // and told to it, by an agent, a command or a person.
 //
-// A Switch is the same whether it runs in this process (package switchd) or in another
+// A Switch is the same whether it runs in this process (package local) or in another
 // one. The methods of a Switch have the types of dataplane and conntrack, because
 // whoever dumps, traces or explains needs just these values.
 //
@@ -14,6 +14,7 @@
 //	linestream.go     answers that come in lines
 //	give.go, talk.go  ports with their descriptors; messages that carry them
 //	helddescriptors.go descriptors for the next controller
+//	descriptors_unix.go, descriptors_other.go  how descriptors cross to another process, and where they do not
 //	controller.go     who the controller is, and what it is told
 //	classes.go        sums over entries for callers in other processes
 //	client.go         a switch in another process: pipeline and ports

@@ -11,8 +11,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
 // What two processes say to one another that hand descriptors over, through a unix socket
@@ -45,13 +43,13 @@ func (t Talk) Say(v any, fds ...int) error {
 	}
 	b := append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 	for ; len(fds) > perByte; b, fds = b[1:], fds[perByte:] {
-		if _, _, err := t.WriteMsgUnix(b[:1], unix.UnixRights(fds[:perByte]...), nil); err != nil {
+		if _, _, err := t.WriteMsgUnix(b[:1], controlOf(fds[:perByte]), nil); err != nil {
 			return err
 		}
 	}
 	var rights []byte
 	if len(fds) > 0 {
-		rights = unix.UnixRights(fds...)
+		rights = controlOf(fds)
 	}
 	sent, _, err := t.WriteMsgUnix(b, rights, nil)
 	if err == nil && sent < len(b) {
@@ -104,7 +102,7 @@ func (t Talk) message() (text []byte, fds []int, err error) {
 // read reads bytes, and the descriptors that come with them. Some may be open after an
 // error.
 func (t Talk) read(b []byte) (n int, fds []int, err error) {
-	rights := make([]byte, unix.CmsgSpace(4*perByte))
+	rights := make([]byte, controlSpace(perByte))
 	n, m, flags, _, err := t.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
 		err = io.EOF
@@ -112,27 +110,10 @@ func (t Talk) read(b []byte) (n int, fds []int, err error) {
 	if err == nil {
 		fds, err = descriptors(rights[:m])
 	}
-	if err == nil && flags&unix.MSG_CTRUNC != 0 {
+	if err == nil && flags&controlCut != 0 {
 		err = errors.New("too many descriptors at once, or this process may open no more")
 	}
 	return n, fds, err
-}
-
-// descriptors are those of a control message. Programs that this process starts do not
-// get them.
-func descriptors(control []byte) (fds []int, err error) {
-	all, err := unix.ParseSocketControlMessage(control)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range all {
-		some, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			return fds, err
-		}
-		fds = append(fds, some...)
-	}
-	return fds, nil
 }
 
 // CloseDescriptors closes all.

@@ -20,8 +20,16 @@ var watched = []uint{
 // Watch tells when somebody has changed links, addresses or routes of the Node, us
 // included: one notice for all changes since the last was taken. It ends, and the
 // channel is closed, with ctx.
-func Watch(ctx context.Context) (<-chan struct{}, error) {
-	s, err := nl.Subscribe(unix.NETLINK_ROUTE, watched...)
+func Watch(ctx context.Context) (<-chan struct{}, error) { return watch(ctx, watched...) }
+
+// WatchLinks does the same for links alone.
+func WatchLinks(ctx context.Context) (<-chan struct{}, error) {
+	return watch(ctx, unix.RTNLGRP_LINK)
+}
+
+// watch tells of changes in groups of the kernel's.
+func watch(ctx context.Context, groups ...uint) (<-chan struct{}, error) {
+	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,8 @@
 // they share; pcap reads and writes captures.
 //
 //	port.go, largepool.go     the interface; frames to receive into
-//	portcounters.go, reason.go    what a port counts, and why it loses a frame
+//	portcounters.go           what a port counts
+//	reason.go, tunnelreason.go  why it loses a frame
 //	poll.go, pollother.go     a worker that sleeps until a port has frames, on Linux and elsewhere
 //	awake.go, awakeother.go   processors that do not fall asleep, on Linux and elsewhere
 //	carries.go, virtio.go     work left undone with a frame: who passes it on, and in which words

@@ -94,15 +94,15 @@ func (r Reason) String() string {
 // Sends says whether a text is of a reason not to send.
 func Sends(text string) bool {
 	i := slices.IndexFunc(reasonTexts[:], func(r reasonText) bool { return r.text == text })
-	return i > 0 && (reasonTexts[i].kind == txDropped || reasonTexts[i].kind == txErrors)
+	return i > 0 && (reasonTexts[i].kind == txDropped || reasonTexts[i].kind == txErrors) || slices.Index(tunnelReasonTexts[:], text) >= int(TxNoNode)
 }
 
-// Reasons are the texts of all reasons, but for those of tunnels.
+// Reasons are the texts of all reasons, but for those of tunnel headers (tunnel.Reasons).
 func Reasons() (all []string) {
 	for r := None + 1; r < reasons; r++ {
 		all = append(all, r.String())
 	}
-	return all
+	return append(all, tunnelReasonTexts[:]...)
 }
 
 const (

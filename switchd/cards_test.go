@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/nstest"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -35,14 +37,14 @@ func TestCardsAreDriven(t *testing.T) {
 		{`{"zeroCopy": true}`, "card0", "", 0, "zero-copy: "},
 		{`{"zeroCopy": true, "busyPoll": "20us"}`, "veth0", "native, copy", 0, ""},
 	} {
-		var c AFXDP
+		var c local.AFXDP
 		if err := json.Unmarshal([]byte(s.keys), &c); err != nil {
 			t.Fatal(err)
 		}
-		open := &Opener{Cards: c.Cards(), Log: slog.New(slog.DiscardHandler)}
+		open := &Opener{Cards: CardsOf(c), Log: slog.New(slog.DiscardHandler)}
 		open.Room(1)
 		node.Do(t, func() {
-			p, err := open.Link(s.link, DriverAFXDP)
+			p, err := open.Link(s.link, door.DriverAFXDP)
 			switch {
 			case s.fault != "" && (err == nil || !strings.Contains(err.Error(), s.fault)):
 				t.Errorf("%s on %s: %v, want %q", s.keys, s.link, err, s.fault)
@@ -87,7 +89,7 @@ func TestTunnelDrivers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { offload.Close() })
-		for driver, want := range map[string]string{DriverKernel: "underlay", DriverAFXDP: "uplink", DriverAuto: "underlay"} {
+		for driver, want := range map[string]string{door.DriverKernel: "underlay", door.DriverAFXDP: "uplink", door.DriverAuto: "underlay"} {
 			open := &Opener{Log: slog.New(slog.DiscardHandler), Offload: offload}
 			open.Room(1)
 			p, err := open.Tunnel(underlay.Config{Local: netip.MustParseAddr("192.168.77.102")}, driver, "")
@@ -108,12 +110,12 @@ func TestTunnelDrivers(t *testing.T) {
 		local           netip.Addr
 		driver, fault   string
 	}{
-		{DriverKernel, "", here, "underlay", ""},
-		{DriverAFXDP, "", here, "uplink", ""},
-		{DriverAuto, "", here, "uplink", ""},
-		{DriverAuto, "br0", here, "underlay", ""},
-		{DriverAFXDP, "br0", here, "", "uplink br0: it is a bridge"},
-		{DriverAFXDP, "", nowhere, "", "no link has the address 192.168.77.109"},
+		{door.DriverKernel, "", here, "underlay", ""},
+		{door.DriverAFXDP, "", here, "uplink", ""},
+		{door.DriverAuto, "", here, "uplink", ""},
+		{door.DriverAuto, "br0", here, "underlay", ""},
+		{door.DriverAFXDP, "br0", here, "", "uplink br0: it is a bridge"},
+		{door.DriverAFXDP, "", nowhere, "", "no link has the address 192.168.77.109"},
 	} {
 		open := &Opener{Log: slog.New(slog.DiscardHandler)}
 		open.Room(1)

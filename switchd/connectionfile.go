@@ -8,12 +8,38 @@ import (
 	"path/filepath"
 
 	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/switchd/local"
 	"golang.org/x/sys/unix"
 )
 
 // The connection table lies in a file beside the socket, on tmpfs if that is /run. So a
 // switch that was stopped or killed, and is started again before the machine is, goes on
 // with the connections that it had.
+
+// ConnectionFile is the file of a connection table. It implements local.Place.
+type ConnectionFile struct {
+	// Path is the file, which is made.
+	Path string
+	// Inherited is that file, open, while another process still uses it: connections are
+	// there after conntrack.Table.TakeOver. The switch closes it.
+	Inherited *os.File
+
+	*arena
+}
+
+// Table implements local.Place. The error is for a file that cannot be used.
+func (f *ConnectionFile) Table(c conntrack.Config) (table *conntrack.Table, err error) {
+	if f.Inherited != nil {
+		table, f.arena, err = awaitTable(f.Inherited, c)
+	} else {
+		table, f.arena, err = restoreTable(f.Path, c)
+	}
+	return table, err
+}
+
+// Lend says whether another process uses the file by the same lock: then Close does not
+// unlock it.
+func (f *ConnectionFile) Lend(lent bool) { f.lent = lent }
 
 // arena is a mapped file.
 type arena struct {
@@ -66,9 +92,9 @@ func (a *arena) claim(size int) error {
 	return nil
 }
 
-// close lets another process have the file. The mapping stays until the process
+// Close lets another process have the file. The mapping stays until the process
 // ends: a request that is still being answered may read it.
-func (a *arena) close() error {
+func (a *arena) Close() error {
 	if a.lent {
 		return a.file.Close()
 	}
@@ -89,7 +115,7 @@ func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, er
 	c.Capacity = c.Max
 	table, err := conntrack.Restore(c, a.memory, boot)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), a.close())
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), a.Close())
 	}
 	return table, a, nil
 }
@@ -128,7 +154,7 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 }
 
 // logRestored says what became of the connections of the process before.
-func logRestored(log *slog.Logger, s *Switch) {
+func logRestored(log *slog.Logger, s *local.Switch) {
 	r := s.Table().Stats().Restored
 	if r.Empty != "" {
 		log.Info("no connections restored", "file", conntrackFile, "why", r.Empty)

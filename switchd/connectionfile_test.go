@@ -11,18 +11,19 @@ import (
 	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // withTable is a switch whose connections lie in a file.
-func withTable(path string, most int) (*Switch, error) {
+func withTable(path string, most int) (*local.Switch, error) {
 	clock, err := BootClock()
 	if err != nil {
 		return nil, err
 	}
-	return Open(Config{ConntrackFile: path, Clock: clock, Conntrack: conntrack.Config{Max: most}})
+	return local.Open(local.Config{Place: &ConnectionFile{Path: path}, Clock: clock, Conntrack: conntrack.Config{Max: most}})
 }
 
-func openTable(t *testing.T, path string, most int) *Switch {
+func openTable(t *testing.T, path string, most int) *local.Switch {
 	t.Helper()
 	s, err := withTable(path, most)
 	if err != nil {
@@ -31,7 +32,7 @@ func openTable(t *testing.T, path string, most int) *Switch {
 	return s
 }
 
-func closeTable(t *testing.T, s *Switch) {
+func closeTable(t *testing.T, s *local.Switch) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
@@ -56,17 +57,17 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 func givenAs(p *door.PortSpec, fds []int) (driver, link string) {
 	xdp := len(fds) > 0 && isMemory(fds[0])
 	switch {
-	case p.Driver == DriverTap && p.Tap != nil:
-		return DriverTap, p.Link
+	case p.Driver == door.DriverTap && p.Tap != nil:
+		return door.DriverTap, p.Link
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
-		if p.Tunnel.Driver == DriverAFXDP || p.Tunnel.Driver != DriverKernel && xdp {
-			return DriverUplink, p.Name
+		if p.Tunnel.Driver == door.DriverAFXDP || p.Tunnel.Driver != door.DriverKernel && xdp {
+			return door.DriverUplink, p.Name
 		}
-		return DriverUnderlay, p.Name
-	case p.Driver == DriverAFXDP || p.Driver != DriverAFPacket && xdp:
-		return DriverAFXDP, p.Link
+		return door.DriverUnderlay, p.Name
+	case p.Driver == door.DriverAFXDP || p.Driver != door.DriverAFPacket && xdp:
+		return door.DriverAFXDP, p.Link
 	}
-	return DriverAFPacket, p.Link
+	return door.DriverAFPacket, p.Link
 }
 
 // isMemory says whether a descriptor is of memory that processes share (memfd_create(2)).
@@ -79,10 +80,10 @@ func isMemory(fd int) bool {
 func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 	as := *p
 	switch driver {
-	case DriverUnderlay, DriverUplink:
+	case door.DriverUnderlay, door.DriverUplink:
 		t := *p.Tunnel
-		if t.Driver = DriverKernel; driver == DriverUplink {
-			t.Driver = DriverAFXDP
+		if t.Driver = door.DriverKernel; driver == door.DriverUplink {
+			t.Driver = door.DriverAFXDP
 		}
 		as.Tunnel = &t
 	default:
@@ -98,7 +99,7 @@ func (s *PortSet) LendPort(no uint32, to func(why string, fds []int)) {
 	defer s.mu.Unlock()
 	if h, is := s.opened[no].(ports.Heritable); is {
 		info := h.Info()
-		if xdp := info.Driver == DriverAFXDP || info.Driver == DriverUplink; !xdp || s.confined {
+		if xdp := info.Driver == door.DriverAFXDP || info.Driver == door.DriverUplink; !xdp || s.confined {
 			to(info.Why, h.Descriptors())
 			return
 		}
@@ -115,7 +116,7 @@ func (s *PortSet) Programs(q door.ProgramsQuery) []int {
 		var p *ebpf.Program
 		if k, known := tunnel.KindNamed(q.Tunnel); known {
 			p = s.open.Offload.Unwrap(k, q.IPv6)
-		} else if q.Driver == DriverTap {
+		} else if q.Driver == door.DriverTap {
 			p = s.open.Offload.Gateway()
 		}
 		if p == nil {
@@ -202,18 +203,18 @@ func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
 	driver, name := givenAs(spec, fds)
 	var q door.ProgramsQuery
 	switch driver {
-	case DriverAFPacket:
+	case door.DriverAFPacket:
 		programs, err := programsOf(g.Switch)
 		if err != nil {
 			return err
 		}
 		return errors.Join(afpacket.Reprogram(name, fds[0], programs), programs.Filter.Close(), programs.Ingress.Close())
-	case DriverTap:
+	case door.DriverTap:
 		if spec.Tap.Aside {
 			return nil
 		}
-		q.Driver = DriverTap
-	case DriverAFXDP, DriverUplink: // its program is none of the switch's
+		q.Driver = door.DriverTap
+	case door.DriverAFXDP, door.DriverUplink: // its program is none of the switch's
 		return nil
 	default:
 		q = door.ProgramsQuery{Tunnel: spec.Tunnel.Kind, IPv6: spec.Tunnel.Local.Is6()}
@@ -249,7 +250,7 @@ func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	o := &Opener{Owner: g.Owner, Given: true, Log: g.Log}
 	o.Room(1)
 	switch {
-	case p.Driver == DriverTap && p.Tap != nil:
+	case p.Driver == door.DriverTap && p.Tap != nil:
 		return g.tap(o, p)
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
 		return g.tunnel(o, p)
@@ -273,7 +274,7 @@ func (g *Giver) tap(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
 	}
-	gateway, err := programOf(g.Switch, door.ProgramsQuery{Driver: DriverTap})
+	gateway, err := programOf(g.Switch, door.ProgramsQuery{Driver: door.DriverTap})
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +305,7 @@ func (g *Giver) cards(o *Opener) error {
 	info, err := g.Switch.Info(context.Background())
 	if err == nil {
 		c := &info.Cards
-		o.Cards = (&AFXDP{ZeroCopy: c.ZeroCopy, BusyPoll: Duration(c.BusyPollNS), BusyPollBudget: c.BusyPollBudget}).Cards()
+		o.Cards = CardsOf(local.AFXDP{ZeroCopy: c.ZeroCopy, BusyPoll: local.Duration(c.BusyPollNS), BusyPollBudget: c.BusyPollBudget})
 	}
 	return err
 }
@@ -351,9 +352,9 @@ func Withdraw(p ports.Heritable) error {
 // error.
 func TakeBack(link, driver, owner string) error {
 	switch driver {
-	case DriverAFPacket:
+	case door.DriverAFPacket:
 		return afpacket.CleanLink(link)
-	case DriverTap:
+	case door.DriverTap:
 		_, err := tap.Sweep(owner, func(name string) bool { return name != link })
 		return err
 	}

@@ -140,11 +140,11 @@ func (g *giving) wantOpen(t *testing.T, want int, after string) {
 }
 
 var (
-	tapSpec    = door.PortSpec{No: 2, Name: "gw0", Link: "gw0", Driver: DriverTap, Tap: &door.TapSpec{MTU: 1500}}
-	packetSpec = door.PortSpec{No: 3, Name: "pod", Link: "sw0", Driver: DriverAuto}
-	xdpSpec    = door.PortSpec{No: 4, Name: "pod2", Link: "sw1", Driver: DriverAFXDP}
+	tapSpec    = door.PortSpec{No: 2, Name: "gw0", Link: "gw0", Driver: door.DriverTap, Tap: &door.TapSpec{MTU: 1500}}
+	packetSpec = door.PortSpec{No: 3, Name: "pod", Link: "sw0", Driver: door.DriverAuto}
+	xdpSpec    = door.PortSpec{No: 4, Name: "pod2", Link: "sw1", Driver: door.DriverAFXDP}
 	tunnelSpec = door.PortSpec{No: 1, Name: "tun0", Driver: door.DriverTunnel, Tunnel: &door.TunnelSpec{
-		Kind: "geneve", Local: netip.MustParseAddr("127.0.0.1"), MTU: 1450, Driver: DriverAuto,
+		Kind: "geneve", Local: netip.MustParseAddr("127.0.0.1"), MTU: 1450, Driver: door.DriverAuto,
 	}}
 )
 
@@ -295,7 +295,7 @@ func TestGiveTunnels(t *testing.T) {
 	g.node.AddAddress(t, "card", "192.168.77.101/24")
 	before := g.open(t)
 	for _, kind := range []string{"geneve", "vxlan", "gre"} {
-		for driver, want := range map[string]string{DriverKernel: DriverUnderlay, DriverAFXDP: DriverUplink, DriverAuto: DriverUplink} {
+		for driver, want := range map[string]string{door.DriverKernel: door.DriverUnderlay, door.DriverAFXDP: door.DriverUplink, door.DriverAuto: door.DriverUplink} {
 			spec := door.PortSpec{No: 1, Name: "tun0", Driver: door.DriverTunnel, Tunnel: &door.TunnelSpec{
 				Kind: kind, Local: netip.MustParseAddr("192.168.77.101"), MTU: 1400, Driver: driver,
 			}}
@@ -379,7 +379,7 @@ func TestGivePortRefusals(t *testing.T) {
 	}
 	defer door.CloseDescriptors(pipe)
 	card := packetSpec
-	card.Driver = DriverAFXDP
+	card.Driver = door.DriverAFXDP
 	before := g.open(t)
 	for _, c := range []struct {
 		want string
@@ -400,7 +400,7 @@ func TestGivePortRefusals(t *testing.T) {
 		{"1 descriptors, want 5", card, socket},
 		{"to send by: 2 sockets, want 3 or more", tunnelSpec, tunnel[:len(tunnel)-256]},
 		{"to send by: 0 sockets", tunnelSpec, tunnel[:16]},
-		{"it names no link", door.PortSpec{No: 9, Name: "x", Driver: DriverAuto}, socket},
+		{"it names no link", door.PortSpec{No: 9, Name: "x", Driver: door.DriverAuto}, socket},
 	} {
 		if err := g.client.GivePort(&c.spec, c.fds); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s with %d descriptors: %v, want %q", c.spec.Name, len(c.fds), err, c.want)

@@ -148,7 +148,7 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if have := p.sw.table.Max(); hello.Connections != have {
+	if have := p.sw.Table().Max(); hello.Connections != have {
 		return nil, fmt.Errorf("conntrack.max is %d there and %d here: stop this switch and start the other", hello.Connections, have)
 	}
 	if hello.Confined != p.Confined {
@@ -167,7 +167,7 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 	}
 	for _, h := range p.ports.heritable() {
 		driver := h.Info().Driver
-		if (driver == DriverAFXDP || driver == DriverUplink) && hello.Layout != afxdp.Layout {
+		if (driver == door.DriverAFXDP || driver == door.DriverUplink) && hello.Layout != afxdp.Layout {
 			p.Log.Warn("port is not handed over: the other switch knows another layout of it", "port", h.Name(), "theirs", hello.Layout, "ours", afxdp.Layout)
 			continue
 		}
@@ -181,7 +181,7 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 			return nil, fmt.Errorf("held %s: %w", name, err)
 		}
 	}
-	if err := t.Say(note{Say: sayConnections, Kept: string(text)}, int(p.sw.ArenaFile().Fd())); err != nil {
+	if err := t.Say(note{Say: sayConnections, Kept: string(text)}, int(p.connections.file.Fd())); err != nil {
 		return nil, err
 	}
 	ready, _, err := hear(t, prepareTime, sayReady)
@@ -213,7 +213,7 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	if _, _, heard := hear(s.Talk, beginTime, sayRunning); heard != nil {
 		return errors.Join(fmt.Errorf("the next switch does not begin: %w", heard), err)
 	}
-	p.sw.Lend(true)
+	p.connections.Lend(true)
 	p.Log.Info("another switch has taken over")
 	return errors.Join(errHandedOver, err)
 }

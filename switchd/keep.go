@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // A switch that is killed and started again goes on with the entries and ports that it had,
@@ -41,12 +42,12 @@ type kept struct {
 }
 
 // keptText is the file of what a switch has now.
-func keptText(s *Switch, p *PortSet) ([]byte, error) {
+func keptText(s *local.Switch, p *PortSet) ([]byte, error) {
 	boot, err := BootID()
 	if err != nil {
 		return nil, err
 	}
-	head := kept{Boot: hex.EncodeToString(boot[:]), TakenNS: s.clock(), Ports: p.Specs()}
+	head := kept{Boot: hex.EncodeToString(boot[:]), TakenNS: s.Clock(), Ports: p.Specs()}
 	bundle := &flow.Bundle{Replace: true, Names: s.Names(), First: s.First()}
 	for _, f := range s.Flows() {
 		if f.Learned {

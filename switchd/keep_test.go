@@ -14,6 +14,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // runProcess runs a switch process in this one, without ports, until the test stops it.
@@ -21,7 +22,7 @@ func runProcess(t *testing.T, dir string, log *bytes.Buffer) (c *door.Client, st
 	t.Helper()
 	p := &Process{
 		Socket: filepath.Join(dir, "switch.sock"), Dir: filepath.Join(dir, "files"), Release: "test",
-		Settings: Settings{Workers: 1, Offload: OffloadOff, Conntrack: Conntrack{Max: 2048}},
+		Settings: local.Settings{Workers: 1, Offload: local.OffloadOff, Conntrack: local.Conntrack{Max: 2048}},
 		Log:      slog.New(slog.NewTextHandler(log, nil)),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -50,13 +51,20 @@ func runProcess(t *testing.T, dir string, log *bytes.Buffer) (c *door.Client, st
 	}
 }
 
+const keptFlows = `
+table=0, priority=100,in_port=1,ip actions=ct(table=1,zone=7)
+table=0, priority=5,in_port=3 actions=controller(max_len=128,id=1)
+table=1, priority=9,ct_state=+new+trk actions=group:4
+table=1, priority=8,ct_state=-new+trk actions=output:1
+`
+
 // TestSwitchGoesOn: a switch that is started again has the entries, names, groups, meters
 // and learned entries of the one before, and does not answer before it has them.
 func TestSwitchGoesOn(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	c, stop := runProcess(t, dir, log)
 	prog, err := parse.Program(parse.Sources{
-		Flows: parse.Text("flows", rigFlows), Groups: parse.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
+		Flows: parse.Text("flows", keptFlows), Groups: parse.Text("groups", "group_id=4,type=select,bucket=bucket_id:0,weight:100,actions=output:2"),
 		Meters: parse.Text("meters", "meter=1 pktps burst stats bands=\ntype=drop rate=100 burst_size=200"),
 	})
 	if err != nil {
@@ -155,30 +163,6 @@ func TestKeptIsNotBelieved(t *testing.T) {
 		}
 		if _, _, err := readKept(path, clock()); err == nil || text != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
-		}
-	}
-}
-
-// TestSettings: a key that is unknown or out of its range is an error that names it and
-// the file.
-func TestSettings(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "switch.json")
-	for text, want := range map[string]string{
-		`{"workers": 2, "conntrack": {"max": 4096, "timeouts": {"udpSingle": "5s"}}, "offload": "off"}`: "",
-		`{"workers": 99}`: "workers: 99",
-		`{"conntrack": {"max": 3}, "offload": "maybe"}`: "offload: \"maybe\"",
-		`{"wrokers": 2}`: "wrokers",
-		`{`:              "unexpected EOF",
-	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		s, err := ReadSettings(path)
-		switch {
-		case want == "" && (err != nil || s.Workers != 2 || s.Conntrack.Max != 4096):
-			t.Errorf("%s: %+v, %v", text, s, err)
-		case want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)):
-			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/switchd/local"
 	"golang.org/x/sys/unix"
 )
 
@@ -67,16 +68,16 @@ const (
 
 // launched are the words of the launcher to the switch.
 type launched struct {
-	Socket   string     `json:"socket"`
-	Dir      string     `json:"dir"`
-	Release  string     `json:"release"`
-	Level    slog.Level `json:"level"`
-	Settings Settings   `json:"settings"`
-	Confined bool       `json:"confined,omitempty"`
-	Bound    bool       `json:"bound,omitempty"`
-	Replaces bool       `json:"replaces,omitempty"`
-	Offload  int        `json:"offload,omitempty"` // descriptors
-	Awake    int        `json:"awake,omitempty"`   // descriptors
+	Socket   string         `json:"socket"`
+	Dir      string         `json:"dir"`
+	Release  string         `json:"release"`
+	Level    slog.Level     `json:"level"`
+	Settings local.Settings `json:"settings"`
+	Confined bool           `json:"confined,omitempty"`
+	Bound    bool           `json:"bound,omitempty"`
+	Replaces bool           `json:"replaces,omitempty"`
+	Offload  int            `json:"offload,omitempty"` // descriptors
+	Awake    int            `json:"awake,omitempty"`   // descriptors
 }
 
 // Launched is a switch that was launched.

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afpacket"
 	"github.com/antrail/antrail/ports/afxdp"
@@ -14,26 +16,8 @@ import (
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/ports/uplink"
 	"github.com/antrail/antrail/ports/ways"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/vishvananda/netlink"
-)
-
-// The drivers of ports on links. auto is a packet socket on a veth, because it keeps the
-// large segments of a Pod whole, and AF_XDP on anything else, which is a card.
-const (
-	DriverAuto     = "auto"
-	DriverAFXDP    = "afxdp"
-	DriverAFPacket = "afpacket"
-	// DriverTap makes the link, a tap. Whoever is to look at what is sent there finds it
-	// on that link.
-	DriverTap = "tap"
-	// DriverKernel is a tunnel through the Node's IP stack.
-	DriverKernel = "kernel"
-)
-
-// DriverUnderlay and DriverUplink are what ports.Info says of the two drivers of a tunnel.
-const (
-	DriverUnderlay = "underlay"
-	DriverUplink   = "uplink"
 )
 
 // podRing is the slots of a pod port's rings: the frames of a whole TCP window of a
@@ -65,6 +49,15 @@ type Opener struct {
 	whole  *afxdp.Memory // of cards without copies
 }
 
+// CardsOf are the options of a port on a card.
+func CardsOf(c local.AFXDP) afxdp.Options {
+	o := afxdp.Options{BusyPoll: afxdp.BusyPoll{Time: time.Duration(c.BusyPoll), Budget: c.BusyPollBudget}}
+	if c.ZeroCopy {
+		o.Mode = afxdp.ZeroCopy
+	}
+	return o
+}
+
 // Room makes the memory of AF_XDP ports, for so many ports at first. It is called once,
 // before the first port is opened.
 func (o *Opener) Room(ports int) {
@@ -94,11 +87,11 @@ func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 		why = o.Why
 	}
 	switch driver {
-	case DriverAFXDP:
+	case door.DriverAFXDP:
 		return o.afxdp(link, why)
-	case DriverAFPacket:
+	case door.DriverAFPacket:
 		return o.afpacket(link, why)
-	case DriverAuto:
+	case door.DriverAuto:
 		return o.auto(link)
 	}
 	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
@@ -132,7 +125,7 @@ func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 		return nil, err
 	}
 	options.Interface, options.Why, options.Attached, options.Killed = link, why, o.Given, o.Killed
-	fds := o.From.TakeDescriptors(DriverAFXDP, link)
+	fds := o.From.TakeDescriptors(door.DriverAFXDP, link)
 	open := memory.Open
 	if o.Given {
 		open = memory.OpenToGive
@@ -168,7 +161,7 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 
 // afpacket opens a packet socket.
 func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
-	fds := o.From.TakeDescriptors(DriverAFPacket, link)
+	fds := o.From.TakeDescriptors(door.DriverAFPacket, link)
 	options := afpacket.Options{Interface: link, Why: why, Offload: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
@@ -186,7 +179,7 @@ func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
 	if !options.Aside && (!o.Given || o.From == nil) { // otherwise the program is there
 		options.Offload = o.Offload.Gateway()
 	}
-	return adoptOr(o.From.TakeDescriptors(DriverTap, options.Name), options, tap.Adopt, tap.Open)
+	return adoptOr(o.From.TakeDescriptors(door.DriverTap, options.Name), options, tap.Adopt, tap.Open)
 }
 
 // Tunnel is a port to other Nodes, by either driver. See package underlay for its methods.
@@ -206,14 +199,14 @@ type Tunnel interface {
 // when "". The error is ErrDeclined if the process before is to close the port first.
 func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
 	c.Given = o.Given
-	if driver == DriverKernel || driver == DriverAuto && o.prefersStack(&c) {
+	if driver == door.DriverKernel || driver == door.DriverAuto && o.prefersStack(&c) {
 		return o.underlay(c)
 	}
 	p, err := o.uplink(c, driver, link)
 	if err == nil {
 		return p, nil
 	}
-	if driver == DriverAFXDP || errors.Is(err, ErrDeclined) {
+	if driver == door.DriverAFXDP || errors.Is(err, ErrDeclined) {
 		return nil, err
 	}
 	o.Log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
@@ -224,7 +217,7 @@ func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) 
 // stack. A port that another process has opened stays what it is.
 func (o *Opener) prefersStack(c *underlay.Config) bool {
 	if given := o.From.driverOf(c.Name); given != "" {
-		return given == DriverUnderlay
+		return given == door.DriverUnderlay
 	}
 	return o.Offload.Unwrap(c.Kind, c.Local.Is6()) != nil
 }
@@ -241,7 +234,7 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 	if err != nil {
 		return nil, err
 	}
-	fds := o.From.TakeDescriptors(DriverUplink, c.Name)
+	fds := o.From.TakeDescriptors(door.DriverUplink, c.Name)
 	with := uplink.Config{Config: c, Link: link, Mode: options.Mode, BusyPoll: options.BusyPoll, Why: "tunnel.driver is " + driver}
 	if fds == nil {
 		return uplink.Open(memory, with)
@@ -262,7 +255,7 @@ func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
 	if !o.Given || o.From == nil { // otherwise the program is there
 		c.Unwrap = o.Offload.Unwrap(c.Kind, c.Local.Is6())
 	}
-	p, err := adoptOr(o.From.TakeDescriptors(DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
+	p, err := adoptOr(o.From.TakeDescriptors(door.DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
 	if err != nil {
 		return nil, err // p would be no nil Tunnel
 	}

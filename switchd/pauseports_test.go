@@ -14,7 +14,7 @@ import (
 // TestPortsBeginTogether: of what pod a sends to pod b while no switch runs, and while the next
 // one gets their ports one after the other, each packet is delivered once.
 func TestPortsBeginTogether(t *testing.T) {
-	for _, driver := range []string{DriverAFPacket, DriverAFXDP} {
+	for _, driver := range []string{door.DriverAFPacket, door.DriverAFXDP} {
 		t.Run(driver, func(t *testing.T) { testBeginTogether(t, driver) })
 	}
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tunnel"
 )
 
 // PortSet is the ports that a switch opens for its controller, and what they were opened
 // with. Any goroutine may call its methods.
 type PortSet struct {
-	sw   *Switch
+	sw   *local.Switch
 	open *Opener
 	// confined says that the process may open no port by name.
 	confined bool
@@ -36,7 +37,7 @@ type PortSet struct {
 var _ door.PortOpener = (*PortSet)(nil)
 
 // NewPortSet is an empty set of a switch.
-func NewPortSet(sw *Switch, open *Opener) *PortSet {
+func NewPortSet(sw *local.Switch, open *Opener) *PortSet {
 	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, moved: make(chan struct{}, 1)}
 }
 
@@ -111,7 +112,7 @@ func (s *PortSet) there(no uint32) (there, up bool) {
 // openPort opens a port by its driver.
 func (s *PortSet) openPort(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	switch {
-	case p.Driver == DriverTap && p.Tap != nil:
+	case p.Driver == door.DriverTap && p.Tap != nil:
 		return s.openTap(by, p)
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
 		return s.openTunnel(by, p)

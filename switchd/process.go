@@ -1,3 +1,23 @@
+// Package switchd is the switch as a process has it: a switch (switchd/local) with ports, its
+// connections in a file, the kernel's offload, and the door at which a controller asks and
+// tells it (door). It knows packets, entries and ports; it does not know Kubernetes, CNI,
+// nftables or YAML.
+//
+//	process.go      the process: files, parts that run, the door
+//	toolong.go      frames that are too long for a tunnel
+//	handover.go     another process takes the place of this one
+//	takeover.go     this one takes the place of another
+//	launch.go       a switch that another process launches: the launcher's side;
+//	                launch_confined.go, without privilege; launch_other.go, where that cannot be
+//	launched.go     … and the switch's side; await.go, of a process that is no child
+//	keep.go         entries and ports for the next process
+//	ports.go        the ports that a controller names
+//	opener.go       ports by the names of links; give.go, ports that come with their descriptors
+//	inherit.go      ports that the process before has handed over
+//	offload.go      whether the kernel forwards established connections
+//	connectionfile.go the connections' file
+//	seed.go, socket.go  the seed of select groups, in a file; unix sockets for their owner alone
+//	files.go        files for the next process, and what they are believed for
 package switchd
 
 import (
@@ -12,7 +32,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
@@ -20,6 +39,7 @@ import (
 	"github.com/antrail/antrail/internal/halfopen"
 	"github.com/antrail/antrail/internal/memory"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // Process is a switch that runs by itself: its files lie in a directory, and a controller
@@ -29,7 +49,7 @@ type Process struct {
 	Socket string
 	// Dir has the files of the switch: connections, seed, entries. It is made.
 	Dir      string
-	Settings Settings
+	Settings local.Settings
 	// Release is the version of the program.
 	Release string
 	Log     *slog.Logger
@@ -50,14 +70,15 @@ type Process struct {
 	// neither.
 	TakeOver bool
 
-	sw         *Switch
-	ports      *PortSet
-	server     *door.Server
-	successors chan *successor // who is ready to take over
-	ends       chan struct{}   // the controller wants the switch to end
-	successor  door.Talk       // is open until it has
-	still      int64           // since when no packet moved in a hand-over
-	how        error           // errHandedOver if the switch ended so
+	sw          *local.Switch
+	connections *ConnectionFile // of sw
+	ports       *PortSet
+	server      *door.Server
+	successors  chan *successor // who is ready to take over
+	ends        chan struct{}   // the controller wants the switch to end
+	successor   door.Talk       // is open until it has
+	still       int64           // since when no packet moved in a hand-over
+	how         error           // errHandedOver if the switch ended so
 }
 
 // The files of a switch.
@@ -112,13 +133,13 @@ func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 		before.close()
 		if open != nil {
 			p.ports.KeepTaps(true)
-			p.sw.Lend(true)
+			p.connections.Lend(true)
 			err = errors.Join(err, p.sw.Close(), open.Close(), p.closeOffload(open.Offload, true))
 		}
 		return fmt.Errorf("the switch at %s goes on: %w", p.Socket, err)
 	}
 	p.ports.KeepTaps(false)
-	p.sw.Lend(false)
+	p.connections.Lend(false)
 	workers := p.runWorkers(ctx)
 	p.taken(before)
 	ln := p.Listener
@@ -201,9 +222,14 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 		p.offload, before.offload = before.offload, nil
 	}
 	s := &p.Settings
-	c := Config{
-		ConntrackFile: p.file(conntrackFile), Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake,
-		Workers: p.workers(), Offload: p.openOffload(), PacketIn: p.packetIn, FlowRemoved: p.flowRemoved,
+	kernel := p.openOffload()
+	p.connections = &ConnectionFile{Path: p.file(conntrackFile)}
+	if before != nil {
+		p.connections.Inherited = before.connections
+	}
+	c := local.Config{
+		Place: p.connections, Clock: clock, SelectSeed: seed, KeepAwake: s.KeepAwake, Workers: p.workers(),
+		Offload: kernel.offloader(), OffloadOff: kernel.Why, PacketIn: p.packetIn, FlowRemoved: p.flowRemoved,
 	}
 	if p.Confined {
 		c.KeepAwake, c.OpenAwake = len(p.awake) == c.Workers, p.nextAwake
@@ -211,15 +237,12 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	if s.ConnectionCache != nil && !*s.ConnectionCache {
 		c.Cache = -1
 	}
-	if before != nil {
-		c.ConntrackFile, c.Inherited = "", before.connections
-	}
-	s.Conntrack.table(&c)
+	s.Conntrack.Configure(&c)
 	c.Conntrack.SharedPorts = s.SharedPorts
-	if p.sw, err = Open(c); err != nil {
-		return nil, errors.Join(err, c.Offload.Close())
+	if p.sw, err = local.Open(c); err != nil {
+		return nil, errors.Join(err, kernel.Close())
 	}
-	open := &Opener{Offload: c.Offload, Owner: s.Owner, Cards: s.AFXDP.Cards(), Log: p.Log}
+	open := &Opener{Offload: kernel, Owner: s.Owner, Cards: CardsOf(s.AFXDP), Log: p.Log}
 	if before != nil {
 		open.From = &before.Inheritance
 	}
@@ -230,7 +253,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	}
 	p.server = door.NewServer(&withPorts{p.sw, p.ports}, p.ports, clock, p.Release)
 	if p.server.Settings, err = json.Marshal(s); err != nil {
-		return nil, errors.Join(err, open.Close(), p.sw.Close(), c.Offload.Close())
+		return nil, errors.Join(err, open.Close(), p.sw.Close(), kernel.Close())
 	}
 	p.server.OnController(func(connected bool) { p.sw.SetControllerAway(!connected) })
 	p.server.OnTTL(p.sw.TellTTL)
@@ -287,7 +310,7 @@ func (p *Process) nextAwake() (*ports.Awake, error) {
 
 // withPorts is the switch whose ports the set has opened.
 type withPorts struct {
-	*Switch
+	*local.Switch
 	ports *PortSet
 }
 
@@ -298,7 +321,7 @@ func (s *withPorts) RemovePort(no uint32) error { return s.ports.RemovePort(no) 
 // forwards everything then.
 func (p *Process) openOffload() *Offload {
 	switch s := &p.Settings; {
-	case s.Offload == OffloadOff:
+	case s.Offload == local.OffloadOff:
 		return &Offload{Why: "it is off"}
 	case s.ConnectionCache != nil && !*s.ConnectionCache:
 		return &Offload{Why: "the exact-match cache is off"}
@@ -424,27 +447,4 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 		return errors.Join(append(errs, p.surrender(next, workers.stop))...)
 	}
 	return errors.Join(append(errs, workers.stop())...)
-}
-
-// runTooLong answers the senders of frames that were too long for a tunnel, until ctx ends.
-func (p *Process) runTooLong(ctx context.Context) error {
-	for ctx.Err() == nil {
-		until, end := context.WithCancel(ctx)
-		var answering sync.WaitGroup
-		for _, t := range p.ports.Tunnels() {
-			answering.Go(func() { p.runAnswers(until, t) })
-		}
-		select {
-		case <-ctx.Done():
-		case <-p.ports.TunnelChanged():
-		}
-		end()
-		answering.Wait()
-	}
-	return nil
-}
-
-// runAnswers is runTooLong for one tunnel.
-func (p *Process) runAnswers(ctx context.Context, t Tunnel) {
-	p.sw.RunTooLong(ctx, t.Longs(), t.PathMTU)
 }

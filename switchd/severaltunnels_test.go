@@ -19,12 +19,13 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/memory"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // farEnd is a switch with a pod at port 1 and tunnels at an address of the loopback.
 type farEnd struct {
 	t    *testing.T
-	sw   *Switch
+	sw   *local.Switch
 	set  *PortSet
 	pod  *memory.Port
 	addr netip.Addr
@@ -32,7 +33,7 @@ type farEnd struct {
 
 func newFarEnd(t *testing.T, address, entries string) *farEnd {
 	t.Helper()
-	sw, err := Open(Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}})
+	sw, err := local.Open(local.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +60,7 @@ func newFarEnd(t *testing.T, address, entries string) *farEnd {
 
 // open opens a tunnel with one far end, or, without it, one to and from all.
 func (e *farEnd) open(no uint32, name, kind, only string, network uint32) error {
-	t := &door.TunnelSpec{Kind: kind, Local: e.addr, MTU: 1400, Driver: DriverKernel, Network: network, AnyPeer: only == "", AnyNetwork: only == "", Options: true}
+	t := &door.TunnelSpec{Kind: kind, Local: e.addr, MTU: 1400, Driver: door.DriverKernel, Network: network, AnyPeer: only == "", AnyNetwork: only == "", Options: true}
 	if only != "" {
 		t.Only = netip.MustParseAddr(only)
 	}

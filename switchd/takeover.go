@@ -1,6 +1,7 @@
 package switchd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,7 @@ import (
 	"runtime"
 	"syscall"
 
+	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/offload"
@@ -53,7 +55,7 @@ func (p *Process) meet() (*predecessor, error) {
 	b := &predecessor{Talk: door.Talk{UnixConn: conn}, held: map[string]door.Held{}}
 	err := door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil)
 	if err == nil {
-		err = b.receive(note{Say: sayHello, Layout: afxdp.Layout, Connections: p.Settings.Conntrack.max(), Confined: p.Confined})
+		err = b.receive(note{Say: sayHello, Layout: afxdp.Layout, Connections: cmp.Or(p.Settings.Conntrack.Max, conntrack.DefaultMax()), Confined: p.Confined})
 	}
 	if err != nil {
 		b.close()
@@ -124,7 +126,7 @@ func (p *Process) takeTurn(b *predecessor) error {
 		return err
 	}
 	p.still = n.Still
-	p.sw.TakeOver()
+	p.sw.Table().TakeOver()
 	if len(n.Learned) > 0 {
 		err = p.sw.Relearn(n.Learned)
 	}
@@ -142,5 +144,5 @@ func (p *Process) taken(b *predecessor) {
 	for _, err := range b.After() {
 		p.Log.Warn("a port goes on as the switch before had it", "error", err)
 	}
-	p.Log.Info("taken over from the switch before", "pauseNS", pause, "restoreNS", p.sw.table.Stats().Restored.Took.Nanoseconds(), "connections", p.sw.table.Stats().Entries)
+	p.Log.Info("taken over from the switch before", "pauseNS", pause, "restoreNS", p.sw.Table().Stats().Restored.Took.Nanoseconds(), "connections", p.sw.Table().Stats().Entries)
 }

@@ -60,3 +60,11 @@ func (r Reason) String() string {
 	}
 	return sentences[r]
 }
+
+// Reasons are the texts of all reasons.
+func Reasons() (all []string) {
+	for r := None + 1; r < NumReasons; r++ {
+		all = append(all, r.String())
+	}
+	return all
+}

@@ -230,7 +230,7 @@ func doorNumber(p *bridge.Port) uint32 {
 
 // specOf is a port at the door. The error is for what a port of antrail cannot be.
 func specOf(p *bridge.Port) (*door.PortSpec, error) {
-	spec := &door.PortSpec{No: doorNumber(p), Name: p.Name, Link: p.Name, Driver: switchd.DriverAuto}
+	spec := &door.PortSpec{No: doorNumber(p), Name: p.Name, Link: p.Name, Driver: door.DriverAuto}
 	var err error
 	spec.Security, err = vlansOf(p)
 	switch {
@@ -249,7 +249,7 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 			return nil, errors.New("mac and mtu_request are not supported for a link that is there")
 		}
 	case "internal", "tap":
-		spec.Driver, spec.Tap = switchd.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Marks: true, Owner: deviceOwner}
+		spec.Driver, spec.Tap = door.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Marks: true, Owner: deviceOwner}
 	default:
 		return nil, fmt.Errorf("type %s is not supported", p.Type)
 	}

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/internal/nft"
 	"github.com/antrail/antrail/ports/tap"
-	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
@@ -79,7 +79,7 @@ var bitsOfMark = func() (all [32]uint32) {
 func (b *bridges) internalDevices() (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.ports)) {
 		p := b.ports[name]
-		if spec, err := specOf(&p); err == nil && spec.Driver == switchd.DriverTap {
+		if spec, err := specOf(&p); err == nil && spec.Driver == door.DriverTap {
 			names = append(names, name)
 		}
 	}
@@ -89,7 +89,7 @@ func (b *bridges) internalDevices() (names []string) {
 // followMarks makes the rules for the ports of now. Without nftables, packets have no marks
 // on internal ports, and the log says so.
 func (b *bridges) followMarks(changed *bridge.Port) {
-	if spec, err := specOf(changed); err != nil || spec.Driver != switchd.DriverTap {
+	if spec, err := specOf(changed); err != nil || spec.Driver != door.DriverTap {
 		return
 	}
 	b.followAllMarks()

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/switchd"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
@@ -33,7 +32,7 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, Driver: switchd.DriverKernel, Options: kind == tunnel.KindGeneve}
+	t := &door.TunnelSpec{Kind: p.Type, Local: local, MTU: p.MTU, Driver: door.DriverKernel, Options: kind == tunnel.KindGeneve}
 	if t.MTU == 0 {
 		t.MTU = linkMTU(local) - kind.Overhead(local.Is6())
 	}

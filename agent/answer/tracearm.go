@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // From what somebody asks for, with names of Pods, ports and tables, to what the switch
@@ -114,7 +114,7 @@ func (a *arming) from(pod string) error {
 	}
 	ends, err := a.p.podEnds(pod)
 	if err == nil && ends.Port == 0 {
-		a.wants(switchd.Hosts("src", ends.IPs))
+		a.wants(local.Hosts("src", ends.IPs))
 	}
 	a.want.InPort = ends.Port
 	return err
@@ -129,7 +129,7 @@ func (a *arming) to(pod string) error {
 	if err != nil {
 		return err
 	}
-	a.wants(switchd.Hosts("dst", slices.Concat(ends.IPs, ends.Services)))
+	a.wants(local.Hosts("dst", slices.Concat(ends.IPs, ends.Services)))
 	a.want.To = ends.IPs
 	return nil
 }

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // What Config.KeepAwake may be: whether idle processors stay awake while pods talk
@@ -70,6 +70,6 @@ func processors() int {
 
 // What Config.Offload may be.
 const (
-	OffloadAuto = switchd.OffloadAuto
-	OffloadOff  = switchd.OffloadOff
+	OffloadAuto = local.OffloadAuto
+	OffloadOff  = local.OffloadOff
 )

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tables"
 	"sigs.k8s.io/yaml"
 )
@@ -346,7 +346,7 @@ func (c *Config) check() error {
 	}
 	f.check(c.Workers >= 1 && c.Workers <= 64, "workers: %d is not between 1 and 64", c.Workers)
 	f.check(KnownDriver(c.PodDriver), "podDriver: %q is none of auto, afxdp and afpacket", c.PodDriver)
-	f.check(switchd.KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
+	f.check(local.KnownOffload(c.Offload), "offload: %q is neither auto nor off", c.Offload)
 	f.check(KnownKeepAwake(c.KeepAwake), "keepAwake: %q is none of auto, on and off", c.KeepAwake)
 	c.AFXDP.Check(f.check)
 	c.Conntrack.Check(f.check)

@@ -1,15 +1,15 @@
 package config
 
-import "github.com/antrail/antrail/switchd"
+import "github.com/antrail/antrail/door"
 
 // The drivers of a pod's port, as Port.Driver names them (switchd).
 const (
-	DriverAuto     = switchd.DriverAuto
-	DriverAFXDP    = switchd.DriverAFXDP
-	DriverAFPacket = switchd.DriverAFPacket
+	DriverAuto     = door.DriverAuto
+	DriverAFXDP    = door.DriverAFXDP
+	DriverAFPacket = door.DriverAFPacket
 	// DriverTap makes the link, a tap: TrafficControls and application-layer policies
 	// send traffic to such ports.
-	DriverTap = switchd.DriverTap
+	DriverTap = door.DriverTap
 )
 
 // KnownDriver says whether a pod's port can have this driver.

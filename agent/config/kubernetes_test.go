@@ -2,9 +2,6 @@ package config
 
 import (
 	"fmt"
-	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -61,30 +58,6 @@ func TestPipelineConfig(t *testing.T) {
 		n := c.NodeConfig(&NodeFacts{})
 		if got := fmt.Sprint(n.Release, n.Gateway.OFPort, c.Tunnel.OFPort, n.PacketInRate); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
-		}
-	}
-}
-
-// TestFacts: what another Node's agent kept, or somebody else wrote, is not
-// believed.
-func TestFacts(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "antrail", "node.json") // the first agent finds no directory
-	n := &NodeFacts{Node: "node-a", PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.10.0.0/24")}, Addresses: []netip.Addr{netip.MustParseAddr("192.168.77.102")}}
-	if err := n.Write(path); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ReadFacts(path, "node-a"); err != nil || fmt.Sprint(got) != fmt.Sprint(n) {
-		t.Errorf("%v, %v", got, err)
-	}
-	if _, err := ReadFacts(path, "node-b"); err == nil {
-		t.Error("another Node's facts are believed")
-	}
-	for _, bad := range []string{"", "{}", `{"node":"node-a"}`, "[", strings.Repeat(" ", maxFacts+1)} {
-		if err := os.WriteFile(path, []byte(bad), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := ReadFacts(path, "node-a"); err == nil {
-			t.Errorf("%.20q is believed", bad)
 		}
 	}
 }

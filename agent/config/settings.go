@@ -1,13 +1,13 @@
 package config
 
-import "github.com/antrail/antrail/switchd"
+import "github.com/antrail/antrail/switchd/local"
 
 // The parts of the configuration that are the switch's own settings.
 type (
 	// Conntrack is the section about connections.
-	Conntrack = switchd.Conntrack
+	Conntrack = local.Conntrack
 	// AFXDP is the section about cards.
-	AFXDP = switchd.AFXDP
+	AFXDP = local.AFXDP
 	// Duration is a time in its text form: 90s, 24h.
-	Duration = switchd.Duration
+	Duration = local.Duration
 )

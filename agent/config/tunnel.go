@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
@@ -32,7 +32,7 @@ type Tunnel struct {
 }
 
 // DriverKernel is a tunnel through the Node's IP stack.
-const DriverKernel = switchd.DriverKernel
+const DriverKernel = door.DriverKernel
 
 // KnownTunnelDriver says whether a tunnel can have this driver.
 func KnownTunnelDriver(name string) bool {

@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/underlay"
+	"github.com/antrail/antrail/tunnel"
 )
 
 // LossReason is a reason to lose a packet, anywhere on its way.
@@ -30,7 +30,7 @@ func LossReasons() (all []LossReason) {
 		all = append(all, LossReason{r.String(), r.Sentence()})
 	}
 	all = append(all, refusalReasons[packetin.Rejected], refusalReasons[packetin.NoEndpoint], refusalReasons[packetin.Logged])
-	for _, text := range append(ports.Reasons(), underlay.Reasons()...) {
+	for _, text := range append(ports.Reasons(), tunnel.Reasons()...) {
 		all = append(all, portLoss(text))
 	}
 	return append(all, lossLink, lossTunnel)

@@ -31,7 +31,7 @@ type linkDrops struct {
 // portStats are the ports, with what their links and the Node's nftables have dropped.
 func (p *Pipeline) portStats() []telemetry.PortStats {
 	all := p.Switch.Ports()
-	p.addTunnelDrops(all)
+	p.TunnelDrops.addTo(all)
 	for i := range all {
 		if all[i].Driver != config.DriverAFPacket {
 			continue

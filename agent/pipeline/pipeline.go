@@ -17,7 +17,7 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -29,7 +29,7 @@ type Pipeline struct {
 	Connections door.Connections // of Switch
 	// Local is the switch if it runs in this process. Otherwise Remote is. The other field
 	// is nil.
-	Local  *switchd.Switch
+	Local  *local.Switch
 	Remote *door.Client
 	// Clock is the clock of switch and connections, in nanoseconds.
 	Clock func() int64
@@ -73,17 +73,17 @@ type Source interface {
 // Options are the options of a pipeline. The zero value is a switch in this process with
 // its connections in memory.
 type Options struct {
-	names         map[uint32]string // ports
-	workers       int
-	Conntrack     config.Conntrack
-	ConntrackFile string       // keeps the connections of a switch in this process; memory when ""
-	Cache         int          // what the workers remember: the defaults when 0, nothing when -1
-	Clock         func() int64 // nanoseconds; the process's own when nil
-	Seed          uint64       // of the choice of endpoints; drawn when 0
-	Secret        [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
-	Keep          int          // copiesDropped packets that are kept; the default when 0
-	shared        []uint32     // ports that many senders share: the tunnel and the gateway
-	Remote        *door.Client // the switch, when it is another process
+	names     map[uint32]string // ports
+	workers   int
+	Conntrack config.Conntrack
+	Place     local.Place  // of the connections of a switch in this process; memory when nil
+	Cache     int          // what the workers remember: the defaults when 0, nothing when -1
+	Clock     func() int64 // nanoseconds; the process's own when nil
+	Seed      uint64       // of the choice of endpoints; drawn when 0
+	Secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
+	Keep      int          // copiesDropped packets that are kept; the default when 0
+	shared    []uint32     // ports that many senders share: the tunnel and the gateway
+	Remote    *door.Client // the switch, when it is another process
 }
 
 // OptionsOf are the options that a configuration asks for.
@@ -122,12 +122,13 @@ func (p *Pipeline) open(o *Options) (err error) {
 		p.Switch, p.Connections = o.Remote, o.Remote.Connections()
 		return nil
 	}
-	p.Local, err = switchd.Open(switchd.Config{
-		Conntrack: conntrack.Config{Timeouts: o.Conntrack.AllTimeouts(), Max: o.Conntrack.Max, NewRate: o.Conntrack.NewRate, Seed: o.Secret, SharedPorts: o.shared},
-		ZoneMax:   o.Conntrack.ZoneMax, Zones: o.Conntrack.Zones, ConntrackFile: o.ConntrackFile,
+	c := local.Config{
+		Conntrack: conntrack.Config{Seed: o.Secret, SharedPorts: o.shared}, Place: o.Place,
 		Clock: o.Clock, Workers: o.workers, Cache: o.Cache, SelectSeed: o.Seed,
 		PacketIn: func(pi *telemetry.PacketIn) { p.Packets.Receive(pi) },
-	})
+	}
+	o.Conntrack.Configure(&c)
+	p.Local, err = local.Open(c)
 	if err == nil {
 		p.Switch, p.Connections = p.Local, p.Local.Connections()
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
-	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
@@ -60,7 +59,7 @@ func portDrop(p *Pipeline, names *Walker, s *telemetry.PortStats, reason string,
 
 // isSent says whether a port loses packets for a reason on their way out.
 func isSent(reason string) bool {
-	return ports.Sends(reason) || underlay.Sends(reason) || reason == tunnelDropped
+	return ports.Sends(reason) || reason == tunnelDropped
 }
 
 // refusal is a packet that the agent was sent instead of its being dropped.

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
-	"github.com/antrail/antrail/host"
 )
 
 // The Node's nftables drop what comes from the gateway and is for a tunnel
@@ -22,25 +21,26 @@ const tunnelDropped = "packet from the gateway for a tunnel"
 // whenever the table is written.
 type tunnelDrops struct {
 	mu      sync.Mutex
-	gateway string // the port's name; "" if the Node has no such rule
-	seen    uint64 // the kernel's count at the last look
+	gateway string                 // the port's name
+	count   func() (uint64, error) // of the kernel; nil if the Node has no such rule
+	seen    uint64                 // the kernel's count at the last look
 	sum     uint64
 }
 
-// Watch begins to count for the port of the gateway.
-func (d *tunnelDrops) Watch(gateway string) {
+// Watch begins to count for the port of the gateway, by what the kernel has counted.
+func (d *tunnelDrops) Watch(gateway string, count func() (uint64, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.gateway = gateway
+	d.gateway, d.count = gateway, count
 }
 
-// addTo adds to the gateway's port, if it is there, what count says.
-func (d *tunnelDrops) addTo(all []telemetry.PortStats, count func() (uint64, error)) {
+// addTo adds to the gateway's port, if it is there, what nftables have dropped behind it.
+func (d *tunnelDrops) addTo(all []telemetry.PortStats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range all {
-		if s := &all[i]; d.gateway != "" && s.Name == d.gateway {
-			d.look(count)
+		if s := &all[i]; d.count != nil && s.Name == d.gateway {
+			d.look()
 			if d.sum > 0 {
 				s.Reasons = maps.Clone(s.Reasons)
 				s.Reasons[tunnelDropped] = d.sum
@@ -52,8 +52,8 @@ func (d *tunnelDrops) addTo(all []telemetry.PortStats, count func() (uint64, err
 
 // look brings the sum up to date. A table that is away for a moment has counted
 // nothing.
-func (d *tunnelDrops) look(count func() (uint64, error)) {
-	now, err := count()
+func (d *tunnelDrops) look() {
+	now, err := d.count()
 	if err != nil {
 		return
 	}
@@ -61,9 +61,4 @@ func (d *tunnelDrops) look(count func() (uint64, error)) {
 		d.seen = 0
 	}
 	d.sum, d.seen = d.sum+now-d.seen, now
-}
-
-// addTunnelDrops adds to the gateway's port what nftables have dropped behind it.
-func (p *Pipeline) addTunnelDrops(all []telemetry.PortStats) {
-	p.TunnelDrops.addTo(all, host.GuardDrops)
 }

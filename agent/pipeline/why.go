@@ -16,9 +16,8 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/host"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/trace"
 )
@@ -48,7 +47,7 @@ type givenBack struct {
 type asking struct {
 	p        *Pipeline
 	self     control.Self
-	first    *switchd.FirstPackets
+	first    *local.FirstPackets
 	from, to whyEnd
 	proto    uint8
 	src, dst netip.Addr
@@ -67,7 +66,7 @@ func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	if self.External {
 		return nil, errExternal
 	}
-	q := &asking{p: p, self: self, first: switchd.NewFirstPackets(p.Switch.Flows(), nodePortsOf(&self)), walker: &Walker{Pipeline: p, Node: self.Node}}
+	q := &asking{p: p, self: self, first: local.NewFirstPackets(p.Switch.Flows(), nodePortsOf(&self)), walker: &Walker{Pipeline: p, Node: self.Node}}
 	a := &api.WhyAnswer{Node: self.Node, Notes: p.notInForce(cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy)}
 	if r.Carried != nil {
 		err = q.carried(a, r.Carried)
@@ -277,6 +276,6 @@ const ingress = "ingress"
 func nodePortsOf(s *control.Self) *door.NodePorts {
 	return &door.NodePorts{
 		Gateway: s.Gateway.No, Tunnel: s.Tunnel.No, GatewayMAC: s.Gateway.MAC,
-		FarMAC: tables.GlobalVirtualMAC, Mark: host.ProbeMark, Addresses: s.GatewayAddresses,
+		FarMAC: tables.GlobalVirtualMAC, Mark: uint32(tables.HostLocalSourceMark.Field.Mask().Lo), Addresses: s.GatewayAddresses,
 	}
 }

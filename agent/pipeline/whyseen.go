@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // What a switch has seen of the two ends of a question: the answer says what would
@@ -97,7 +97,7 @@ func (q *asking) places(chosen *telemetry.Step) []netip.AddrPort {
 		return all
 	}
 	for i := range chosen.Group.Buckets {
-		if a, ok := switchd.EndpointOf(&chosen.Group.Buckets[i]); ok {
+		if a, ok := local.EndpointOf(&chosen.Group.Buckets[i]); ok {
 			all = append(all, a)
 		}
 	}

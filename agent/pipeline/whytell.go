@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // The sentence, from the walk: who decided stands in the packet's registers, as
@@ -73,7 +73,7 @@ func (r teller) endpointAddr() (netip.AddrPort, bool) {
 	if r.chosen == nil {
 		return netip.AddrPort{}, false
 	}
-	return switchd.EndpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
+	return local.EndpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
 }
 
 // endpoint is the endpoint with its Pod.

@@ -15,7 +15,6 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/ports"
-	"github.com/vishvananda/netlink"
 )
 
 // Ports keeps the switch's pod ports equal to the links that are there. A
@@ -154,14 +153,9 @@ func (p *Ports) whyMissing(w *config.Port) Fault {
 	return Refused(w.Link, "the agent has not tried yet")
 }
 
-// Run looks after every link message and from time to time, until ctx
-// ends.
-func (p *Ports) Run(ctx context.Context) {
-	changes := make(chan netlink.LinkUpdate, 64)
-	if err := netlink.LinkSubscribe(changes, ctx.Done()); err != nil {
-		p.log.Warn("no link messages; looking at the links from time to time", "error", err)
-		changes = nil
-	}
+// Run opens and closes ports until ctx ends. It looks when changes tells of a link, when Set was
+// called, and from time to time. changes may be nil.
+func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 	for {
 		select {
 		case <-ctx.Done():
@@ -169,7 +163,7 @@ func (p *Ports) Run(ctx context.Context) {
 		case <-time.After(p.nextLook()):
 		case <-p.again:
 		case _, ok := <-changes:
-			if !ok { // the subscription broke; the ticker remains
+			if !ok { // nobody watches any more; the ticker remains
 				changes = nil
 			}
 		}

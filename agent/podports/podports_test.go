@@ -243,7 +243,7 @@ func TestPodPortsStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	p := New(nil, recorder{}, memoryPort, slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
-	go func() { p.Run(ctx); close(done) }()
+	go func() { p.Run(ctx, nil); close(done) }()
 	cancel()
 	<-done
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -134,7 +134,7 @@ func (q *asking) sought(chosen *telemetry.Step) *pipeline.Sought {
 	s := &pipeline.Sought{Src: q.from.addr, Proto: q.proto, Places: []netip.AddrPort{netip.AddrPortFrom(q.to.addr, q.to.l4)}}
 	if chosen != nil {
 		for i := range chosen.Group.Buckets {
-			if a, ok := switchd.EndpointOf(&chosen.Group.Buckets[i]); ok {
+			if a, ok := local.EndpointOf(&chosen.Group.Buckets[i]); ok {
 				s.Places = append(s.Places, a)
 			}
 		}

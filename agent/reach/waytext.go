@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // teller reads one walk.
@@ -60,7 +60,7 @@ func (r teller) bucket() string {
 	}
 	b := &r.chosen.Group.Buckets[r.chosen.Bucket]
 	text := fmt.Sprintf("bucket %d of group %d", b.ID, r.chosen.Group.ID)
-	if a, ok := switchd.EndpointOf(b); ok {
+	if a, ok := local.EndpointOf(b); ok {
 		text = fmt.Sprintf("%s (%s)", a, text)
 	}
 	return text

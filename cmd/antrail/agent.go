@@ -16,6 +16,7 @@ import (
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/confine"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 )
@@ -62,7 +63,7 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 		if offload != "" {
 			conf.Offload = offload
 		}
-		if !switchd.KnownOffload(conf.Offload) {
+		if !local.KnownOffload(conf.Offload) {
 			return usageError{fmt.Errorf("--offload is auto or off, not %q", offload)}
 		}
 		if switchSocket != "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/spf13/cobra"
@@ -167,7 +167,7 @@ func labDownCommand() *cobra.Command {
 // checkDriver makes an unknown driver, tunnel, mode, or way to offload, a mistake in
 // usage.
 func checkDriver(o *lab.Options) error {
-	if !switchd.KnownOffload(o.Offload) {
+	if !local.KnownOffload(o.Offload) {
 		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
 	}
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {

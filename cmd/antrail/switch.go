@@ -15,6 +15,7 @@ import (
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/internal/version"
 	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/vswitchd"
 	"github.com/antrail/antrail/vswitchd/ovsdb/replica"
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ waits until an agent (antrail agent --await) makes it the switch. Both are of on
 			return usageError{errors.New("--uid is for --confined")}
 		}
 		if settings != "" {
-			s, err := switchd.ReadSettings(settings)
+			s, err := local.ReadSettings(settings)
 			if err != nil {
 				return err
 			}

@@ -17,6 +17,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
 	"github.com/antrail/antrail/control/store"
+	"github.com/antrail/antrail/switchd"
 )
 
 // learned is a configuration with an empty section kubernetes, and what an API server says
@@ -135,10 +136,12 @@ ports: [{name: u, ofPort: 3, role: uplink}, {name: b, ofPort: 4, role: bridge}]}
 	"kubernetes.nodePortAddresses": {`the Node's and (127\.0\.0\.1)`, func(t *testing.T, n []string) (any, any) {
 		return fromAPI(t).NodePortAddresses, "[203.0.113.7 203.0.113.8 " + n[0] + "]"
 	}},
-	"afxdp.busyPoll": {`none`, func(*testing.T, []string) (any, any) { return config.Defaults().AFXDP.Cards().BusyPoll.Time, "0s" }},
+	"afxdp.busyPoll": {`none`, func(*testing.T, []string) (any, any) {
+		return switchd.CardsOf(config.Defaults().AFXDP).BusyPoll.Time, "0s"
+	}},
 	// With 0 the socket does not set SO_BUSY_POLL_BUDGET; 8 is BUSY_POLL_BUDGET of Linux.
 	"afxdp.busyPollBudget": {`the kernel's 8`, func(*testing.T, []string) (any, any) {
-		return config.Defaults().AFXDP.Cards().BusyPoll.Budget, 0
+		return switchd.CardsOf(config.Defaults().AFXDP).BusyPoll.Budget, 0
 	}},
 	"conntrack.max": {`([\d,]+) for each processor, at least ([\d,]+)`, func(t *testing.T, n []string) (any, any) {
 		return conntrack.DefaultMax(), max(number(t, n[1]), number(t, n[0])*runtime.NumCPU())

@@ -38,7 +38,7 @@ Paths are relative to the file. Write a time as ` + "`90s`, `2h` or `20us`" + `.
 `
 
 // packages are those whose types the configuration is made of.
-var packages = []string{"agent/config", "switchd"}
+var packages = []string{"agent/config", "switchd/local"}
 
 func main() {
 	text, err := generate(".")

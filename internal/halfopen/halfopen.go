@@ -27,11 +27,8 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // Limits bound what peers can hold of a server.
@@ -232,17 +229,4 @@ func peerOf(c net.Conn) string {
 		return netip.PrefixFrom(ip, 64).Masked().String()
 	}
 	return ip.String()
-}
-
-// userOf is the uid at the other end of a unix socket.
-func userOf(c *net.UnixConn) string {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return "unknown"
-	}
-	var cred *unix.Ucred
-	if raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }) != nil || err != nil {
-		return "unknown"
-	}
-	return "uid " + strconv.Itoa(int(cred.Uid))
 }

@@ -21,7 +21,7 @@ var oneMeaning = map[string]string{
 	"ports.go, portsecurity.go, reason.go, socket.go, switch.go, tunnel.go, uplink.go, awake.go, undone.go": "ports, and what they carry",
 	"cache.go, live.go, map.go, packetcounters.go, packetin.go, pipeline.go, walk.go":                       "a part of the switch, asked or shown",
 	"filter.go, scan.go": "a program that chooses packets; text cut into words",
-	"answer.go, answers.go, api.go, client.go, give.go, page.go, serve.go":               "questions to a process, and their answers",
+	"answer.go, api.go, client.go, give.go, page.go, serve.go":                           "questions to a process, and their answers",
 	"capabilities.go, cni.go, memory.go, namespace.go, sysctl.go, settings.go, stats.go": "the process and its Node",
 	"installer.go, memoryswitch.go, reconcile.go":                                        "a switch as control sees it, and how it is kept as it should be",
 	"warm.go, wire.go": "memory fetched ahead; values as JSON for another process",

@@ -3,21 +3,16 @@
 package terminal
 
 import (
-	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
 )
 
-// Columns are those of a terminal, 0 for what is none.
-func Columns(out io.Writer) int {
-	f, ok := out.(*os.File)
-	if !ok {
-		return 0
-	}
+// columns are those of a terminal, and whether f is one.
+func columns(f *os.File) (n int, is bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return 0
+		return 0, false
 	}
-	return int(size.Col)
+	return int(size.Col), true
 }

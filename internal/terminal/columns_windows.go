@@ -1,21 +1,16 @@
 package terminal
 
 import (
-	"io"
 	"os"
 
 	"golang.org/x/sys/windows"
 )
 
-// Columns are those of a console, 0 for what is none.
-func Columns(out io.Writer) int {
-	f, ok := out.(*os.File)
-	if !ok {
-		return 0
-	}
+// columns are those of a console, and whether f is one.
+func columns(f *os.File) (n int, is bool) {
 	var info windows.ConsoleScreenBufferInfo
 	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info); err != nil {
-		return 0
+		return 0, false
 	}
-	return int(info.Size.X)
+	return int(info.Size.X), true
 }

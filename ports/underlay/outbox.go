@@ -4,11 +4,10 @@ import (
 	"math/bits"
 	"net/netip"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -170,8 +169,8 @@ func (p *lane) took(i int) {
 		o.countSent(t.frames(), t.datagrams, t.bytes-t.walkID, t.options)
 		return
 	}
-	p.count.countDrop(txSilent, t.datagrams)
-	p.keep(sentences[txSilent], i, t.first)
+	p.count.countDrop(ports.TxSilent, t.datagrams)
+	p.keep(ports.TxSilent.String(), i, t.first)
 }
 
 // keep keeps the frame inside the datagram of message i that begins with a part, as the
@@ -236,8 +235,8 @@ func (p *lane) lose(err error, i, first, datagrams int) {
 	case unix.EAGAIN, unix.ENOBUFS:
 		why = ports.TxRingFull
 	case unix.ENETUNREACH, unix.EHOSTUNREACH, unix.ENETDOWN:
-		p.count.countDrop(txNoRoute, datagrams)
-		p.keep(sentences[txNoRoute], i, first)
+		p.count.countDrop(ports.TxNoRoute, datagrams)
+		p.keep(ports.TxNoRoute.String(), i, first)
 		return
 	}
 	p.count.CountDrop(why, datagrams)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -166,10 +167,10 @@ func TestForeignSourcesAreRefused(t *testing.T) {
 func wantRefused(t *testing.T, p *Port, node netip.Addr, last []byte, foreign, network uint64) {
 	t.Helper()
 	s := p.Stats()
-	if s.Reasons[sentences[rxForeign]] != foreign || s.Reasons[tunnel.Network.String()] != network || s.RxDropped != foreign || s.RxErrors != network {
+	if s.Reasons[ports.RxForeign.String()] != foreign || s.Reasons[tunnel.Network.String()] != network || s.RxDropped != foreign || s.RxErrors != network {
 		t.Errorf("%+v, want %d foreign, and %d of another network", s, foreign, network)
 	}
-	if x := p.DropSample(sentences[rxForeign]); x.Source != node || x.Length != len(last) || !bytes.HasPrefix(last, x.Head) || len(x.Head) == 0 {
+	if x := p.DropSample(ports.RxForeign.String()); x.Source != node || x.Length != len(last) || !bytes.HasPrefix(last, x.Head) || len(x.Head) == 0 {
 		t.Errorf("kept %+v, want the beginning of %x", x, last)
 	}
 	if x := p.DropSample(tunnel.Network.String()); x.Source != node || x.Length == 0 {
@@ -187,7 +188,7 @@ func TestJoinedSegmentsAreChecked(t *testing.T) {
 	p.arrives(peer, message(0, cut...), len(wrap(0, cut[0])))
 	p.supply(8)
 	p.deliver(make([]*packet.Frame, 8))
-	if s := p.Stats(); s.RxPackets != uint64(len(cut)-1) || s.Reasons[sentences[rxForeign]] != 1 {
+	if s := p.Stats(); s.RxPackets != uint64(len(cut)-1) || s.Reasons[ports.RxForeign.String()] != 1 {
 		t.Errorf("%+v, want %d segments, and 1 foreign", s, len(cut)-1)
 	}
 }

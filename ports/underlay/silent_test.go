@@ -30,7 +30,7 @@ func TestSilentNode(t *testing.T) {
 				if x := a.DropSample(why); x.Source != nodes[1] || x.Length != len(frame) || !bytes.Equal(x.Head, frame[:ports.DropSampleLen]) {
 					t.Errorf("%d bytes to %v: %x", x.Length, x.Source, x.Head)
 				}
-				if !Sends(why) || Sends("no such reason") || Sends(sentences[rxOuter]) {
+				if !ports.Sends(why) || ports.Sends("no such reason") || ports.Sends(ports.RxOuter.String()) {
 					t.Error("which reasons are of sending is wrong")
 				}
 				packet.Release(receive(t, b, 1))

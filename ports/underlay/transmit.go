@@ -103,11 +103,11 @@ func (p *Port) admit(f *packet.Frame) bool {
 	f.Tunnel.Dst = f.Tunnel.Dst.Unmap()
 	switch dst := f.Tunnel.Dst; {
 	case !dst.IsValid():
-		p.count.loseFrame(txNoNode, f)
+		p.count.loseFrame(ports.TxNoNode, f)
 	case !p.sendsTo(dst):
-		p.count.loseFrame(txUnknownNode, f)
+		p.count.loseFrame(ports.TxUnknownNode, f)
 	case dst.Is4() != p.config.Local.Is4():
-		p.count.loseFrame(txOtherFamily, f)
+		p.count.loseFrame(ports.TxOtherFamily, f)
 	default:
 		return true
 	}

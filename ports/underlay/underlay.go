@@ -48,14 +48,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/ways"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -310,9 +309,13 @@ func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t pack
 	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram), Options: packet.TunnelOptions(options)}, true
 }
 
+// DropSample is the last datagram that was dropped for a reason, with its tunnel header and
+// its sender. Or it is the last frame that was not sent, with its Node.
+func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
+
 // RefuseOuter counts a packet that came by another way and whose outer headers are
 // wrong. By the sockets none comes: the kernel has dropped it.
-func (p *Port) RefuseOuter() { p.count.countDrop(rxOuter, 1) }
+func (p *Port) RefuseOuter() { p.count.countDrop(ports.RxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
 func (p *Port) sendsTo(a netip.Addr) bool {

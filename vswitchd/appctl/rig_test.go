@@ -21,7 +21,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 	"github.com/antrail/antrail/internal/ovstest"
 	"github.com/antrail/antrail/ports/memory"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
@@ -30,7 +30,7 @@ import (
 type rig struct {
 	t     testing.TB
 	dir   string
-	sw    *switchd.Switch
+	sw    *local.Switch
 	ports map[uint32]*memory.Port
 	ovs   *ovstest.Switch
 	names *flow.Names // that install gives the switch
@@ -45,7 +45,7 @@ func newRig(t testing.TB) *rig {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	r := &rig{t: t, dir: dir, ports: map[uint32]*memory.Port{}, names: flow.NewNames()}
 	r.ovs = ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "p2", Number: 2}, ovstest.Port{Name: "p3", Number: 3})
-	if r.sw, err = switchd.Open(switchd.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}); err != nil {
+	if r.sw, err = local.Open(local.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.sw.Close() })

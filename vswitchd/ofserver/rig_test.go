@@ -17,7 +17,7 @@ import (
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/ports/memory"
-	"github.com/antrail/antrail/switchd"
+	"github.com/antrail/antrail/switchd/local"
 )
 
 // bridge is the name of the bridge, here and on Open vSwitch.
@@ -28,7 +28,7 @@ const bridge = "br0"
 type rig struct {
 	t      testing.TB
 	dir    string
-	sw     *switchd.Switch
+	sw     *local.Switch
 	client *door.Client
 	server *Server
 	ports  map[uint32]*memory.Port
@@ -42,10 +42,10 @@ func newRig(t testing.TB) *rig {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	r := &rig{t: t, dir: dir, ports: map[uint32]*memory.Port{}}
-	c := switchd.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}
+	c := local.Config{Conntrack: conntrack.Config{Timeouts: proto.DefaultTimeouts()}}
 	c.PacketIn = func(pi *telemetry.PacketIn) { r.server.PacketIn(pi) }
 	c.FlowRemoved = func(e *telemetry.FlowRemoved) { r.server.FlowRemoved(e) }
-	if r.sw, err = switchd.Open(c); err != nil {
+	if r.sw, err = local.Open(c); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { r.sw.Close() })

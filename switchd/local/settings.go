@@ -1,4 +1,4 @@
-package switchd
+package local
 
 import (
 	"encoding/json"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"slices"
 	"time"
-
-	"github.com/antrail/antrail/ports/afxdp"
 )
 
 // Settings is what a switch process is started with, as JSON. An agent has the same keys in
@@ -113,26 +111,4 @@ func (c *AFXDP) Check(fault func(ok bool, format string, args ...any)) {
 	fault(d >= 0 && d <= time.Second && d%time.Microsecond == 0, "afxdp.busyPoll: %v is not whole microseconds up to a second", d)
 	fault(c.BusyPollBudget >= 0 && c.BusyPollBudget <= 65535, "afxdp.busyPollBudget: %d is not between 1 and 65535", c.BusyPollBudget)
 	fault(c.BusyPollBudget == 0 || d != 0, "afxdp.busyPollBudget: %d, without busyPoll", c.BusyPollBudget)
-}
-
-// Cards are the options of a port on a card.
-func (c *AFXDP) Cards() afxdp.Options {
-	o := afxdp.Options{BusyPoll: afxdp.BusyPoll{Time: time.Duration(c.BusyPoll), Budget: c.BusyPollBudget}}
-	if c.ZeroCopy {
-		o.Mode = afxdp.ZeroCopy
-	}
-	return o
-}
-
-// Duration is a time in its text form: 90s, 24h.
-type Duration time.Duration
-
-// MarshalText is the text form.
-func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
-
-// UnmarshalText reads the text form.
-func (d *Duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	*d = Duration(v)
-	return err
 }

@@ -1,4 +1,4 @@
-package switchd
+package local
 
 import (
 	"net/netip"

@@ -1,14 +1,12 @@
-package switchd
+package local
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/antrail/antrail/conntrack"
 	"github.com/antrail/antrail/conntrack/proto"
 )
 
@@ -86,11 +84,21 @@ func (c *Conntrack) Check(fault func(ok bool, format string, args ...any)) {
 	}
 }
 
-// max is how many connections fit.
-func (c *Conntrack) max() int { return cmp.Or(c.Max, conntrack.DefaultMax()) }
-
-// table is the connection table's part of a Config.
-func (c *Conntrack) table(to *Config) {
+// Configure sets the connection table's part of a Config.
+func (c *Conntrack) Configure(to *Config) {
 	to.Conntrack.Timeouts, to.Conntrack.Max, to.Conntrack.NewRate = c.AllTimeouts(), c.Max, c.NewRate
 	to.ZoneMax, to.Zones = c.ZoneMax, c.Zones
+}
+
+// Duration is a time in its text form: 90s, 24h.
+type Duration time.Duration
+
+// MarshalText is the text form.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// UnmarshalText reads the text form.
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	*d = Duration(v)
+	return err
 }
