@@ -35,7 +35,7 @@ const preface = `# Learn the pipeline
 
 ` + "`antrail learn`" + ` is a course in a sandbox: the switch that carries traffic elsewhere, with the sample cluster of
 [examples/web-app](../examples/web-app), on ports in memory and a clock that stands still. It needs no root, no network and no
-cluster, and runs on Linux and macOS. Each lesson has a text, packets to send, files to change, and a check that says what
+cluster, and builds for Linux, macOS and Windows. Each lesson has a text, packets to send, files to change, and a check that says what
 is wrong. Each word is explained where a lesson needs it first; all of them stand in [Read the pipeline](reading.md#words).
 
 ` + "```sh" + `

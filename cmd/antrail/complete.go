@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -14,11 +12,9 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/listing"
 	"github.com/antrail/antrail/agent/pipeline"
-	"github.com/antrail/antrail/bench"
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/learn"
 	"github.com/antrail/antrail/tables/programs"
 	"github.com/antrail/antrail/trace"
@@ -36,8 +32,8 @@ type wordsOf func(c *cobra.Command, args []string) []string
 const completeTimeout = 3 * time.Second
 
 // flagWords are the values of flags: of one command ("capture --port"), or of all.
-var flagWords = map[string]wordsOf{
-	"--node": nodeNames, "--on": nodeNames, "--lab": labNames,
+var flagWords = withNodes(nodeFlagWords, map[string]wordsOf{
+	"--node": nodeNames, "--on": nodeNames,
 	"--pod": podNames, "--source": podNames, "--destination": podNames,
 	"--reason": func(*cobra.Command, []string) []string { return reasonWords() },
 	"--focus":  tableNames, "--table": tableNames, "--service": serviceNames, "--policy": policyNames, "capture --port": portNames, "--in-port": portNames,
@@ -51,6 +47,12 @@ var flagWords = map[string]wordsOf{
 	"bench --output": fixed(report.Formats...), "bench conntrack --output": fixed(report.Formats...), "lab status --output": fixed("table", "json", "yaml"),
 	"lab attack-test --output": fixed("table", "json"), "lab upgrade-test --output": fixed("table", "json"), "get --output": fixed(listing.Forms...),
 	"--namespace": namespaces, "--program": fixed(programs.Names()...),
+})
+
+// withNodes adds words that only Nodes have (node.go).
+func withNodes(nodes, words map[string]wordsOf) map[string]wordsOf {
+	maps.Copy(words, nodes)
+	return words
 }
 
 // fileFlags name files and directories. A shell completes them by itself.
@@ -58,11 +60,11 @@ var fileFlags = []string{"socket", "switch", "await", "config", "settings", "dir
 	"save", "write", "record", "plots", "log-file"}
 
 // argWords are the arguments of commands. Commands that are not here and take arguments take files.
-var argWords = map[string]wordsOf{
+var argWords = withNodes(nodeArgWords, map[string]wordsOf{
 	"dump-flows": first(tableNames), "dump-ports": first(portNames), "explain": first(objectNames), "get": kindOrName,
-	"why": endNames, "lab exec": first(placeNames), "learn": lessonWords, "bench": func(*cobra.Command, []string) []string { return append(bench.ProfileNames(), "all") },
+	"why": endNames, "learn": lessonWords,
 	"trace": fixed(),
-}
+})
 
 // fileArgs are commands whose arguments are files.
 var fileArgs = []string{"replay", "bench compare", "bench trend", "trace show", "trace paths", "trace replay"}
@@ -281,45 +283,8 @@ func nodeNames(c *cobra.Command, _ []string) (all []string) {
 		all, _ = pipeline.ManifestNodes(f.Value.String())
 		return all
 	}
-	if l := labOf(c); l != nil {
-		for _, n := range l.Topology.Nodes {
-			all = append(all, n.Name)
-		}
-	}
-	return all
-}
-
-// labOf is the lab that the line names, or the only one; nil if there is none.
-func labOf(c *cobra.Command) *lab.Lab {
 	id, _ := c.Flags().GetString("lab") // "" for commands without the flag
-	l, err := lab.Find(lab.StateDir(), id)
-	if err != nil {
-		return nil
-	}
-	return l
-}
-
-func labNames(*cobra.Command, []string) (all []string) {
-	labs, _ := lab.List(lab.StateDir())
-	for _, l := range labs {
-		all = append(all, l.State.ID)
-	}
-	return all
-}
-
-// placeNames are where lab exec runs a command.
-func placeNames(c *cobra.Command, _ []string) []string {
-	l := labOf(c)
-	if l == nil {
-		return nil
-	}
-	all := []string{"outside"}
-	for _, n := range l.Topology.Nodes {
-		all = append(all, n.Name)
-		for _, p := range n.Pods {
-			all = append(all, p.Name)
-		}
-	}
+	all, _ = nodesOfLab(id)
 	return all
 }
 

@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -8,6 +6,7 @@ import (
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/internal/terminal"
 	"github.com/spf13/cobra"
 )
 
@@ -157,7 +156,7 @@ func dumpCommand(d *dump) *cobra.Command {
 
 // put turns the flags into parameters.
 func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
-	if d.names || !d.noNames && onTerminal(c.OutOrStdout()) {
+	if d.names || !d.noNames && terminal.Is(c.OutOrStdout()) {
 		q.Set("names", "1")
 	}
 	if d.noStats {

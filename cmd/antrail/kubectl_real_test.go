@@ -1,4 +1,4 @@
-//go:build linux && k8s
+//go:build linux && k8s && !portable
 
 package main
 

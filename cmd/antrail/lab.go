@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !portable
 
 package main
 
@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/antrail/antrail/agent/config"
+	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
 	"github.com/antrail/antrail/switchd/local"
@@ -204,10 +207,6 @@ func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.MarkFlagsMutuallyExclusive("manifests", "flows-dir")
 }
 
-func addLabFlag(c *cobra.Command, id *string) {
-	c.Flags().StringVar(id, "lab", "", "which lab, when there are several")
-}
-
 func demoCommand() *cobra.Command {
 	var o lab.Options
 	c := &cobra.Command{
@@ -226,4 +225,87 @@ when interrupted. It exits with 0 only when every check holds. It needs root.`,
 		return demo.Run(c.Context(), o, c.OutOrStdout())
 	}
 	return c
+}
+
+// agentSocket is the socket of the agent or switch that the flags name.
+func (s *source) agentSocket() (string, error) {
+	if s.node == "" {
+		return s.socket, nil
+	}
+	l, err := findLab(s.lab)
+	if err != nil {
+		return "", err
+	}
+	if err := hasNode(l, s.node); err != nil {
+		return "", err
+	}
+	return l.Socket(s.node), nil
+}
+
+// hasNode refuses a Node that a lab has not.
+func hasNode(l *lab.Lab, name string) error {
+	there := nodesOf(l)
+	if slices.Contains(there, name) {
+		return nil
+	}
+	return fmt.Errorf("lab %s has no Node %q%s; there are %s", l.State.ID, name, flow.Suggest(name, there), strings.Join(there, ", "))
+}
+
+// findLab is the lab that --lab names, or the only one, for a --node in it.
+func findLab(id string) (*lab.Lab, error) {
+	l, err := lab.Find(lab.StateDir(), id)
+	if errors.Is(err, lab.ErrNone) {
+		err = hintedError{err, "--node names a Node of a lab. Without it the agent of this machine is asked."}
+	}
+	return l, err
+}
+
+// nodesOfLab are the Nodes of a lab by their names.
+func nodesOfLab(id string) ([]string, error) {
+	l, err := findLab(id)
+	if err != nil {
+		return nil, err
+	}
+	return nodesOf(l), nil
+}
+
+func nodesOf(l *lab.Lab) (names []string) {
+	for _, n := range l.Topology.Nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// labOf is the lab that the line names, or the only one; nil if there is none.
+func labOf(c *cobra.Command) *lab.Lab {
+	id, _ := c.Flags().GetString("lab") // "" for commands without the flag
+	l, err := lab.Find(lab.StateDir(), id)
+	if err != nil {
+		return nil
+	}
+	return l
+}
+
+func labNames(*cobra.Command, []string) (all []string) {
+	labs, _ := lab.List(lab.StateDir())
+	for _, l := range labs {
+		all = append(all, l.State.ID)
+	}
+	return all
+}
+
+// placeNames are where lab exec runs a command.
+func placeNames(c *cobra.Command, _ []string) []string {
+	l := labOf(c)
+	if l == nil {
+		return nil
+	}
+	all := []string{"outside"}
+	for _, n := range l.Topology.Nodes {
+		all = append(all, n.Name)
+		for _, p := range n.Pods {
+			all = append(all, p.Name)
+		}
+	}
+	return all
 }

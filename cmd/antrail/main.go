@@ -8,18 +8,19 @@
 //
 //	completion.go           the scripts by which shells complete words, and man for releases
 //	complete.go             what words of the line may be
-//	args.go                 checks of arguments: which are missing, which are too many
+//	usage.go                exit codes and their errors; which arguments are missing or too many
 //	source.go               the flags that choose agents, a switch or files to ask
 //	dump.go                 the commands that begin with dump-
 //	get.go                  get and explain, which show objects
 //	trace.go                trace, of one packet or with --live
 //	trace_replay.go         trace replay
-//	trace_show.go           trace show and trace paths, on any machine
+//	trace_show.go           trace show and trace paths
 //	labtests.go             lab attack-test and lab upgrade-test
 //	support.go              support-bundle
 //	kubectl.go              the plugin of kubectl, which this program is under another name
 //	agent.go                agent, and probe and uninstall, which need it or its record
-//	node.go, nodeless.go    the list of commands, on Linux and elsewhere
+//	node.go                 the commands that need a Node, and so Linux
+//	nodeless.go             what they say elsewhere; -tags portable builds that on Linux
 package main
 
 import (
@@ -34,12 +35,6 @@ import (
 
 	"github.com/antrail/antrail/internal/version"
 	"github.com/spf13/cobra"
-)
-
-// Exit codes.
-const (
-	exitFailed = 1
-	exitUsage  = 2
 )
 
 func main() {
@@ -90,33 +85,10 @@ func tellError(w io.Writer, err error) {
 	switch {
 	case errors.As(err, &hinted) && hinted.Hint() != "":
 		fmt.Fprintln(w, hinted.Hint())
-	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+	case hasSwitch && errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
 		fmt.Fprintln(w, "This is not root: labs, the agent and what asks it mostly need to be.")
 	}
 }
-
-// hintedError is an error with what to do about it.
-type hintedError struct {
-	error
-	hint string
-}
-
-// Hint says what to do.
-func (e hintedError) Hint() string { return e.hint }
-
-// usageError is a mistake of the caller that flags and argument counts do not
-// catch.
-type usageError struct{ error }
-
-// codedError ends the program with a code of the command's own. Without an error in
-// it nothing is printed: the command has said it all.
-type codedError struct {
-	code int
-	error
-}
-
-// Unwrap is the error, for its hint; nil when there is none.
-func (e codedError) Unwrap() error { return e.error }
 
 // rootCommand makes the command tree. began is set when a command's own work
 // begins: an error before that is one of usage.
@@ -127,9 +99,7 @@ func rootCommand(began *bool) *cobra.Command {
 		Long: `antrail is a software switch for Kubernetes Nodes: a packet enters by a port and
 walks tables of flow entries until an entry gives a verdict.
 
-Commands that show something ask a running agent over its unix socket, or a switch
-that runs without one, or load files and ask those: flow files with --flows,
-Kubernetes objects with --manifests.`,
+` + sourcesLong,
 		Example:       "  antrail demo\n  antrail dump-flows --flows examples/seed/seed.flows Classifier",
 		Args:          noArgs,
 		Version:       programVersion(),
@@ -138,9 +108,11 @@ Kubernetes objects with --manifests.`,
 		RunE:          func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("{{.Version}}\n")
-	addNodeCommands(root) // node.go
+	root.AddCommand(dumpCommands()...)
+	root.AddCommand(pipelineCommand(), conntrackCommand(), getCommand(), explainCommand(), whyCommand(), traceCommand(), replayCommand(), pageCommand(), supportBundleCommand(), dutCommand())
 	root.AddCommand(learnCommand(), completionCommand(), versionCommand(), manCommand())
-	addWords(root) // complete.go
+	addNodeCommands(root) // node.go
+	addWords(root)        // complete.go
 	noteBegin(root, began)
 	return root
 }

@@ -1,16 +1,32 @@
-//go:build linux
+//go:build linux && !portable
 
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/antrail/antrail/bench"
+	"github.com/spf13/cobra"
+)
 
-// addNodeCommands adds what takes a Node, and so Linux: the agent, the lab, and the
-// questions that an agent answers, live or over files. Files of these commands say so
-// in their first line.
+// hasSwitch says whether a switch can run on this system.
+const hasSwitch = true
+
+// sourcesLong says in the program's help where answers come from.
+const sourcesLong = `Commands that show something ask a running agent over its unix socket, or a switch
+that runs without one, or load files and ask those: flow files with --flows,
+Kubernetes objects with --manifests.`
+
+// addNodeCommands adds what takes a Node, and so Linux: the agent, the switch, the lab, and
+// questions that only a running switch answers.
 func addNodeCommands(root *cobra.Command) {
 	root.AddCommand(agentCommand(), switchCommand(), vswitchdCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
-	root.AddCommand(dumpCommands()...)
-	root.AddCommand(pipelineCommand())
-	root.AddCommand(flushConntrackCommand(), conntrackCommand(), dropsCommand())
-	root.AddCommand(getCommand(), explainCommand(), whyCommand(), topCommand(), traceCommand(), captureCommand(), replayCommand(), pageCommand(), supportBundleCommand(), dutCommand(), benchCommand())
+	root.AddCommand(flushConntrackCommand(), dropsCommand(), topCommand(), captureCommand(), benchCommand())
 }
+
+// nodeFlagWords and nodeArgWords are completions that need a lab or a benchmark.
+var (
+	nodeFlagWords = map[string]wordsOf{"--lab": labNames}
+	nodeArgWords  = map[string]wordsOf{
+		"lab exec": first(placeNames),
+		"bench":    func(*cobra.Command, []string) []string { return append(bench.ProfileNames(), "all") },
+	}
+)

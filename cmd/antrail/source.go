@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -17,11 +15,8 @@ import (
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/control/manifest"
-	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/tables/programs"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 	"sigs.k8s.io/yaml"
 )
 
@@ -49,12 +44,15 @@ type offline struct {
 // output.
 func (s *source) addTo(c *cobra.Command) {
 	s.addAgentTo(c)
-	c.Flags().Lookup("node").Usage += "; with --manifests, the Node to look at"
 	s.offline.addTo(c)
-	c.MarkFlagsMutuallyExclusive("socket", "flows")
 	c.MarkFlagsMutuallyExclusive("node", "flows")
-	c.MarkFlagsMutuallyExclusive("socket", "manifests")
-	c.MarkFlagsMutuallyExclusive("socket", "node", "program")
+	c.MarkFlagsMutuallyExclusive("node", "program")
+	if hasSwitch {
+		c.Flags().Lookup("node").Usage += "; with --manifests, the Node to look at"
+		for _, files := range []string{"flows", "manifests", "program"} {
+			c.MarkFlagsMutuallyExclusive("socket", files)
+		}
+	}
 }
 
 // addAgentTo is addTo for what files cannot answer.
@@ -63,13 +61,22 @@ func (s *source) addAgentTo(c *cobra.Command) {
 	c.Flags().StringVarP(&s.output, "output", "o", "text", forms)
 }
 
-// addSocketTo gives a command the flags that choose the agent or switch.
+// addSocketTo gives a command the flags that choose the agent or switch. Where none can run,
+// --node is that of manifests.
 func (s *source) addSocketTo(c *cobra.Command) {
 	f := c.Flags()
+	if !hasSwitch {
+		f.StringVar(&s.node, "node", "", "the Node to look at, with --manifests")
+		return
+	}
 	f.StringVar(&s.socket, "socket", defaultSocket(), "unix socket of the agent, or of a switch; "+socketEnv+" sets the default")
 	f.StringVar(&s.node, "node", "", "ask the agent of this Node of a lab")
 	addLabFlag(c, &s.lab)
 	c.MarkFlagsMutuallyExclusive("socket", "node")
+}
+
+func addLabFlag(c *cobra.Command, id *string) {
+	c.Flags().StringVar(id, "lab", "", "which lab, when there are several")
 }
 
 // forms are those that the output may have.
@@ -142,42 +149,6 @@ func (s *source) client(problems io.Writer) (*api.Client, error) {
 	return answer.Connect(context.Background(), socket)
 }
 
-// agentSocket is the socket of the agent or switch that the flags name.
-func (s *source) agentSocket() (string, error) {
-	if s.node == "" {
-		return s.socket, nil
-	}
-	l, err := findLab(s.lab)
-	if err != nil {
-		return "", err
-	}
-	if err := hasNode(l, s.node); err != nil {
-		return "", err
-	}
-	return l.Socket(s.node), nil
-}
-
-// hasNode refuses a Node that a lab has not.
-func hasNode(l *lab.Lab, name string) error {
-	var there []string
-	for _, n := range l.Topology.Nodes {
-		there = append(there, n.Name)
-	}
-	if slices.Contains(there, name) {
-		return nil
-	}
-	return fmt.Errorf("lab %s has no Node %q%s; there are %s", l.State.ID, name, flow.Suggest(name, there), strings.Join(there, ", "))
-}
-
-// findLab is the lab that --lab names, or the only one, for a --node in it.
-func findLab(id string) (*lab.Lab, error) {
-	l, err := lab.Find(lab.StateDir(), id)
-	if errors.Is(err, lab.ErrNone) {
-		err = hintedError{err, "--node names a Node of a lab. Without it the agent of this machine is asked."}
-	}
-	return l, err
-}
-
 // print asks a question and prints the answer.
 func (s *source) print(c *cobra.Command, ask func(*api.Client) ([]byte, error)) error {
 	if !slices.Contains([]string{"text", "json", "yaml"}, s.output) {
@@ -206,16 +177,6 @@ func (s *source) query() url.Values {
 	return url.Values{"format": {"json"}}
 }
 
-// onTerminal says whether output goes to a person.
-func onTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	if !ok {
-		return false
-	}
-	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-	return err == nil
-}
-
 // Commands that ask several agents: --socket and --node may be given again.
 
 // several are the values of both flags.
@@ -224,9 +185,10 @@ type several struct{ sockets, nodes []string }
 // addTo lets the flags of a source be given again. note ends their help.
 func (s *several) addTo(c *cobra.Command, from *source, note string) {
 	for name, to := range map[string]*again{"socket": {&from.socket, &s.sockets}, "node": {&from.node, &s.nodes}} {
-		f := c.Flags().Lookup(name)
-		f.Value = to
-		f.Usage += note
+		if f := c.Flags().Lookup(name); f != nil {
+			f.Value = to
+			f.Usage += note
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux && !portable
 
 package main
 
@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/antrail/antrail/internal/terminal"
 	"github.com/antrail/antrail/top"
 	"github.com/spf13/cobra"
 )
@@ -57,7 +58,7 @@ func (f *topFlags) run(c *cobra.Command) error {
 		return err
 	}
 	o := top.Options{From: client, Title: cmp.Or(f.from.node, f.from.socket), View: view, Every: f.every, Now: time.Now}
-	if f.plain || f.count > 0 || !onTerminal(c.OutOrStdout()) || !onTerminal(os.Stdin) {
+	if f.plain || f.count > 0 || !terminal.Is(c.OutOrStdout()) || !terminal.Is(os.Stdin) {
 		return top.Plain(c.Context(), o, f.count, c.OutOrStdout())
 	}
 	return top.Run(c.Context(), o)

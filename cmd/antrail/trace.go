@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -25,8 +23,8 @@ func traceCommand() *cobra.Command {
 	var explain bool
 	live := liveFlags{from: &from}
 	c := &cobra.Command{
-		Use:   "trace FLOW | trace --live",
-		Short: "Walk one packet through the tables, as ovs-appctl ofproto/trace does, or watch real ones",
+		Use:   "trace FLOW",
+		Short: "Walk one packet through the tables, as ovs-appctl ofproto/trace does",
 		Long: `Walk one packet through the tables and print the entry hit in each, its actions and what they
 changed, the answers of conntrack, and the verdict with the packet as it leaves. Nothing is sent,
 counted or learned; connections are looked up as they are.
@@ -34,17 +32,8 @@ counted or learned; connections are looked up as they are.
 FLOW describes the packet as a match does: in_port, headers, and what it carries of registers, marks
 and tunnel fields. What it leaves out is as in the first packet of a connection: nw_ttl=64, tp_src=40000,
 tcp_flags=syn, an ICMP echo request. A Pod's packet without its own dl_src and nw_src is dropped as forged;
-antrail why makes up a packet from one Pod to another by itself.
-
-With --live real packets are watched as they pass: those that meet all of --source, --destination,
---port and --filter, or all. They are treated as they would have been, and walk every table for it;
-connections that pass in the kernel come back while they are watched. With several agents (--node or
---socket, given again) a packet's walks on both Nodes are one. What there is no time to record is
-counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
-		Example: "  antrail trace --node node-a " + examplePacket + "\n  antrail trace " + nodeFiles + " " + examplePacket +
-			"\n  antrail trace --live -S default/client-a -D default/web-b --node node-a --node node-b" +
-			"\n  antrail trace --live --dropped-only --filter 'tcp port 80 and not host 10.10.0.1' --count 10" +
-			"\n  antrail trace --live --node node-a -S default/client-a -o pcapng -w - | wireshark -k -i -",
+antrail why makes up a packet from one Pod to another by itself.`,
+		Example: "  antrail trace --node node-a " + examplePacket + "\n  antrail trace " + nodeFiles + " " + examplePacket,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case live.on && len(args) > 0:
@@ -60,7 +49,9 @@ counted. The trace ends with --count walks, after --for, or with Ctrl-C.`,
 	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, in place of the headers in FLOW")
 	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "state that the next ct() action answers with, such as trk,new; then trk,new (may be given several times)")
 	c.Flags().BoolVar(&explain, "explain", false, "as a tree, with the object behind each entry")
-	live.addTo(c)
+	if hasSwitch {
+		live.addTo(c)
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if live.on {
 			return live.watch(c)
@@ -89,10 +80,25 @@ type liveFlags struct {
 	record, write string // files
 }
 
+// liveLong is what the help says of live traces.
+const liveLong = `
+
+With --live real packets are watched as they pass: those that meet all of --source, --destination,
+--port and --filter, or all. They are treated as they would have been, and walk every table for it;
+connections that pass in the kernel come back while they are watched. With several agents (--node or
+--socket, given again) a packet's walks on both Nodes are one. What there is no time to record is
+counted. The trace ends with --count walks, after --for, or with Ctrl-C.`
+
 // liveOnly are those that make no sense without --live.
 var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "bytes", "record", "write"}
 
 func (l *liveFlags) addTo(c *cobra.Command) {
+	c.Use += " | trace --live"
+	c.Short += ", or watch real ones"
+	c.Long += liveLong
+	c.Example += "\n  antrail trace --live -S default/client-a -D default/web-b --node node-a --node node-b" +
+		"\n  antrail trace --live --dropped-only --filter 'tcp port 80 and not host 10.10.0.1' --count 10" +
+		"\n  antrail trace --live --node node-a -S default/client-a -o pcapng -w - | wireshark -k -i -"
 	f, r := c.Flags(), &l.request
 	f.BoolVar(&l.on, "live", false, "watch real packets")
 	f.StringVarP(&r.Source, "source", "S", "", "packets from this Pod, as namespace/name: a Pod of the Node by its port, others by their addresses")

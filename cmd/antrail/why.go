@@ -1,5 +1,3 @@
-//go:build linux
-
 package main
 
 import (
@@ -62,7 +60,9 @@ there is no answer.`,
 	w.from.addAgentTo(c)
 	f.StringVar(&w.from.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects; no agent is asked then")
 	f.StringVar(&w.from.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --manifests")
-	c.MarkFlagsMutuallyExclusive("socket", "manifests")
+	if hasSwitch {
+		c.MarkFlagsMutuallyExclusive("socket", "manifests")
+	}
 	w.agents.addTo(c, &w.from, "; may be given several times")
 	f.BoolVar(&w.udp, "udp", false, "ask for UDP, not TCP")
 	f.BoolVar(&w.sctp, "sctp", false, "ask for SCTP")
@@ -127,18 +127,11 @@ func (w *why) clients(problems io.Writer) (all []*api.Client, err error) {
 }
 
 // nodes are those of the manifests, or else of the lab.
-func (w *why) nodes() (names []string, err error) {
+func (w *why) nodes() ([]string, error) {
 	if w.from.manifests != "" {
 		return pipeline.ManifestNodes(w.from.manifests)
 	}
-	l, err := findLab(w.from.lab)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range l.Topology.Nodes {
-		names = append(names, n.Name)
-	}
-	return names, nil
+	return nodesOfLab(w.from.lab)
 }
 
 func (w *why) print(c *cobra.Command, a *api.WhyAnswer) error {

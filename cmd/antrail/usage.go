@@ -10,6 +10,35 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// hintedError is an error with what to do about it.
+type hintedError struct {
+	error
+	hint string
+}
+
+// Hint says what to do.
+func (e hintedError) Hint() string { return e.hint }
+
+// usageError is a mistake of the caller that flags and argument counts do not
+// catch.
+type usageError struct{ error }
+
+// codedError ends the program with a code of the command's own. Without an error in
+// it nothing is printed: the command has said it all.
+type codedError struct {
+	code int
+	error
+}
+
+// Unwrap is the error, for its hint; nil when there is none.
+func (e codedError) Unwrap() error { return e.error }
+
 // Arguments: what is missing has a name, and what is too many is shown.
 
 // noArgs is for commands without arguments. What follows a command that has others
