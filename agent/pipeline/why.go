@@ -114,34 +114,46 @@ func (q *asking) answerWhy(a *api.WhyAnswer, r *api.WhyRequest) error {
 		return err
 	}
 	a.Seen = q.p.Seen(q.sought(chosen))
-	if chosen != nil {
-		return q.askEach(a, req, chosen)
+	more, err := WalkEach(a, req, chosen, q.walk)
+	if more > 0 {
+		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not asked", more))
 	}
-	return nil
+	return err
 }
 
-// mostEndpoints is how many endpoints of a Service are asked.
-const mostEndpoints = 64
+// MostBuckets is how many buckets of a group are walked.
+const MostBuckets = 64
 
-// askEach walks to each endpoint of a Service. The way to the one that was chosen is in
-// the answer already.
-func (q *asking) askEach(a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step) error {
+// WalkEach walks by each bucket of a select group, which may be nil for none. The way by the bucket
+// that was chosen is in the answer already. more is how many buckets were not walked.
+func WalkEach(
+	a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step, walk func(*api.WhyAnswer, telemetry.TraceRequest) (*telemetry.Step, error),
+) (more int, err error) {
+	if chosen == nil {
+		return 0, nil
+	}
 	byHash := a.Ways[0]
 	a.Ways = nil
-	for i := range min(len(chosen.Group.Buckets), mostEndpoints) {
+	for i := range min(len(chosen.Group.Buckets), MostBuckets) {
 		if i == chosen.Bucket {
 			a.Ways = append(a.Ways, byHash)
 			continue
 		}
 		req.Buckets = map[uint32]int{chosen.Group.ID: i}
-		if _, err := q.walk(a, req); err != nil {
-			return err
+		if _, err := walk(a, req); err != nil {
+			return 0, err
 		}
 	}
-	if more := len(chosen.Group.Buckets) - mostEndpoints; more > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not asked", more))
+	return max(0, len(chosen.Group.Buckets)-MostBuckets), nil
+}
+
+// ChosenBucket is the choice of the first select group on a walk; nil without one.
+func ChosenBucket(t *telemetry.Trace) *telemetry.Step {
+	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool { return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return &t.Steps[i]
 }
 
 // icmpProtocols are the types of echo requests by protocol.
@@ -226,11 +238,7 @@ func (q *asking) addWay(a *api.WhyAnswer, t *telemetry.Trace) (*telemetry.Step, 
 	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool { return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect })
-	var chosen *telemetry.Step
-	if i >= 0 {
-		chosen = &t.Steps[i]
-	}
+	chosen := ChosenBucket(t)
 	tell := teller{asking: q, t: t, chosen: chosen, back: &givenBack{}}
 	way := tell.way()
 	tell.noteEdits(a)

@@ -28,14 +28,14 @@ type whyEnd struct {
 // Addresses of the outside that nobody has (RFC 5737, RFC 3849).
 var outside = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
-// whyProtocols are those that can be asked for.
-var whyProtocols = map[string]uint8{"tcp": packet.ProtoTCP, "udp": packet.ProtoUDP, "sctp": packet.ProtoSCTP, "icmp": packet.ProtoICMP}
+// WhyProtocols are those that can be asked for.
+var WhyProtocols = map[string]uint8{"tcp": packet.ProtoTCP, "udp": packet.ProtoUDP, "sctp": packet.ProtoSCTP, "icmp": packet.ProtoICMP}
 
 // findEnds reads both ends of a request, and chooses their addresses.
 func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 	ok := true
 	if r.Protocol != "" {
-		if q.proto, ok = whyProtocols[r.Protocol]; !ok {
+		if q.proto, ok = WhyProtocols[r.Protocol]; !ok {
 			return fmt.Errorf("protocol %q is none of tcp, udp, sctp and icmp", r.Protocol)
 		}
 	}

@@ -87,12 +87,13 @@ func (q *Sought) meantARP(frame []byte) bool {
 
 // sought are those of the question, with the endpoints of the ways.
 func (q *asking) sought(chosen *telemetry.Step) *Sought {
-	return &Sought{Src: q.src, Proto: q.proto, Places: q.places(chosen), Pod: q.from.String()}
+	return &Sought{Src: q.src, Proto: q.proto, Places: PlacesOf(netip.AddrPortFrom(q.dst, q.to.port), chosen), Pod: q.from.String()}
 }
 
-// places are the second end and the endpoints of the ways.
-func (q *asking) places(chosen *telemetry.Step) []netip.AddrPort {
-	all := []netip.AddrPort{netip.AddrPortFrom(q.dst, q.to.port)}
+// PlacesOf are the second end of a question, and the endpoints that the buckets of a group write;
+// chosen may be nil.
+func PlacesOf(to netip.AddrPort, chosen *telemetry.Step) []netip.AddrPort {
+	all := []netip.AddrPort{to}
 	if chosen == nil {
 		return all
 	}

@@ -1,6 +1,7 @@
 package reach
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
 )
@@ -29,13 +31,10 @@ const unknownSource, unknownDestination = 0x00005e005301, 0x00005e005302
 
 var errEnd = errors.New("of entries alone an end is ADDRESS, ADDRESS:PORT or the name of a port of the switch, with ,MAC and @PORT of the switch behind it; Pods and Services are known to the controller alone")
 
-// protocols are those that can be asked for.
-var protocols = map[string]uint8{"": packet.ProtoTCP, "tcp": packet.ProtoTCP, "udp": packet.ProtoUDP, "sctp": packet.ProtoSCTP, "icmp": packet.ProtoICMP}
-
 // findEnds reads both ends, and looks for what they leave out.
 func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 	known := false
-	if q.proto, known = protocols[r.Protocol]; !known {
+	if q.proto, known = pipeline.WhyProtocols[cmp.Or(r.Protocol, "tcp")]; !known {
 		return fmt.Errorf("protocol %q is none of tcp, udp, sctp and icmp", r.Protocol)
 	}
 	if q.from, err = q.read(r.From, r.IPv6); err == nil {

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
-	"slices"
 
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/packet"
-	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/trace"
 )
 
@@ -88,56 +86,24 @@ func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.
 	if err != nil {
 		return nil, err
 	}
-	r := teller{asking: q, t: t}
-	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool {
-		return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect
-	})
-	if i >= 0 {
-		r.chosen = &t.Steps[i]
-	}
+	r := teller{asking: q, t: t, chosen: pipeline.ChosenBucket(t)}
 	way := r.way()
 	way.Walks = trace.Joined{walk}
 	a.Ways = append(a.Ways, way)
 	return r.chosen, nil
 }
 
-// mostBuckets is how many buckets of a group are walked.
-const mostBuckets = 64
-
-// walkEach walks by each bucket of a select group. The way by the bucket that was chosen is in
-// the answer already.
+// walkEach walks by each bucket of a select group.
 func (q *asking) walkEach(a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step) error {
-	if chosen == nil {
-		return nil
-	}
-	byHash := a.Ways[0]
-	a.Ways = nil
-	for i := range min(len(chosen.Group.Buckets), mostBuckets) {
-		if i == chosen.Bucket {
-			a.Ways = append(a.Ways, byHash)
-			continue
-		}
-		req.Buckets = map[uint32]int{chosen.Group.ID: i}
-		if _, err := q.walk(a, req); err != nil {
-			return err
-		}
-	}
-	if more := len(chosen.Group.Buckets) - mostBuckets; more > 0 {
+	more, err := pipeline.WalkEach(a, req, chosen, q.walk)
+	if more > 0 {
 		a.Notes = append(a.Notes, countText(more, "more bucket was", "more buckets were")+" not walked")
 	}
-	return nil
+	return err
 }
 
 // sought are the connections and dropped packets that the question is about: to the second end, or
 // to an endpoint that a bucket writes.
 func (q *asking) sought(chosen *telemetry.Step) *pipeline.Sought {
-	s := &pipeline.Sought{Src: q.from.addr, Proto: q.proto, Places: []netip.AddrPort{netip.AddrPortFrom(q.to.addr, q.to.l4)}}
-	if chosen != nil {
-		for i := range chosen.Group.Buckets {
-			if a, ok := local.EndpointOf(&chosen.Group.Buckets[i]); ok {
-				s.Places = append(s.Places, a)
-			}
-		}
-	}
-	return s
+	return &pipeline.Sought{Src: q.from.addr, Proto: q.proto, Places: pipeline.PlacesOf(netip.AddrPortFrom(q.to.addr, q.to.l4), chosen)}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/agent/packetin"
 	"github.com/antrail/antrail/agent/pipeline"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
-	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/switchd/local"
 )
 
@@ -44,14 +44,12 @@ func (r teller) way() api.WhyWay {
 
 // what names the traffic: tcp 80 from 10.0.0.1 to 10.0.0.2.
 func (r teller) what() string {
-	name := protocolNames[r.proto]
+	name := strings.ToLower(packetin.ProtocolNames[r.proto])
 	if r.to.l4 != 0 {
 		name = fmt.Sprintf("%s %d", name, r.to.l4)
 	}
 	return fmt.Sprintf("%s from %s to %s", name, r.text(&r.from), r.text(&r.to))
 }
-
-var protocolNames = map[uint8]string{packet.ProtoTCP: "tcp", packet.ProtoUDP: "udp", packet.ProtoSCTP: "sctp", packet.ProtoICMP: "icmp", packet.ProtoICMPv6: "icmpv6"}
 
 // bucket is the bucket that was chosen, with the endpoint that it writes.
 func (r teller) bucket() string {
