@@ -299,7 +299,7 @@ func canonical(v any) string {
 // uuidOf is the UUID of the row that a placeholder names: the only one if the name is empty.
 func (f *front) uuidOf(of string) (uuid string) {
 	m := placeholder.FindStringSubmatch(of)
-	f.d.Database().Read(func(v store.View) {
+	f.d.db.Read(func(v store.View) {
 		for r := range v.Named(m[1]) {
 			if m[2] == "" || r.Text("name") == m[2] {
 				uuid = r.ID().String()

@@ -57,8 +57,6 @@ const serverName, switchName = "ovsdb-server", "ovs-vswitchd"
 type Daemon struct {
 	// Control takes the commands of ovs-vswitchd. The caller may register more.
 	Control *unixctl.Server
-	// Coverage counts events for coverage/show of ovs-vswitchd.
-	Coverage *unixctl.Coverage
 	// Reconciler makes the switch. Its Wake asks for another round.
 	Reconciler *bridge.Reconciler
 	// Cut is how many bytes a crash had left at the end of the database's file.
@@ -83,7 +81,7 @@ type socket struct {
 // New opens the database and takes the daemons' places: it locks the pid files and opens the
 // sockets. A daemon that runs already is an error.
 func New(c Config) (*Daemon, error) {
-	d := &Daemon{stop: make(chan struct{}, 1), Coverage: unixctl.NewCoverage()}
+	d := &Daemon{stop: make(chan struct{}, 1)}
 	if err := d.open(c); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -103,14 +101,14 @@ func (d *Daemon) open(c Config) error {
 	d.Reconciler = bridge.New(d.db, c.Switch, module("bridge"))
 	d.Control = unixctl.New(module("unixctl"), switchName+" (antrail) "+c.Release)
 	d.Control.Register(unixctl.Exit(true, d.exit))
-	d.Control.Register(d.Coverage.Commands()...)
+	d.Control.Register(unixctl.Coverage()...)
 	d.Control.Register(levels.Commands()...)
 	if err := d.openControl(c.Dir, switchName, d.Control); err != nil || d.replica != nil {
 		return err
 	}
 	database := unixctl.New(module("unixctl"), serverName+" (antrail) "+c.Release)
 	database.Register(unixctl.Exit(false, d.exit), unixctl.MemoryShow(d.clients.Usage))
-	database.Register(unixctl.NewCoverage().Commands()...)
+	database.Register(unixctl.Coverage()...)
 	database.Register(d.databaseCommands()...)
 	database.Register(levels.Commands()...)
 	if err := d.openControl(c.Dir, serverName, database); err != nil {
@@ -173,9 +171,6 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Database is the database, for commands that read it.
-func (d *Daemon) Database() *store.Database { return d.db }
-
 // Close closes what New opened. Run does so by itself.
 func (d *Daemon) Close() (err error) {
 	for len(d.undo) > 0 {
@@ -203,12 +198,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var parts sync.WaitGroup
-	failures := make(chan error, len(d.sockets)+3)
+	failures := make(chan error, len(d.sockets)+2)
 	run := func(serve func(context.Context) error) {
 		parts.Go(func() { failures <- runPart(ctx, serve) })
 	}
 	run(d.Reconciler.Run)
-	run(d.Coverage.Run)
 	if d.replica != nil {
 		run(d.replica.Run)
 	}

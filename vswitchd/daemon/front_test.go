@@ -45,7 +45,6 @@ func startFrontIn(t *testing.T, dir string) *front {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.d.Coverage.Counter("bridge_reconfigure").Add(3)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.d.Run(ctx) }()

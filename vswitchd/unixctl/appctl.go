@@ -2,7 +2,7 @@
 //
 //   - appctl.go: the socket, and the list of commands.
 //   - vlog.go: vlog/list, vlog/set and vlog/reopen: how much each module logs.
-//   - coverage.go: coverage/show and coverage/read-counter: events that were counted.
+//   - coverage.go: coverage/show and coverage/read-counter, without events.
 //
 // A control socket speaks JSON-RPC 1.0: the method is the command, parameters and answer are
 // text.
