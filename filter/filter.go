@@ -74,6 +74,3 @@ func Compile(expressions ...string) (*Filter, error) {
 // Deep says whether the filter asks for more than addresses, protocols, ports
 // and TCP flags, so that packets of one connection may differ in it.
 func (f *Filter) Deep() bool { return f.deep }
-
-// Program is the instructions.
-func (f *Filter) Program() []bpf.Instruction { return f.program }

@@ -210,7 +210,7 @@ func FuzzCompile(f *testing.F) {
 // machine that interprets such programs.
 func sameAsProgram(t *testing.T, f *Filter, expression string, frame []byte) {
 	t.Helper()
-	vm, err := bpf.NewVM(f.Program())
+	vm, err := bpf.NewVM(f.program)
 	if err != nil {
 		t.Fatalf("%q: %v", expression, err)
 	}

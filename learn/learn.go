@@ -17,7 +17,6 @@
 //	failure.go   what a check says when it was otherwise
 //	session.go   what commands do
 //	fold.go      a text in the columns that a terminal has
-//	lessonspage.go the page that lists the lessons
 //
 // A lesson is data: a directory of lessons/ with
 //
@@ -35,7 +34,6 @@ import (
 	"cmp"
 	"embed"
 	"fmt"
-	"io/fs"
 	"path"
 	"slices"
 	"strconv"
@@ -120,19 +118,4 @@ func readLesson(name string) (*Lesson, error) {
 		return nil, err
 	}
 	return l, yaml.UnmarshalStrict(description, l)
-}
-
-// variants are the directories of files that a lesson brings besides start whose
-// names begin so: solution, mistake.
-func (l *Lesson) variants(prefix string) (names []string) {
-	dirs, err := fs.ReadDir(embedded, path.Join("lessons", l.Name))
-	if err != nil {
-		return nil
-	}
-	for _, d := range dirs {
-		if d.IsDir() && strings.HasPrefix(d.Name(), prefix) {
-			names = append(names, d.Name())
-		}
-	}
-	return names
 }

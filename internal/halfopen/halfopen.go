@@ -85,13 +85,6 @@ func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	return nil
 }
 
-// Closed is how many half-open connections were closed to make room for others.
-func (s *Server) Closed() uint64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.closed
-}
-
 // connKey is the key of a request's connection in its context.
 type connKey struct{}
 

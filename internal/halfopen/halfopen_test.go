@@ -97,7 +97,10 @@ func TestHalfRequests(t *testing.T) {
 						t.Fatalf("half request %d was answered, want closed", i)
 					}
 				}
-				if n := s.Closed(); n < attackers-uint64(limits.PerPeer) || n > attackers+10 {
+				s.mu.Lock()
+				n := s.closed
+				s.mu.Unlock()
+				if n < attackers-uint64(limits.PerPeer) || n > attackers+10 {
 					t.Errorf("%d connections were closed", n)
 				}
 				youngest := open[attackers-1]

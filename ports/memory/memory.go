@@ -5,6 +5,7 @@
 package memory
 
 import (
+	"cmp"
 	"errors"
 	"sync"
 
@@ -44,25 +45,9 @@ type Port struct {
 
 // New makes a port whose other side is reached by Inject and Collect.
 func New(name string, o Options) *Port {
-	o.complete()
+	o.Queue = cmp.Or(max(o.Queue, 0), DefaultQueue)
+	o.MTU = cmp.Or(o.MTU, 1500)
 	return newPort(name, o, newQueue(o.Queue), newQueue(o.Queue))
-}
-
-// Pair makes two ports, each the other side of the other, like the ends of a
-// veth.
-func Pair(a, b string, o Options) (*Port, *Port) {
-	o.complete()
-	ab, ba := newQueue(o.Queue), newQueue(o.Queue)
-	return newPort(a, o, ba, ab), newPort(b, o, ab, ba)
-}
-
-func (o *Options) complete() {
-	if o.Queue <= 0 {
-		o.Queue = DefaultQueue
-	}
-	if o.MTU == 0 {
-		o.MTU = 1500
-	}
 }
 
 func newPort(name string, o Options, in, out *queue) *Port {

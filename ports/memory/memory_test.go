@@ -41,7 +41,8 @@ func collect(p *Port) []byte {
 // pairRig is the first port of a pair; the test holds the second.
 func pairRig(t *testing.T) *porttest.Rig {
 	pool := packet.NewPool(poolFrames, 2048)
-	a, b := Pair("a", "b", Options{Queue: 256})
+	ab, ba := newQueue(256), newQueue(256)
+	a, b := newPort("a", Options{MTU: 1500}, ba, ab), newPort("b", Options{MTU: 1500}, ab, ba)
 	t.Cleanup(func() { a.Close(); b.Close() })
 	return &porttest.Rig{
 		Port: a, Get: pool.Get, Free: pool.Free, Frames: poolFrames, Backlog: 400,

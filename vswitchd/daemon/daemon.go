@@ -31,7 +31,7 @@ import (
 
 // Config is what a Daemon needs.
 type Config struct {
-	// Dir is the directory of sockets and pid files: rundir.Dir().
+	// Dir is the directory of sockets and pid files.
 	Dir string
 	// Database is the file of the database; one of ovsdb-server is taken over.
 	Database string

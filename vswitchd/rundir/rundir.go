@@ -14,14 +14,6 @@ import (
 	"syscall"
 )
 
-// Dir is the directory of sockets and pid files: $OVS_RUNDIR, or /var/run/openvswitch.
-func Dir() string {
-	if dir := os.Getenv("OVS_RUNDIR"); dir != "" {
-		return dir
-	}
-	return "/var/run/openvswitch"
-}
-
 // longestSocket is how many bytes the kernel takes of a socket's path: sun_path of unix(7),
 // less the NUL behind it.
 const longestSocket = 107

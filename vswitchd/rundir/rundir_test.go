@@ -20,18 +20,6 @@ func shortDir(t *testing.T) string {
 	return dir
 }
 
-// TestDir: OVS_RUNDIR moves the directory.
-func TestDir(t *testing.T) {
-	t.Setenv("OVS_RUNDIR", "")
-	if got := Dir(); got != "/var/run/openvswitch" {
-		t.Error(got)
-	}
-	t.Setenv("OVS_RUNDIR", "/x")
-	if got := Dir(); got != "/x" {
-		t.Error(got)
-	}
-}
-
 // TestListen: a socket that a dead process left is replaced, one that answers is refused, and
 // others than owner and group have no access.
 func TestListen(t *testing.T) {

@@ -407,7 +407,7 @@ func TestTransact(t *testing.T) {
 	}
 	err = d.Transact("", func(tx *Tx) error {
 		for r := range tx.Rows("QoS") {
-			tx.Delete("QoS", r.ID())
+			tx.remove(r.Table, r.ID())
 		}
 		return tx.Set("Bridge", datum.NewID(), nil)
 	})

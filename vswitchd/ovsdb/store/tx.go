@@ -57,9 +57,6 @@ func (tx *Tx) Set(table string, id datum.ID, columns map[string]datum.Datum) err
 	return tx.set(tx.edit(t, id), columns)
 }
 
-// Delete removes a row. Rows of tables that are not roots go by themselves.
-func (tx *Tx) Delete(table string, id datum.ID) { tx.remove(tx.d.mustTable(table), id) }
-
 func (tx *Tx) set(r *Row, columns map[string]datum.Datum) error {
 	for name, v := range columns {
 		i, err := r.Table.Place(name)

@@ -5,19 +5,15 @@ import (
 	"strings"
 )
 
-// Index is the page docs/learn.md, which lists the lessons. A test keeps it so.
-func Index() (string, error) {
-	all, err := Lessons()
-	if err != nil {
-		return "", err
-	}
+// lessonsPage is the page docs/learn.md, which lists the lessons.
+func lessonsPage(all []*Lesson) string {
 	var b strings.Builder
 	b.WriteString(preface)
 	for _, l := range all {
 		fmt.Fprintf(&b, "| %d | [%s](../learn/lessons/%s/text.md) | %s | %s |\n", l.Number, l.Title, l.Name, l.changes(), l.Task)
 	}
 	b.WriteString(afterword)
-	return b.String(), nil
+	return b.String()
 }
 
 // changes is what the learner changes.
