@@ -100,7 +100,7 @@ var windowsRows = []row{
 	{"A-W2", "Pod to the outside and back: TCP, UDP, ICMP", w + "TestPodToExternal " + w + "TestOtherProtocols agent.TestAgentRunsProgram " + u + "TestPodToExternal " + u + "TestOtherProtocols " + realUplink + " " + sharedUplink, ""},
 	{"A-W3", "What is not translated", w + "TestNotTranslated " + w + "TestAnswersOfAPod " + u + "TestNotTranslated " + u + "TestAnswersOfAPod " + sharedUplink + " " + uplinkPeers, "with real sockets by program uplink"},
 	{"A-W4", "The host's streams go on", w + "TestHostsOwnStream agent.TestAgentRunsProgram " + u + "TestHostsOwnStream " + realUplink + " " + sharedUplink + " " + ownedUplink, "8 MB each way beside 50 connections of a pod"},
-	{"A-W5", "Fail-open", sharedUplink + " " + ownedUplink + " host.TestOwnedCardKilledInTheMiddle", "mode owned: a killed agent leaves the switch, a killed switch comes back; after both, `antrail uninstall --card` gives the addresses back, which the unit of systemd runs"},
+	{"A-W5", "Fail-open", sharedUplink + " " + ownedUplink + " host.TestOwnedCardKilledInTheMiddle", "mode owned: a killed agent leaves the switch, a killed switch comes back; after both, the systemd unit runs `antrail uninstall --card`"},
 	{"A-W6", "All ports of the range are used, the next connection has a reason of its own", w + "TestExhaustion " + u + "TestExhaustion", "a search for a port ends before it has tried all, as in Open vSwitch"},
 	{"A-W7", "NodePort from a pod to its own Node", w + "TestNodePort " + uplinkPeers, "with real sockets by program uplink"},
 	{"A-W8", "CNI ADD twice", programPods + " cmd/antrail-cni.TestCNITool", ""},
