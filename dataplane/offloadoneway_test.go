@@ -134,6 +134,40 @@ func TestOneWayLeavesRoom(t *testing.T) {
 	}
 }
 
+// TestLastPacketsRestartTimeout: what the kernel forwarded before a connection made room for
+// another restarts its timeout before anybody reads the connections.
+func TestLastPacketsRestartTimeout(t *testing.T) {
+	r, k := offloadRig(t)
+	note := func(i int) {
+		o := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: uint16(10000 + i), Payload: []byte("note")})}
+		if _, ok := k.receive(t, o); !ok {
+			r.sendFrame(o.port, o.frame)
+		}
+	}
+	if !r.talk(1000, 8) { // both ports have an entry
+		t.Fatalf("nothing was taken: %+v", r.sw.OffloadStats())
+	}
+	for i := range 8 * k.kernel.Room() {
+		note(i / 8)
+	}
+	entries := r.sw.OffloadStats().Entries
+	*r.now += 1e6
+	for i := range k.kernel.Room() {
+		note(i)
+	}
+	if !r.talk(2000, 64) { // its entry takes the place of one of these
+		t.Fatalf("nothing was taken: %+v", r.sw.OffloadStats())
+	}
+	if n := r.sw.OffloadStats().Entries; n > entries+1 { // one begins at port 2
+		t.Errorf("%d entries were %d before: no room was made", n, entries)
+	}
+	for c := range r.conntrack.Dump(conntrack.Filter{}) {
+		if c.Orig.SrcPort >= 10000 && c.Timeout != 30*time.Second {
+			t.Errorf("%v expires in %v, but a packet has just passed", &c, c.Timeout)
+		}
+	}
+}
+
 // TestLearningWithdraws: packets whose walk could meet a learned entry are the kernel's until
 // an entry is learned, and again after that.
 func TestLearningWithdraws(t *testing.T) {

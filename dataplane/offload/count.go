@@ -38,8 +38,12 @@ func (t *Table) CreditNow() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.creditAll()
+	now := t.sw.Clock()
 	for _, at := range t.byConn {
-		t.tellConntrack(at, t.sw.Clock())
+		t.tellConntrack(at, now)
+	}
+	for _, at := range t.leftConns { // packets may have passed before makeRoom ended it
+		t.tellConntrack(at, now)
 	}
 }
 
