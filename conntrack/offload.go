@@ -23,6 +23,8 @@ import (
 //  3. An offload ends under the connection's lock: the first word of OffloadWords becomes
 //     0. After that the kernel begins to forward no packet. So all later packets come to
 //     Track after the packet that has ended the offload.
+//  4. If that packet restarts no timeout, as an ICMP error does not, the kernel's last packets
+//     must. So the connection keeps its flag until EndOffload, as after StopOffload.
 
 // OffloadWords is the words that are shared for one connection. The first is 1 while the
 // connection is offloaded. From word 2 on they are next, limit, window and scale of the
@@ -184,10 +186,13 @@ func (t *Table) updateOffload(c *store.Cell, e *store.Entry) {
 	w := &t.offloads[e.OffloadSlot]
 	word, hi, lo := c.Says()
 	replied := (proto.Flags(word>>32)^e.Flags)&proto.Replied != 0
-	if replied || uint32(word) != e.Mark || hi != e.Label.Hi || lo != e.Label.Lo || !settled(e) {
+	changed := replied || !settled(e)
+	if changed || uint32(word) != e.Mark || hi != e.Label.Hi || lo != e.Label.Lo {
 		w[offloadLive].Store(0)
-		e.Flags &^= store.Offloaded
-		return
+		if changed || e.Expires != c.Expires() { // otherwise by rule 4
+			e.Flags &^= store.Offloaded
+			return
+		}
 	}
 	if e.Keys[tuple.Original].TCP() {
 		for dir := range e.TCP {

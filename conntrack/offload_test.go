@@ -153,6 +153,37 @@ func TestOffloadIsKeptAlive(t *testing.T) {
 	}
 }
 
+// TestOffloadEndedByAnError: an ICMP error that changes the mark ends the offload, but restarts
+// no timeout. What the kernel forwarded before the error does.
+func TestOffloadEndedByAnError(t *testing.T) {
+	b := newBench(t, Config{})
+	words, there := make([]OffloadWords, 8), udpFrame(client, server, 1, 53)
+	b.ShareOffload(words, func() {})
+	b.want(there, inZone, "new|trk")
+	seen, _ := b.meta.Seen()
+	if !b.Offload(&seen, 3, b.now) {
+		t.Fatal("the connection is not offloaded")
+	}
+	b.warp(20 * time.Second) // the kernel forwards a packet
+	marked := Request{Zone: 5, Commit: true, Mark: 1, MarkMask: 1}
+	b.want(errorFrame(server, client, 3, 3, there, 0), marked, "rel|rpl|trk")
+	if words[3][offloadLive].Load() != 0 {
+		t.Error("the mark left the connection offloaded")
+	}
+	if !b.TouchOffloaded(seen.ID(), 3, b.now) {
+		t.Error("the kernel's packet restarts no timeout")
+	}
+	b.EndOffload(seen.ID(), 3)
+	b.warp(20 * time.Second)
+	b.want(there, inZone, "new|trk")
+	if b.Stats().Created != 1 {
+		t.Error("the connection expired 20 seconds after its last packet")
+	}
+	if seen, _ = b.meta.Seen(); !b.Offload(&seen, 4, b.now) {
+		t.Error("the connection cannot be offloaded again")
+	}
+}
+
 // TestOffloadOfOneWay: UDP without an answer is offloaded, and lives on by the timeout of such a
 // connection. The first reply ends the offload, because from then on packets are established.
 // An offer from before the reply is refused.
