@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,10 +30,11 @@ type browsing struct {
 // hostileName is what nobody would call a policy's rule.
 const hostileName = `<img src=x onerror=alert(1)>`
 
-// hostileObjects are those of the example, and a policy with that name in it.
+// hostileObjects are those of the example, and a policy with that name in it. The directory's
+// name, which the page shows, has no place to break and is longer than a line.
 func hostileObjects(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), strings.Repeat("objects", 20))
 	if err := os.CopyFS(dir, os.DirFS("../../examples/web-app")); err != nil {
 		t.Fatal(err)
 	}
