@@ -163,7 +163,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 		w.dialMore(t, "outside", of(w, loadBalancer)), w.dialMore(t, "outside", of(w, loadBalancer)))
 	stop := exchangeAll(t, all)
 	waitLine(t, l.Log("node-a"), `ready`)
-	waitAssignments(t, l, "node-a")
+	waitKept(t, l, "node-a")
 
 	killBoth(t, l, "node-a")
 	manifests, away := filepath.Join(l.Dir, "manifests"), filepath.Join(l.Dir, "away")
@@ -213,7 +213,7 @@ func TestPolicyChangedMeanwhile(t *testing.T) {
 	all, _ := dialService(t, w, 4)
 	denied := w.dialMore(t, "web-b", "web-a:80")
 	stop := exchangeAll(t, append(all, denied))
-	waitAssignments(t, l, "node-a")
+	waitKept(t, l, "node-a")
 
 	killBoth(t, l, "node-a")
 	const policy = `
@@ -278,11 +278,14 @@ func exchangeAll(t *testing.T, all []*streamed) (stop func()) {
 	return stop
 }
 
-// waitAssignments waits until a Node's agent has kept its assignments.
-func waitAssignments(t *testing.T, l *lab.Lab, node string) {
+// waitKept waits until a Node's agent has written its assignments, and its switch its entries. Each
+// writes once a second.
+func waitKept(t *testing.T, l *lab.Lab, node string) {
 	t.Helper()
-	file := strings.TrimSuffix(l.Socket(node), ".sock") + ".assignments.json"
-	waitUntil(t, file, func() bool { _, err := os.Stat(file); return err == nil })
+	base := strings.TrimSuffix(l.Socket(node), ".sock")
+	for _, file := range []string{base + ".assignments.json", filepath.Join(base+".switch.sock.d", "switch.flows")} {
+		waitUntil(t, file, func() bool { _, err := os.Stat(file); return err == nil })
+	}
 }
 
 // waitLine waits for a line of a log, and returns what the expression found.
