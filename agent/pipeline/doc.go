@@ -6,8 +6,7 @@
 //	flowfiles.go      flow entries, groups, meters and ports from files
 //	manifests.go      entries made from the objects of a cluster, in files
 //	program.go        a program by its name, and what its entries are for
-//	installer.go      control installs into the switch
-//	besideobjects.go  programs beside the entries of objects
+//	installer.go      control installs into the switch, with programs beside the objects
 //	delay.go          how long a change of an object takes to be in force
 //	advice.go         a switch that does not answer
 //	portrecords.go    ports, with the Pods behind them

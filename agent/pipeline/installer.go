@@ -1,9 +1,11 @@
 package pipeline
 
 import (
+	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/control/ledger"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/flow"
+	"github.com/antrail/antrail/tables/programs"
 )
 
 // Installer is the switch as control installs into it.
@@ -29,4 +31,55 @@ func (i Installer) Purge(all []ledger.Purge) {
 		}
 	}
 	i.Connections.Purge(p)
+}
+
+// Programs beside the entries of objects (programs.Beside). They come with each bundle of objects that
+// names tables, which the first one of an agent does.
+
+// SetBeside has the switch run programs beside the entries of objects. It is called before the first
+// bundle. The error says what keeps one from that.
+func (p *Pipeline) SetBeside(all []Program) error {
+	p.beside = all
+	_, err := p.entriesBeside(p.Switch.First(), flow.NewNames())
+	return err
+}
+
+// entriesBeside are the entries of these programs. Their names come to names.
+func (p *Pipeline) entriesBeside(first uint8, names *flow.Names) ([]*flow.Entry, error) {
+	parts, err := partsOf(p.beside)
+	if err != nil {
+		return nil, err
+	}
+	entries, origins, err := programs.Beside(first, names, parts...)
+	if err == nil {
+		rows := rowsOf(parts, origins)
+		p.rowsBeside.Store(&rows)
+	}
+	return entries, err
+}
+
+// withBeside is a bundle of objects with the entries of the programs beside them.
+func (p *Pipeline) withBeside(b *flow.Bundle) (*flow.Bundle, error) {
+	if b.Names == nil || len(p.beside) == 0 {
+		return b, nil
+	}
+	with := *b
+	with.Names = b.Names.Clone()
+	entries, err := p.entriesBeside(b.First, with.Names)
+	with.Add = append(entries, b.Add...)
+	return &with, err
+}
+
+// IsBeside says whether an entry is of a program beside those of objects.
+func (p *Pipeline) IsBeside(e *flow.Entry) bool {
+	_, is := p.besideRow(e)
+	return is
+}
+
+// besideRow says what an entry of such a program is for.
+func (p *Pipeline) besideRow(e *flow.Entry) (row api.OriginText, is bool) {
+	if rows := p.rowsBeside.Load(); rows != nil {
+		row, is = (*rows)[keyOf(e)]
+	}
+	return row, is
 }
