@@ -9,7 +9,7 @@
 //	takeover.go     this one takes the place of another
 //	launch.go       a switch that another process launches: the launcher's side;
 //	                launch_confined.go, without privilege; launch_other.go, where that cannot be
-//	launched.go     … and the switch's side; await.go, of a process that is no child
+//	launched.go     … and the switch's side; await.go awaits the end of a process that is not a child
 //	keep.go         entries and ports for the next process
 //	ports.go        the ports that a controller names
 //	opener.go       ports by the names of links; give.go, ports that come with their descriptors
@@ -74,7 +74,7 @@ type Process struct {
 	connections *ConnectionFile // of sw
 	ports       *PortSet
 	server      *door.Server
-	successors  chan *successor // who is ready to take over
+	successors  chan *successor // processes that are ready to take over
 	ends        chan struct{}   // the controller wants the switch to end
 	successor   door.Talk       // is open until it has
 	still       int64           // since when no packet moved in a hand-over

@@ -251,7 +251,7 @@ func hasNode(l *lab.Lab, name string) error {
 	return fmt.Errorf("lab %s has no Node %q%s; there are %s", l.State.ID, name, flow.Suggest(name, there), strings.Join(there, ", "))
 }
 
-// findLab is the lab that --lab names, or the only one, for a --node in it.
+// findLab finds the lab that --lab names, or the only lab, in which --node is looked up.
 func findLab(id string) (*lab.Lab, error) {
 	l, err := lab.Find(lab.StateDir(), id)
 	if errors.Is(err, lab.ErrNone) {

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Columns are those of a terminal, 0 for what is none.
+// Columns is the width of a terminal in characters, and 0 if the file is not a terminal.
 func Columns(out io.Writer) int {
 	n, _ := ask(out)
 	return n

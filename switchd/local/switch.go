@@ -123,7 +123,7 @@ func (s *Switch) openTable(c *Config) (err error) {
 	return nil
 }
 
-// Table is the connection table, for who tracks packets beside the switch.
+// Table is the connection table. Callers may track packets in it beside the switch.
 func (s *Switch) Table() *conntrack.Table { return s.table }
 
 // Clock reads the switch's clock, in nanoseconds.
