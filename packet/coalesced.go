@@ -130,18 +130,43 @@ func (t *Coalesced) Join(f *Frame) bool {
 	for _, p := range t.parts[:t.n] {
 		at += copy(b[at:], p)
 	}
+	t.joinHeaders(b[:t.start])
+	f.Offload = t.Undone()
+	return true
+}
+
+// JoinInPlace makes the headers of the first segment those of Join's frame, for a caller that
+// sends the segments from where they are. Behind the first segment, that frame has the rest.
+// With fewer than two segments nothing changes.
+func (t *Coalesced) JoinInPlace() (rest [][]byte) {
+	if t.n < 2 {
+		return nil
+	}
+	t.joinHeaders(t.head[:t.start])
+	return t.parts[1:t.n]
+}
+
+// Undone is the work that Join's frame leaves undone.
+func (t *Coalesced) Undone() Offload {
+	if t.n < 2 {
+		return Offload{}
+	}
+	return Offload{ChecksumPartial: true, ChecksumStart: uint16(t.layers.L4), ChecksumOffset: tcpChecksum, SegmentSize: uint16(t.size)}
+}
+
+// joinHeaders makes headers, which are those of the first segment, the joined frame's.
+func (t *Coalesced) joinHeaders(h []byte) {
 	l := t.layers
-	l.End = len(b)
+	l.End = t.start + t.total
+	n := l.End - l.L3
 	if l.EtherType == EtherTypeIPv6 {
-		IPv6(b[l.L3:]).SetPayloadLen(uint16(len(b) - l.L3 - IPv6Len))
+		IPv6(h[l.L3:]).SetPayloadLen(uint16(n - IPv6Len))
 	} else {
-		ip := IPv4(b[l.L3:])
-		ip.SetTotalLen(uint16(len(ip)))
+		ip := IPv4(h[l.L3:])
+		ip.SetTotalLen(uint16(n))
 		ip.UpdateChecksum()
 	}
-	h := TCP(b[l.L4:])
-	h.SetFlags(t.flags)
-	h.SetChecksum(l.PseudoSum(b, len(h)))
-	f.Offload = Offload{ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: tcpChecksum, SegmentSize: uint16(t.size)}
-	return true
+	tcp := TCP(h[l.L4:])
+	tcp.SetFlags(t.flags)
+	tcp.SetChecksum(l.PseudoSum(h, l.End-l.L4))
 }

@@ -3,6 +3,7 @@ package packet_test
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/antrail/antrail/packet"
@@ -46,6 +47,10 @@ func TestJoinIsTheInverseOfCutting(t *testing.T) {
 		}
 		if got.Offload != want.Offload || !bytes.Equal(got.Bytes(), want.Bytes()) {
 			t.Fatalf("seed %d, frame %d: %+v\n%x, want %+v\n%x", seed, i, got.Offload, got.Bytes()[:90], want.Offload, want.Bytes()[:90])
+		}
+		rest, undone := coalesced.JoinInPlace(), coalesced.Undone()
+		if undone != want.Offload || !bytes.Equal(slices.Concat(frames[0], slices.Concat(rest...)), want.Bytes()) {
+			t.Fatalf("seed %d, frame %d: in place %+v\n%x, want %+v\n%x", seed, i, undone, frames[0][:90], want.Offload, want.Bytes()[:90])
 		}
 	}
 }
