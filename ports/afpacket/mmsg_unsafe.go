@@ -29,11 +29,13 @@ type control struct {
 }
 
 // messages is the arguments of recvmmsg and sendmmsg for maxBatch frames, allocated once.
-// Message i has a virtio-net header, a buffer and, to receive, a control message. The
-// buffers are ordinary Go memory; the iovecs keep them alive, and Go does not move them.
+// Message i has a virtio-net header, a buffer and, to receive, a control message. One that is
+// sent may have more buffers, of several frames. The buffers are ordinary Go memory; the
+// iovecs keep them alive, and Go does not move them.
 type messages struct {
 	hdrs     [maxBatch]mmsghdr
-	iovs     [maxBatch][2]unix.Iovec
+	iovs     [2 * maxBatch]unix.Iovec
+	used     int // of iovs, by gather
 	virtio   [maxBatch][ports.VirtioLen]byte
 	controls [maxBatch]control
 }
@@ -41,26 +43,47 @@ type messages struct {
 func newMessages() *messages {
 	m := new(messages)
 	for i := range m.hdrs {
-		m.iovs[i][0].Base = &m.virtio[i][0]
-		m.iovs[i][0].SetLen(ports.VirtioLen)
-		m.hdrs[i].hdr.Iov = &m.iovs[i][0]
+		at := m.iovs[2*i:]
+		at[0].Base = &m.virtio[i][0]
+		at[0].SetLen(ports.VirtioLen)
+		m.hdrs[i].hdr.Iov = &at[0]
 		m.hdrs[i].hdr.SetIovlen(2)
 	}
 	return m
 }
 
-// setBuffer says where the frame of message i is, or is to be put. b is not
-// empty.
+// setBuffer says where the frame of message i is to be put. b is not empty.
 func (m *messages) setBuffer(i int, b []byte) {
-	m.iovs[i][1].Base = &b[0]
-	m.iovs[i][1].SetLen(len(b))
+	at := &m.iovs[2*i+1]
+	at.Base = &b[0]
+	at.SetLen(len(b))
 }
 
-// buffer is what setBuffer was told of message i.
-func (m *messages) buffer(i int) []byte { return unsafe.Slice(m.iovs[i][1].Base, m.length(i)) }
+// clear makes room for messages to send.
+func (m *messages) clear() { m.used = 0 }
 
-// length is the bytes of message i's buffer.
-func (m *messages) length(i int) int { return int(m.iovs[i][1].Len) }
+// gather says that message i is its header and these bytes, none of which is empty. Messages
+// come in order, after clear, and have a part for each of maxBatch frames at most.
+func (m *messages) gather(i int, first []byte, rest [][]byte) {
+	all := m.iovs[m.used : m.used+2+len(rest)]
+	m.used += len(all)
+	all[0].Base = &m.virtio[i][0]
+	all[0].SetLen(ports.VirtioLen)
+	all[1].Base = &first[0]
+	all[1].SetLen(len(first))
+	for n, b := range rest {
+		all[2+n].Base = &b[0]
+		all[2+n].SetLen(len(b))
+	}
+	m.hdrs[i].hdr.Iov = &all[0]
+	m.hdrs[i].hdr.SetIovlen(len(all))
+}
+
+// buffer is the first bytes of message i, which gather was told.
+func (m *messages) buffer(i int) []byte {
+	first := unsafe.Slice(m.hdrs[i].hdr.Iov, 2)[1]
+	return unsafe.Slice(first.Base, first.Len)
+}
 
 // header is the virtio-net header of message i.
 func (m *messages) header(i int) []byte { return m.virtio[i][:] }

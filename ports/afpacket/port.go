@@ -93,7 +93,9 @@ type Port struct {
 	}
 	tx struct {
 		sync.Mutex
-		out *messages
+		out       *messages
+		letters   [maxBatch]letter // its messages
+		coalesced packet.Coalesced // of the one that is made
 	}
 	fd       int
 	ring     int      // linger's

@@ -1,0 +1,123 @@
+package afpacket
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/antrail/antrail/internal/nstest"
+	"github.com/antrail/antrail/packet"
+	"github.com/antrail/antrail/packet/packettest"
+	"github.com/antrail/antrail/ports"
+)
+
+// cut is the segments of a TCP frame, as a port brings them that leaves nothing undone.
+func cut(t *testing.T, f *packet.Frame) (all []*packet.Frame) {
+	t.Helper()
+	l := packet.ParseLayers(f.Bytes())
+	s, ok := packet.NewSegments(f, &l)
+	if !ok {
+		t.Fatal("cannot be cut")
+	}
+	for s.More() {
+		g := packet.NewFrame(make([]byte, 2048), nil)
+		s.Next(g)
+		all = append(all, g)
+	}
+	return all
+}
+
+// receiveAll receives so many frames.
+func receiveAll(t *testing.T, p ports.Port, n int) (all []*packet.Frame) {
+	t.Helper()
+	batch := make([]*packet.Frame, 64)
+	for end := time.Now().Add(time.Minute); len(all) < n; {
+		if time.Now().After(end) {
+			t.Fatalf("%d frames came, want %d: %+v", len(all), n, p.Stats())
+		}
+		all = append(all, batch[:p.Receive(batch)]...)
+	}
+	return all
+}
+
+// TestSegmentsLeaveJoined sends the segments of two streams, with a datagram between those of
+// the second: five frames reach the pod. The port counts what the switch sent.
+func TestSegmentsLeaveJoined(t *testing.T) {
+	_, pod, p := pair(t, Options{})
+	far := openIn(t, pod, Options{Interface: "eth0"})
+	payload := make([]byte, 20*48)
+	for i := range payload {
+		payload[i] = byte(i * i)
+	}
+	o := packettest.Options{Payload: payload, TCPFlags: packet.TCPAck | packet.TCPPsh}
+	first, second := packettest.Undone(packettest.TCP4(o), 48), packettest.Undone(packettest.TCP6(o), 48)
+	datagram := packet.NewFrame(make([]byte, 2048), nil)
+	datagram.SetBytes(packettest.UDP4(packettest.Options{Payload: []byte("between")}))
+	parts := cut(t, second)
+	alone := packet.NewFrame(make([]byte, 2048), nil)
+	alone.CopyFrom(parts[19])
+	want := [][]byte{bytes.Clone(first.Bytes()), nil, bytes.Clone(datagram.Bytes()), nil, bytes.Clone(alone.Bytes())}
+	batch := slices.Concat(cut(t, first), parts[:7], []*packet.Frame{datagram}, parts[7:], []*packet.Frame{alone})
+	bytesOf := 0
+	for _, f := range batch {
+		bytesOf += f.Len()
+	}
+	if n := p.Transmit(batch); n != 42 {
+		t.Fatalf("%d frames sent of 42: %+v", n, p.Stats())
+	}
+	got := receiveAll(t, far, len(want))
+	for i, f := range got {
+		if want[i] != nil && !bytes.Equal(f.Bytes(), want[i]) {
+			t.Errorf("frame %d is %d bytes, want %d", i, f.Len(), len(want[i]))
+		}
+	}
+	if got[0].Offload != first.Offload {
+		t.Errorf("undone is %+v, want %+v", got[0].Offload, first.Offload)
+	}
+	again := slices.Concat(cut(t, got[1]), cut(t, got[3]))
+	whole := cut(t, second)
+	if !slices.EqualFunc(again, whole, func(a, b *packet.Frame) bool { return bytes.Equal(a.Bytes(), b.Bytes()) }) {
+		t.Errorf("the second stream came as %d segments, want the %d that were sent", len(again), len(whole))
+	}
+	if s := p.Stats(); s.TxPackets != 42 || s.TxBytes != uint64(bytesOf) {
+		t.Errorf("counted %d frames of %d bytes, want 42 of %d", s.TxPackets, s.TxBytes, bytesOf)
+	}
+}
+
+// TestFullBatchOfSegments sends more segments than one system call has messages, by runs of
+// every length.
+func TestFullBatchOfSegments(t *testing.T) {
+	_, pod, p := pair(t, Options{})
+	wire := nstest.OpenWire(t, pod, "eth0")
+	for segments := 1; segments < 2*maxBatch; segments += 21 {
+		whole := packettest.Undone(packettest.TCP4(packettest.Options{Payload: make([]byte, segments*48), TCPFlags: packet.TCPAck}), 48)
+		frames := slices.Concat(cut(t, whole), cut(t, whole))
+		if n := p.Transmit(frames); n != 2*segments {
+			t.Fatalf("%d frames sent of %d: %+v", n, 2*segments, p.Stats())
+		}
+		for came := 0; came < 2*segments; {
+			b, err := wire.Receive(time.Minute)
+			if err != nil || b == nil {
+				t.Fatalf("%d segments of %d came: %v", came, 2*segments, err)
+			}
+			l := packet.ParseLayers(b)
+			came += (l.End - l.L4 - packet.TCPLen) / 48
+		}
+	}
+}
+
+// TestRefusedSegments counts each segment of a run that a link without carrier does not take.
+func TestRefusedSegments(t *testing.T) {
+	node, _, p := pair(t, Options{})
+	whole := packettest.Undone(packettest.TCP4(packettest.Options{Payload: make([]byte, 10*48), TCPFlags: packet.TCPAck}), 48)
+	if err := node.Links().LinkSetDown(node.Link(t, "sw0")); err != nil {
+		t.Fatal(err)
+	}
+	if n := p.Transmit(cut(t, whole)); n != 0 {
+		t.Errorf("%d segments sent by a link that is down", n)
+	}
+	if s := p.Stats(); s.TxDropped+s.TxErrors != 10 {
+		t.Errorf("%+v, want 10 segments dropped", s)
+	}
+}
