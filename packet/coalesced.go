@@ -14,11 +14,15 @@ import (
 // any length.
 const maxCoalesced = fewSegments
 
-// Coalesced is TCP segments of one connection that follow one another. It keeps
-// slices of their bytes, which must stay as they are until Join has made one
-// frame of them. Whatever is not in the bytes (Frame.Tunnel, Frame.Mark) is the
-// caller's to compare. The zero value has no segment.
+// Coalesced is TCP segments of one connection that follow one another, or datagrams
+// of one UDP flow. It keeps slices of their bytes, which must stay as they are until Join
+// has made one frame of them. Whatever is not in the bytes (Frame.Tunnel, Frame.Mark) is
+// the caller's to compare. The zero value has no segment, and takes only TCP.
 type Coalesced struct {
+	// Datagrams says that datagrams are joined as well: of equal length, but for a
+	// shorter last one, as UDP_SEGMENT of Linux makes them (udp(7)).
+	Datagrams bool
+
 	head   []byte // the first segment
 	layers Layers // of head
 	start  int    // where the payload begins, in each
@@ -33,20 +37,31 @@ type Coalesced struct {
 // Len returns the number of segments.
 func (t *Coalesced) Len() int { return t.n }
 
+// Proto is the transport protocol of segments that can be joined.
+func (t *Coalesced) Proto() uint8 { return t.layers.Proto }
+
 // Start begins with the bytes of a frame whose sender left nothing undone. If the frame
 // cannot be joined with others, t has this one frame and takes no other.
 func (t *Coalesced) Start(b []byte) {
 	t.head, t.n, t.ended = b, 1, true
 	l := ParseLayers(b)
-	if !joinable(b, &l) {
+	if !t.joinable(b, &l) {
 		return
 	}
-	t.layers, t.flags = l, TCP(b[l.L4:]).Flags()
+	t.layers, t.flags = l, flagsOf(b, &l)
 	t.start = payloadStart(b, &l)
 	t.parts[0] = b[t.start:]
 	t.size = len(b) - t.start
 	t.total = t.size
 	t.ended = t.flags&(TCPFin|TCPPsh) != 0
+}
+
+// flagsOf is the TCP flags of a segment; 0 for a datagram.
+func flagsOf(b []byte, l *Layers) uint16 {
+	if l.Proto != ProtoTCP {
+		return 0
+	}
+	return TCP(b[l.L4:]).Flags()
 }
 
 // Add says whether b is the next segment, and if so appends it. The
@@ -57,7 +72,7 @@ func (t *Coalesced) Add(b []byte) bool {
 		!t.sameNetwork(b) || !t.sameTransport(b) || !t.sound(b) {
 		return false
 	}
-	last := TCP(b[t.layers.L4:]).Flags() & (TCPFin | TCPPsh)
+	last := flagsOf(b, &t.layers) & (TCPFin | TCPPsh)
 	t.flags |= last
 	t.ended = n < t.size || last != 0
 	t.parts[t.n] = b[t.start:]
@@ -67,13 +82,23 @@ func (t *Coalesced) Add(b []byte) bool {
 }
 
 // joinable says whether a frame is a whole TCP segment with payload, without
-// padding and without flags that mean more than its bytes.
-func joinable(b []byte, l *Layers) bool {
-	if l.Proto != ProtoTCP || l.L4 == 0 || l.Frag != 0 || l.End != len(b) {
+// padding and without flags that mean more than its bytes. A datagram has a checksum,
+// because cutting would give it one.
+func (t *Coalesced) joinable(b []byte, l *Layers) bool {
+	if l.L4 == 0 || l.Frag != 0 || l.End != len(b) || payloadStart(b, l) >= len(b) {
 		return false
 	}
-	return TCP(b[l.L4:]).Flags()&^(TCPPsh|TCPFin|TCPCwr|TCPEce) == TCPAck && payloadStart(b, l) < len(b)
+	switch l.Proto {
+	case ProtoTCP:
+		return TCP(b[l.L4:]).Flags()&^(TCPPsh|TCPFin|TCPCwr|TCPEce) == TCPAck
+	case ProtoUDP:
+		return t.Datagrams && summed(b[l.L4:])
+	}
+	return false
 }
+
+// summed says whether a datagram fills its packet and has a checksum.
+func summed(h UDP) bool { return int(h.Length()) == len(h) && h.Checksum() != 0 }
 
 // sound verifies the checksums of b, whose headers are where those of head are,
 // and before the first that is appended those of head. It is asked last: most
@@ -106,9 +131,13 @@ func (t *Coalesced) sameNetwork(b []byte) bool {
 		bytes.Equal(a[ipv4FlagsOff:ipv4Checksum], b[ipv4FlagsOff:ipv4Checksum]) && bytes.Equal(a[ipv4Src:], b[ipv4Src:])
 }
 
-// sameTransport compares the TCP headers: the sequence number goes on, and of
+// sameTransport compares the transport headers. The sequence number of TCP goes on, and of
 // the flags only those differ that Segments sets on one segment alone.
 func (t *Coalesced) sameTransport(b []byte) bool {
+	if t.layers.Proto == ProtoUDP {
+		x, y := UDP(t.head[t.layers.L4:]), UDP(b[t.layers.L4:])
+		return x.SrcPort() == y.SrcPort() && x.DstPort() == y.DstPort() && summed(y)
+	}
 	x, y := TCP(t.head[t.layers.L4:t.start]), TCP(b[t.layers.L4:t.start])
 	const first, last = TCPCwr, TCPFin | TCPPsh
 	return x.SrcPort() == y.SrcPort() && x.DstPort() == y.DstPort() &&
@@ -151,7 +180,9 @@ func (t *Coalesced) Undone() Offload {
 	if t.n < 2 {
 		return Offload{}
 	}
-	return Offload{ChecksumPartial: true, ChecksumStart: uint16(t.layers.L4), ChecksumOffset: tcpChecksum, SegmentSize: uint16(t.size)}
+	l := &t.layers
+	at := checksumOffset(l.Proto)
+	return Offload{ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: uint16(at), SegmentSize: uint16(t.size)}
 }
 
 // joinHeaders makes headers, which are those of the first segment, the joined frame's.
@@ -166,7 +197,14 @@ func (t *Coalesced) joinHeaders(h []byte) {
 		ip.SetTotalLen(uint16(n))
 		ip.UpdateChecksum()
 	}
+	n = l.End - l.L4
+	if l.Proto == ProtoUDP {
+		udp := UDP(h[l.L4:])
+		udp.SetLength(uint16(n))
+		udp.SetChecksum(l.PseudoSum(h, n))
+		return
+	}
 	tcp := TCP(h[l.L4:])
 	tcp.SetFlags(t.flags)
-	tcp.SetChecksum(l.PseudoSum(h, l.End-l.L4))
+	tcp.SetChecksum(l.PseudoSum(h, n))
 }

@@ -12,7 +12,7 @@ import (
 
 // coalescedOf is the coalesced segments that frames make, from the first on.
 func coalescedOf(frames [][]byte) *packet.Coalesced {
-	t := new(packet.Coalesced)
+	t := &packet.Coalesced{Datagrams: true}
 	t.Start(frames[0])
 	for _, b := range frames[1:] {
 		if !t.Add(b) {
@@ -28,7 +28,7 @@ func TestJoinIsTheInverseOfCutting(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range 200 {
-		build := []func(pt.Options) []byte{pt.TCP4, pt.TCP6}[i%2]
+		build := []func(pt.Options) []byte{pt.TCP4, pt.TCP6, pt.UDP4, pt.UDP6}[i%4]
 		size := 8 + r.IntN(3000)
 		payload := make([]byte, size+1+r.IntN(min(100*size, 65535-60-size-1))) // up to 102 segments
 		for j := range payload {
@@ -105,6 +105,51 @@ func TestWhatIsNotJoined(t *testing.T) {
 	}
 }
 
+// TestDatagramsNotJoined changes the second of two datagrams.
+func TestDatagramsNotJoined(t *testing.T) {
+	first := pt.Options{ID: 7, Payload: make([]byte, 100)}
+	for name, change := range map[string]func(o *pt.Options){
+		"nothing":        func(*pt.Options) {},
+		"shorter":        func(o *pt.Options) { o.Payload = o.Payload[:1] },
+		"longer":         func(o *pt.Options) { o.Payload = make([]byte, 101) },
+		"no payload":     func(o *pt.Options) { o.Payload = nil },
+		"identification": func(o *pt.Options) { o.ID = 7 },
+		"source port":    func(o *pt.Options) { o.SrcPort = 81 },
+		"port":           func(o *pt.Options) { o.DstPort = 81 },
+		"address":        func(o *pt.Options) { o.Dst = pt.Addr("10.0.0.9") },
+		"TTL":            func(o *pt.Options) { o.TTL = 9 },
+		"a fragment":     func(o *pt.Options) { o.FlagsOffset = 0x2000 },
+	} {
+		o := first
+		o.ID = 8
+		change(&o)
+		frames := [][]byte{pt.UDP4(first), pt.UDP4(o)}
+		if joined := coalescedOf(frames).Len() == 2; joined != (name == "nothing" || name == "shorter") {
+			t.Errorf("%s: joined %v", name, joined)
+		}
+	}
+	second := first
+	second.ID = 8
+	for name, change := range map[string]func(h packet.UDP){
+		"a flipped bit":  func(h packet.UDP) { h[packet.UDPLen] ^= 1 },
+		"no checksum":    func(h packet.UDP) { h.SetChecksum(0) },
+		"another length": func(h packet.UDP) { h.SetLength(107) },
+	} {
+		for i := range 2 {
+			frames := [][]byte{pt.UDP4(first), pt.UDP4(second)}
+			l := packet.ParseLayers(frames[i])
+			change(frames[i][l.L4:])
+			if coalescedOf(frames).Len() != 1 {
+				t.Errorf("%s of datagram %d: joined", name, i)
+			}
+		}
+	}
+	var segments packet.Coalesced
+	if segments.Start(pt.UDP4(first)); segments.Add(pt.UDP4(second)) {
+		t.Error("datagrams were joined, and only TCP was to be")
+	}
+}
+
 // TestNothingFollows: nothing is coalesced behind a shorter segment, PSH, FIN and 64 kB.
 func TestNothingFollows(t *testing.T) {
 	o := pt.Options{Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 9000)}
@@ -138,6 +183,7 @@ func FuzzCoalesced(f *testing.F) {
 	first := pt.TCP4(o)
 	o.ID, o.Seq = 8, 1100
 	f.Add(first, pt.TCP4(o))
+	f.Add(pt.UDP4(pt.Options{ID: 7, Payload: o.Payload}), pt.UDP4(o))
 	o.Payload = o.Payload[:9]
 	f.Add(first, pt.TCP4(o))
 	for _, b := range canonical() {
@@ -146,7 +192,7 @@ func FuzzCoalesced(f *testing.F) {
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		// Both get right checksums, which a fuzzer does not find.
 		for _, x := range [][]byte{a, b} {
-			if l := packet.ParseLayers(x); l.L4 != 0 && l.Frag == 0 && l.Proto == packet.ProtoTCP {
+			if l := packet.ParseLayers(x); l.L4 != 0 && l.Frag == 0 && (l.Proto == packet.ProtoTCP || l.Proto == packet.ProtoUDP) {
 				if l.EtherType == packet.EtherTypeIPv4 {
 					packet.IPv4(x[l.L3:]).UpdateChecksum()
 				}
