@@ -170,8 +170,8 @@ func (w *watcher) runWatch(marker []byte) {
 		case err != nil, f == nil && last:
 			w.ended <- int(w.seen.Load())
 			return
-		case len(f) >= 14 && !bytes.Equal(f[6:12], w.own[:]) && bytes.Contains(f, marker):
-			w.seen.Add(1)
+		case len(f) >= 14 && !bytes.Equal(f[6:12], w.own[:]): // a joined frame has each datagram's marker
+			w.seen.Add(int32(bytes.Count(f, marker)))
 		}
 	}
 }

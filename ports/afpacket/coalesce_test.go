@@ -2,6 +2,7 @@ package afpacket
 
 import (
 	"bytes"
+	"net"
 	"slices"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// cut is the segments of a TCP frame, as a port brings them that leaves nothing undone.
+// cut is the segments of a frame, as a port brings them that leaves nothing undone.
 func cut(t *testing.T, f *packet.Frame) (all []*packet.Frame) {
 	t.Helper()
 	l := packet.ParseLayers(f.Bytes())
@@ -38,7 +39,77 @@ func receiveAll(t *testing.T, p ports.Port, n int) (all []*packet.Frame) {
 		}
 		all = append(all, batch[:p.Receive(batch)]...)
 	}
+	if len(all) > n {
+		t.Fatalf("%d frames came, want %d", len(all), n)
+	}
 	return all
+}
+
+// TestDatagramsLeaveJoined sends 20 datagrams of one flow, 15 of another, and 20 without
+// checksum: only the first leave as one frame.
+func TestDatagramsLeaveJoined(t *testing.T) {
+	_, pod, p := pair(t, Options{})
+	if p.Info().Carries&ports.CarriesUDP == 0 {
+		t.Skip("the kernel takes no segments of UDP")
+	}
+	far := openIn(t, pod, Options{Interface: "eth0"})
+	payload := make([]byte, 19*48+7)
+	for i := range payload {
+		payload[i] = byte(i * i)
+	}
+	for name, build := range map[string]func(packettest.Options) []byte{"IPv4": packettest.UDP4, "IPv6": packettest.UDP6} {
+		whole := packettest.Undone(build(packettest.Options{ID: 65530, Payload: payload}), 48)
+		want := bytes.Clone(whole.Bytes())
+		few := cut(t, packettest.Undone(build(packettest.Options{DstPort: 9, Payload: payload[:15*48]}), 48))
+		bare := cut(t, packettest.Undone(packettest.UDP4(packettest.Options{Payload: payload}), 48))
+		for _, f := range bare {
+			packet.UDP(f.Bytes()[packet.EthernetLen+packet.IPv4Len:]).SetChecksum(0)
+		}
+		if n := p.Transmit(slices.Concat(cut(t, whole), few, bare)); n != 55 {
+			t.Fatalf("%s: %d datagrams sent of 55: %+v", name, n, p.Stats())
+		}
+		got := receiveAll(t, far, 36)
+		for i, f := range got[1:] {
+			if !f.Offload.None() {
+				t.Errorf("%s: frame %d of %d bytes is joined", name, i+1, f.Len())
+			}
+		}
+		if !bytes.Equal(got[0].Bytes(), want) || got[0].Offload != whole.Offload {
+			t.Errorf("%s: %d bytes came, undone is %+v, want %d, %+v", name, got[0].Len(), got[0].Offload, len(want), whole.Offload)
+		}
+	}
+}
+
+// TestSocketGetsEachDatagram sends datagrams of one flow to a socket that asks for no joined
+// ones: it gets each by itself.
+func TestSocketGetsEachDatagram(t *testing.T) {
+	_, pod, p := pair(t, Options{})
+	pod.AddAddress(t, "eth0", "10.9.0.2/24")
+	var c net.PacketConn
+	var err error
+	pod.Do(t, func() { c, err = net.ListenPacket("udp4", "10.9.0.2:9000") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	payload := make([]byte, 19*48+7)
+	for i := range payload {
+		payload[i] = byte(i * i)
+	}
+	frames := cut(t, packettest.Undone(packettest.UDP4(packettest.Options{
+		EthDst: [6]byte(nstest.MAC("eth0")), Src: packettest.Addr("10.9.0.1"), Dst: packettest.Addr("10.9.0.2"), DstPort: 9000, Payload: payload,
+	}), 48))
+	if n := p.Transmit(frames); n != 20 {
+		t.Fatalf("%d datagrams sent of 20: %+v", n, p.Stats())
+	}
+	c.SetDeadline(time.Now().Add(time.Minute))
+	b := make([]byte, len(payload))
+	for i := range 20 {
+		n, _, err := c.ReadFrom(b)
+		if want := payload[48*i : min(48*i+48, len(payload))]; err != nil || !bytes.Equal(b[:n], want) {
+			t.Fatalf("datagram %d is %x, want %x: %v", i, b[:n], want, err)
+		}
+	}
 }
 
 // TestSegmentsLeaveJoined sends the segments of two streams, with a datagram between those of

@@ -156,6 +156,7 @@ func prepare(o *Options) (p *Port, index int, err error) {
 	if o.Offload.Filter != nil {
 		p.info.OffloadLink = uint32(index)
 	}
+	p.tx.coalesced.Datagrams = p.info.Carries&ports.CarriesUDP != 0
 	p.link, err = ports.WatchLink(o.Interface, index)
 	return p, index, err
 }

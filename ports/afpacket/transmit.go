@@ -11,9 +11,14 @@ import (
 // letter is a message on its way out: so many of the switch's frames, and their bytes.
 type letter struct{ frames, bytes int }
 
+// leastDatagrams is the fewest datagrams that leave as one frame. A UDP socket gets each by
+// itself in any case, but a packet socket of the pod sees the one frame. So datagrams stay
+// apart, except in runs as dense as senders make them by one call (UDP_SEGMENT, udp(7)).
+const leastDatagrams = 16
+
 // Transmit sends the frames with one system call per maxBatch. TCP segments that follow
-// one another leave as one frame, as the kernel's own receive offload would make it. It
-// returns how many the kernel took.
+// one another leave as one frame, as the kernel's own receive offload would make it. So do
+// leastDatagrams datagrams or more. It returns how many the kernel took.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	sent, bytes := 0, 0
@@ -46,20 +51,27 @@ func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 			batch = batch[1:]
 			continue
 		}
-		k := p.coalesce(batch)
-		p.post(n, batch[:k])
-		batch = batch[k:]
-		n++
+		run := batch[:p.coalesce(batch)]
+		batch = batch[len(run):]
+		step := len(run)
+		if p.tx.coalesced.Proto() == packet.ProtoUDP && step < leastDatagrams {
+			step = 1
+		}
+		for ; len(run) > 0; run = run[step:] {
+			p.post(n, run[:step])
+			n++
+		}
 	}
 	return p.send(n)
 }
 
-// coalesce is how many of the frames are one run of TCP segments: 1 if the first is none.
+// coalesce is how many of the frames are one run of segments or datagrams.
 //
 // Drivers without offload state, such as AF_XDP, bring a stream segment by segment. The
 // kernel's path of a frame costs about a microsecond, whatever the length, and a pod answers
-// each unexpected frame. Another pod sends a thousand segments of 48 bytes by one call. Sent
-// one by one, they kept the worker busy until the tunnel's port lost the packets of others.
+// each unexpected frame. Another pod sends a thousand segments of 48 bytes, or a hundred
+// datagrams, by one call. Sent one by one, they kept the worker busy until the tunnel's port
+// lost the packets of others.
 func (p *Port) coalesce(batch []*packet.Frame) int {
 	if len(batch) < 2 || !batch[0].Offload.None() || !batch[1].Offload.None() {
 		return 1
