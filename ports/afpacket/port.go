@@ -94,8 +94,8 @@ type Port struct {
 	tx struct {
 		sync.Mutex
 		out       *messages
-		letters   [maxBatch]letter // its messages
-		coalesced packet.Coalesced // of the one that is made
+		sizes     [maxBatch]messageSize // of the messages
+		coalesced packet.Coalesced      // of the one that is made
 	}
 	fd       int
 	ring     int      // linger's

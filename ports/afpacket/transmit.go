@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// letter is a message on its way out: so many of the switch's frames, and their bytes.
-type letter struct{ frames, bytes int }
+// messageSize is what a message holds: frames that the switch sent, and their bytes.
+type messageSize struct{ frames, bytes int }
 
 // leastDatagrams is the fewest datagrams that leave as one frame. A UDP socket gets each by
 // itself in any case, but a packet socket of the pod sees the one frame. So datagrams stay
@@ -86,11 +86,11 @@ func (p *Port) coalesce(batch []*packet.Frame) int {
 
 // post makes a frame, or a run of segments, message i.
 func (p *Port) post(i int, run []*packet.Frame) {
-	f, l := run[0], letter{frames: len(run)}
+	f, size := run[0], messageSize{frames: len(run)}
 	for _, g := range run {
-		l.bytes += g.Len()
+		size.bytes += g.Len()
 	}
-	p.tx.letters[i] = l
+	p.tx.sizes[i] = size
 	var rest [][]byte
 	if len(run) > 1 {
 		f.Offload = p.tx.coalesced.Undone()
@@ -108,12 +108,12 @@ func (p *Port) post(i int, run []*packet.Frame) {
 func (p *Port) send(n int) (sent, bytes int) {
 	for at := 0; at < n; {
 		k, err := p.tx.out.send(p.fd, at, n)
-		for _, l := range p.tx.letters[at : at+k] {
-			sent, bytes = sent+l.frames, bytes+l.bytes
+		for _, size := range p.tx.sizes[at : at+k] {
+			sent, bytes = sent+size.frames, bytes+size.bytes
 		}
 		at += k
 		if err != nil && err != unix.EINTR {
-			p.count.CountDrop(reasonOf(err), p.tx.letters[at].frames)
+			p.count.CountDrop(reasonOf(err), p.tx.sizes[at].frames)
 			b := p.tx.out.buffer(at)
 			p.count.Keep(reasonOf(err).String(), netip.Addr{}, b, len(b))
 			at++
