@@ -265,8 +265,7 @@ const (
 	DriverAuto     = "auto"
 	DriverAFXDP    = "afxdp"
 	DriverAFPacket = "afpacket"
-	// DriverTap makes the link, a tap. Whoever is to look at what is sent there finds it
-	// on that link.
+	// DriverTap makes the link, a tap. Frames that the port sends arrive on that link.
 	DriverTap = "tap"
 	// DriverTunnel is a port to other Nodes. Its TunnelSpec has auto, afxdp, or
 	// DriverKernel: through the Node's IP stack.

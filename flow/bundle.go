@@ -15,8 +15,8 @@ type Bundle struct {
 	// actions should share one list.
 	Add []*Entry
 	// Delete removes entries by identity, whatever their actions, before Add installs any. An
-	// entry in Delete and in Add is installed anew, with counters of 0. Delete may name entries
-	// that are not installed.
+	// entry in both starts again with counters of 0. Delete may name entries that are not
+	// installed.
 	Delete []*Entry
 	// Groups and Meters are added or modified by their ID.
 	Groups       []*Group

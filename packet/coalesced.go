@@ -164,9 +164,9 @@ func (t *Coalesced) Join(f *Frame) bool {
 	return true
 }
 
-// JoinInPlace makes the headers of the first segment those of Join's frame, for a caller that
-// sends the segments from where they are. Behind the first segment, that frame has the rest.
-// With fewer than two segments nothing changes.
+// JoinInPlace joins without copying. It changes the headers in the first segment's bytes to the
+// joined frame's. That frame is the first segment, and behind it the payloads in rest. With fewer
+// than two segments nothing changes, and rest is nil.
 func (t *Coalesced) JoinInPlace() (rest [][]byte) {
 	if t.n < 2 {
 		return nil

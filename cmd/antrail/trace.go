@@ -86,8 +86,8 @@ const liveLong = `
 With --live real packets are watched as they pass: those that meet all of --source, --destination,
 --port and --filter, or all. They are treated as they would have been, and walk every table for it;
 connections that pass in the kernel come back while they are watched. With several agents (--node or
---socket, given again) a packet's walks on both Nodes are one. What there is no time to record is
-counted. The trace ends with --count walks, after --for, or with Ctrl-C.`
+--socket, given again) the two walks of a packet between Nodes are shown as one. Walks that there is
+no time to record are counted. The trace ends with --count walks, after --for, or with Ctrl-C.`
 
 // liveOnly are those that make no sense without --live.
 var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "bytes", "record", "write"}

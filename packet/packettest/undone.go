@@ -23,3 +23,19 @@ func Undone(b []byte, size int) *packet.Frame {
 	}
 	return f
 }
+
+// Cut is the segments of an Undone frame, each in a frame of its own with nothing undone. It panics
+// if the frame cannot be cut.
+func Cut(f *packet.Frame) (all []*packet.Frame) {
+	l := packet.ParseLayers(f.Bytes())
+	s, ok := packet.NewSegments(f, &l)
+	if !ok {
+		panic("packettest: a frame that cannot be cut")
+	}
+	for s.More() {
+		g := packet.NewFrame(make([]byte, 2048), nil)
+		s.Next(g)
+		all = append(all, g)
+	}
+	return all
+}

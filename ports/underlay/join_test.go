@@ -14,14 +14,7 @@ import (
 // segments are a TCP frame's, as another Node's worker cuts it.
 func segments(t testing.TB, f *packet.Frame) (all [][]byte) {
 	t.Helper()
-	l := packet.ParseLayers(f.Bytes())
-	s, ok := packet.NewSegments(f, &l)
-	if !ok {
-		t.Fatal("cannot be cut")
-	}
-	for s.More() {
-		g := packet.NewFrame(make([]byte, 2048), nil)
-		s.Next(g)
+	for _, g := range packettest.Cut(f) {
 		all = append(all, g.Bytes())
 	}
 	return all
