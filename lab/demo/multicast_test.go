@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -361,20 +362,28 @@ func got(c *net.UDPConn, word string) bool {
 	}
 }
 
-// podRecord is what a Node's agent says of a pod.
+// podRecord is what a Node's agent knows of a pod of its own.
 func podRecord(t *testing.T, w *world, node, pod string) api.PodRecord {
+	t.Helper()
+	r, known := findPod(t, w, node, pod)
+	if !known {
+		t.Fatalf("%s knows no pod %s", node, pod)
+	}
+	return r
+}
+
+// findPod is podRecord. An agent that has just started may not know its pods yet.
+func findPod(t *testing.T, w *world, node, pod string) (r api.PodRecord, known bool) {
 	t.Helper()
 	var all []api.PodRecord
 	if err := w.agent(node).JSON(t.Context(), "/pods", nil, &all); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range all {
-		if r.Object == "Pod/default/"+pod {
-			return r
-		}
+	i := slices.IndexFunc(all, func(r api.PodRecord) bool { return r.Object == "Pod/default/"+pod })
+	if i < 0 {
+		return r, false
 	}
-	t.Fatalf("%s knows no pod %s", node, pod)
-	return api.PodRecord{}
+	return all[i], true
 }
 
 func received(t *testing.T, w *world, node, pod string) uint64 {
@@ -386,7 +395,8 @@ func received(t *testing.T, w *world, node, pod string) uint64 {
 func wantGroups(t *testing.T, w *world, node, pod string, want []netip.Addr) {
 	t.Helper()
 	comesTrue(t, fmt.Sprintf("groups of %s are %v", pod, want), func() bool {
-		return fmt.Sprint(podRecord(t, w, node, pod).Groups) == fmt.Sprint(want)
+		r, known := findPod(t, w, node, pod)
+		return known && fmt.Sprint(r.Groups) == fmt.Sprint(want)
 	})
 }
 
