@@ -62,13 +62,14 @@ func (r *rig) want(lines ...string) {
 // its match and actions, and no more bytes than its message and its line.
 func TestAddedEntriesAllocate(t *testing.T) {
 	c, b := newConnection(&Server{}, nil, 0), &bundle{}
-	messages := [][]byte{
-		flowMod(t, 1, "table=17,priority=200,ip,nw_dst=10.0.0.1,actions=set_field:02:00:00:00:00:01->eth_dst,goto_table:19"),
-		flowMod(t, 2, "table=12,priority=100,tcp,nw_src=10.0.0.1,tp_dst=80,actions=set_field:7->reg5,goto_table:14"),
+	c.bundles.open[7] = b
+	messages := []openflow.BundleAdd{
+		{ID: 7, Message: flowMod(t, 1, "table=17,priority=200,ip,nw_dst=10.0.0.1,actions=set_field:02:00:00:00:00:01->eth_dst,goto_table:19")},
+		{ID: 7, Message: flowMod(t, 1, "table=12,priority=100,tcp,nw_src=10.0.0.1,tp_dst=80,actions=set_field:7->reg5,goto_table:14")},
 	}
 	n := testing.AllocsPerRun(1000, func() {
-		for _, m := range messages {
-			if err := c.keep(b, m); err != nil {
+		for i := range messages {
+			if err := c.bundleAdd(1, &messages[i]); err != nil {
 				t.Fatal(err)
 			}
 		}

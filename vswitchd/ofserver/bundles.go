@@ -1,6 +1,7 @@
 package ofserver
 
 import (
+	"encoding/binary"
 	"errors"
 
 	"github.com/antrail/antrail/vswitchd/openflow"
@@ -45,7 +46,7 @@ func noBundle(id uint32) error {
 func (c *connection) openBundle(q *openflow.BundleControl, b *bundle) error {
 	if b != nil {
 		c.dropBundle(q.ID)
-		return openflow.Fail(openflow.BundleExists, "bundle %d is open already", q.ID)
+		return openflow.Fail(openflow.BundleBadID, "bundle %d is open already", q.ID) // as Open vSwitch says
 	}
 	if len(c.bundles.open) >= maxBundles {
 		return openflow.Fail(openflow.OutOfBundles, "%d bundles are open", maxBundles)
@@ -77,9 +78,13 @@ func (c *connection) dropBundle(id uint32) {
 	}
 }
 
-// bundleAdd keeps a message for its commit. A bundle that is not there yet is opened, as the
-// specification allows.
-func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
+// bundleAdd keeps a message for its commit. As in Open vSwitch, a bundle that is not there yet
+// is opened, and a message that is wrong by itself leaves the bundles as they are.
+func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
+	isFlowMod, err := c.checkBundled(xid, q.Message)
+	if err != nil {
+		return err
+	}
 	b := c.bundles.open[q.ID]
 	if b == nil {
 		if err := c.openBundle(&openflow.BundleControl{ID: q.ID, Flags: q.Flags}, nil); err != nil {
@@ -100,9 +105,11 @@ func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
 		c.dropBundle(q.ID)
 		return openflow.Fail(fault, "bundle %d", q.ID)
 	}
-	if err := c.keep(b, q.Message); err != nil {
-		c.dropBundle(q.ID)
-		return err
+	kept := b.messages.add(q.Message)
+	if isFlowMod {
+		b.added.add(&c.mod, kept)
+	} else {
+		b.added.giveUp()
 	}
 	c.bundles.bytes -= b.bytes
 	b.bytes = b.messages.size + b.added.text.Size()
@@ -110,23 +117,19 @@ func (c *connection) bundleAdd(q *openflow.BundleAdd) error {
 	return nil
 }
 
-// keep copies a message into a bundle, if it is right by itself.
-func (c *connection) keep(b *bundle, message []byte) error {
+// checkBundled says what is wrong with a message by itself. A flow mod is in c.mod then.
+func (c *connection) checkBundled(xid uint32, message []byte) (isFlowMod bool, err error) {
+	if is := binary.BigEndian.Uint32(message[4:]); is != xid {
+		return false, openflow.Fail(openflow.BundleBadXID, "the message in a bundle has transaction %#x, not %#x", is, xid)
+	}
 	if is, err := c.s.decodeFlowMod(message, &c.mod); is {
-		if err == nil {
-			b.added.add(&c.mod, b.messages.add(message))
-		}
-		return err
+		return true, err
 	}
 	m, err := c.s.decode(message)
 	if err == nil && !openflow.MayBundle(m.Body) {
 		err = openflow.Fail(openflow.BundleMessageUnsupported, "a bundle takes flow mods and group mods only")
 	}
-	if err == nil {
-		b.messages.add(message)
-		b.added.giveUp()
-	}
-	return err
+	return false, err
 }
 
 // commitBundle applies a bundle, whole or not at all. The first message that is wrong is

@@ -47,7 +47,7 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.BundleControl:
 		return c.bundleControl(m.XID, q)
 	case *openflow.BundleAdd:
-		return c.bundleAdd(q)
+		return c.bundleAdd(m.XID, q)
 	case *openflow.Role:
 		return c.setRole(m.XID, q)
 	case *openflow.FlowModTableID:

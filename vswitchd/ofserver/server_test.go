@@ -22,7 +22,13 @@ type raw struct {
 // connect connects a controller of a version.
 func (r *rig) connect(t *testing.T, v openflow.Version) *raw {
 	t.Helper()
-	conn, err := net.Dial("unix", filepath.Join(r.dir, bridge+".mgmt"))
+	return connectIn(t, r.dir, v)
+}
+
+// connectIn connects a controller to the bridge of a directory of sockets.
+func connectIn(t *testing.T, dir string, v openflow.Version) *raw {
+	t.Helper()
+	conn, err := net.Dial("unix", filepath.Join(dir, bridge+".mgmt"))
 	if err != nil {
 		t.Fatal(err)
 	}
