@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -12,9 +13,36 @@ import (
 // maxWords is how many words a sentence of a comment may have.
 const maxWords = 25
 
-// readByMany are the directories whose comments have short sentences, because whoever
-// changes the packet's way has to check the change against each of them.
-var readByMany = []string{"dataplane", "conntrack", "ports"}
+// notYet are the packages whose comments still have long sentences. Take a package off the
+// list once the test passes without it; put none on it.
+var notYet = []string{
+	"agent", "agent/answer", "agent/api", "agent/assignments", "agent/config", "agent/packetin", "agent/pipeline", "agent/podports", "agent/reach", "agent/support",
+	"bench", "bench/conntrack", "bench/forward", "bench/gc", "bench/pipeline", "bench/pods", "bench/rig", "bench/sched", "bench/testbed",
+	"cmd/antrail", "cmd/antrail-cni",
+	"cni", "cni/node", "cni/plugin",
+	"control", "control/cluster", "control/kube", "control/kubectl", "control/ledger", "control/manifest", "control/numbers", "control/policy", "control/store",
+	"diagram",
+	"docs/book",
+	"door",
+	"dut",
+	"examples",
+	"filter",
+	"flow", "flow/parse", "flow/wire",
+	"hack/demo-k8s", "hack/demo-k8s/pod", "hack/filetree", "hack/image", "hack/licences", "hack/vm", "hack/vm/init",
+	"host", "host/preflight",
+	"internal/confine", "internal/ctvectors", "internal/halfopen", "internal/kubetest", "internal/memory", "internal/nstest", "internal/nsthread", "internal/ovstest", "internal/printable", "internal/reaptest", "internal/sysctl", "internal/version", "internal/walktest", "internal/wiretest",
+	"lab", "lab/attack", "lab/demo", "lab/upgrade",
+	"learn",
+	"packet", "packet/packettest",
+	"rehearsal",
+	"switchd", "switchd/local", "switchd/reject",
+	"tables", "tables/layout", "tables/uplink", "tables/vppl3", "tables/windows2020",
+	"top",
+	"trace",
+	"tunnel",
+	"vswitchd", "vswitchd/appctl", "vswitchd/daemon", "vswitchd/jsonrpc", "vswitchd/ofserver", "vswitchd/openflow", "vswitchd/ovsdb/datum", "vswitchd/ovsdb/schema", "vswitchd/ovsdb/server", "vswitchd/ovsdb/store",
+	"web",
+}
 
 var (
 	listItem      = regexp.MustCompile(`^ +(\d+\.|-) +`)
@@ -71,12 +99,12 @@ func longSentences(lines []string) (long []string) {
 	return long
 }
 
-// TestCommentsHaveShortSentences: in comments of the packet's way no sentence has more than
-// maxWords words.
+// TestCommentsHaveShortSentences: no sentence of a comment has more than maxWords words, so
+// that a reader can check a change against each sentence.
 func TestCommentsHaveShortSentences(t *testing.T) {
 	groups := 0
 	for _, f := range read(t, false) {
-		if !under(f.dir, readByMany) {
+		if slices.Contains(notYet, f.dir) {
 			continue
 		}
 		set := token.NewFileSet()
@@ -97,7 +125,7 @@ func TestCommentsHaveShortSentences(t *testing.T) {
 		}
 	}
 	if groups < 2000 {
-		t.Errorf("%d comments were found: the test does not see the packet's way", groups)
+		t.Errorf("%d comments were found: the test does not see the code", groups)
 	}
 }
 
