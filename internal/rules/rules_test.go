@@ -214,7 +214,7 @@ func parse(set *token.FileSet, name, rel string) (*file, error) {
 		return nil, err
 	}
 	f := &file{path: rel, dir: path.Dir(rel), text: string(text), lines: strings.Count(string(text), "\n"), set: set}
-	f.tree, err = parser.ParseFile(f.set, rel, text, parser.SkipObjectResolution)
+	f.tree, err = parser.ParseFile(f.set, rel, text, parser.ParseComments|parser.SkipObjectResolution)
 	if err != nil {
 		return nil, err
 	}

@@ -1,8 +1,7 @@
 package rules
 
 import (
-	"go/parser"
-	"go/token"
+	"go/ast"
 	"path"
 	"regexp"
 	"slices"
@@ -86,6 +85,14 @@ func paragraphs(lines []string) (all []string) {
 	return all
 }
 
+// commentLines are the lines of a comment group, each with its //.
+func commentLines(g *ast.CommentGroup) (lines []string) {
+	for _, c := range g.List {
+		lines = append(lines, c.Text)
+	}
+	return lines
+}
+
 // longSentences are the sentences of a comment group that have more than maxWords words.
 func longSentences(lines []string) (long []string) {
 	for _, p := range paragraphs(lines) {
@@ -107,20 +114,11 @@ func TestCommentsHaveShortSentences(t *testing.T) {
 		if slices.Contains(notYet, f.dir) {
 			continue
 		}
-		set := token.NewFileSet()
-		tree, err := parser.ParseFile(set, f.path, f.text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, g := range tree.Comments {
+		for _, g := range f.tree.Comments {
 			groups++
-			var lines []string
-			for _, c := range g.List {
-				lines = append(lines, c.Text)
-			}
-			for _, s := range longSentences(lines) {
+			for _, s := range longSentences(commentLines(g)) {
 				t.Errorf("%s:%d: a sentence of %d words, want %d at most: make two of it\n\t%s",
-					path.Clean(f.path), set.Position(g.Pos()).Line, len(strings.Fields(s)), maxWords, s)
+					path.Clean(f.path), f.set.Position(g.Pos()).Line, len(strings.Fields(s)), maxWords, s)
 			}
 		}
 	}
