@@ -35,51 +35,51 @@ type Agent struct {
 	log    *slog.Logger
 	*pipeline.Pipeline
 	answers *answer.Answers
-	tunnel  nodesPort   // nil: there is none
+	tunnel  nodesPort   // nil: no port to other Nodes
 	opened  switchPorts // in the switch
-	// gone receives the reason when the agent stops being the controller of the switch.
-	// told is closed when packet-ins can be taken.
+	// gone receives the reason when the agent stops being the controller of the switch. told is
+	// closed when the agent can receive packet-ins.
 	gone <-chan error
 	told chan struct{}
-	// takeOver takes the place of an agent that runs, and of another controller.
+	// takeOver replaces a running agent, and another controller.
 	takeOver bool
-	// found says that the switch of an agent before ran already.
+	// found is set if the previous agent's switch was running.
 	found bool
-	// waiting has the process that is to be the switch, with Config.Await.
+	// waiting holds the process that becomes the switch, with Config.Await.
 	waiting *switchd.Waiting
 	// api is where the API is served.
 	api net.Listener
-	// stands says that the switch had the gateway's port already.
+	// stands is set if the switch had the gateway's port at the start.
 	stands bool
 	host   *host.Host
 	live   *live // nil with flow files
-	// cni has the plugin's calls; nil where the agent attaches no pods. programPods are those of a
-	// program; nil for others.
+	// cni answers the plugin's calls; nil if the agent attaches no pods. programPods are the
+	// pods of a program; nil otherwise.
 	cni         *pluginCalls
 	programPods *programPods
 	ready       atomic.Bool
 	beats       beats
-	leaves      chan door.Talk // who wants this one to leave
-	// successor is whom to tell when this one has left; nil: nobody asked.
+	leaves      chan door.Talk // connections of agents that ask this one to leave
+	// successor asked this agent to leave, and learns when it has ended; nil: no successor.
 	successor *door.Talk
-	// stays says that ports, switch and Node stay as they are when the agent ends: another
-	// agent, or this one when it begins again, goes on with them.
+	// stays keeps ports, switch and Node as they are when the agent ends. The next agent
+	// continues with them.
 	stays bool
-	// auditFile is where the log of policies goes.
+	// auditFile is the audit log of policies.
 	auditFile *packetin.AuditFile
-	// multicast keeps the members of groups; nil without objects. heldRoutes keeps the routes of
-	// multicast.
+	// multicast keeps the members of groups, heldRoutes the multicast routes. Both are nil
+	// without objects.
 	multicast  *multicast.Querier
 	heldRoutes *heldRoutes
 	// traceflows runs Traceflows; nil without objects.
 	traceflows *traceflow.Runner
 }
 
-// Run runs an agent until ctx ends. Then, if the switch is its own, it ends that and takes
-// back everything it made on the Node: ports, addresses, routes, sysctls, nftables table
-// and socket. With takeOver it takes the place of an agent that runs already. The error is
-// ErrTakenOver when another agent took this one's place. It is ErrAgain when the switch has
-// ended: then Run is to be called in a new process.
+// Run runs an agent until ctx ends. If the agent owns its switch, it then ends the switch and
+// removes everything it made on the Node: ports, addresses, routes, sysctls, nftables, socket.
+// With takeOver the agent first replaces an agent that runs. The error is ErrTakenOver if
+// another agent has taken over. It is ErrAgain if the switch has ended: the caller then calls
+// Run in a new process.
 func Run(ctx context.Context, c *config.Config, log *slog.Logger, takeOver bool) error {
 	a := &Agent{
 		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
@@ -102,8 +102,8 @@ func Run(ctx context.Context, c *config.Config, log *slog.Logger, takeOver bool)
 	return a.finish(ln, err)
 }
 
-// killed is for how long nobody may answer at a socket that is still open. A program that
-// a killed agent was about to start (nft) has the agent's descriptors until it begins.
+// killed is how long a socket may be open without an answer. A killed agent's descriptors stay
+// open in a program that it was starting (nft), until that program runs.
 const killed = time.Second
 
 // listen opens the API's socket. The error is ErrRunning if an agent runs already.
@@ -116,7 +116,7 @@ func listen(ctx context.Context, socket string) (ln net.Listener, err error) {
 	}
 }
 
-// someoneAnswers says whether somebody answers at a socket, whatever it is.
+// someoneAnswers says whether any process answers HTTP at a socket.
 func someoneAnswers(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, switchRetry)
 	if err != nil {
@@ -132,7 +132,7 @@ func someoneAnswers(socket string) bool {
 	return err == nil
 }
 
-// finish closes what is left, after serve.
+// finish closes what serve leaves open.
 func (a *Agent) finish(ln net.Listener, err error) error {
 	if a.successor == nil {
 		defer os.Remove(a.config.Socket)
@@ -155,8 +155,8 @@ func closeListener(ln net.Listener) error {
 	return nil
 }
 
-// start launches or finds the switch, installs the pipeline and opens gateway and tunnel:
-// packets move then. With the API, it waits until that has told of the Node.
+// start launches or finds the switch, installs the pipeline, and opens gateway and tunnel, so
+// that packets move. With Kubernetes, it first waits for the API server to describe the Node.
 func (a *Agent) start(ctx context.Context) error {
 	c := a.config
 	if err := installPlugin(&c.CNI); err != nil {
@@ -186,10 +186,10 @@ func (a *Agent) start(ctx context.Context) error {
 	return nil
 }
 
-// enter opens the pods' ports, and makes the Node's side if it is not there.
-// Packets move meanwhile; those of a port do when it is there, and to and from
-// the Node when its side is, or where it has outlived the agent before, when the pods'
-// ports are: before, what the Node asks them would be lost.
+// enter opens the pods' ports, and makes the Node's side if it is missing. Packets of a port
+// move as soon as the port is open. Packets between Node and switch move once the Node's side
+// is up. If that side survived the previous agent, they move only after the pods' ports are
+// open: otherwise the switch would lose the Node's requests to pods.
 func (a *Agent) enter() (err error) {
 	var reopening sync.WaitGroup
 	reopening.Go(func() { a.runReconcile() })
@@ -213,23 +213,23 @@ func (a *Agent) enter() (err error) {
 	return err
 }
 
-// runReconcile looks after the pods' ports once.
+// runReconcile reconciles the pods' ports once.
 func (a *Agent) runReconcile() { a.Pods.Reconcile() }
 
-// runPods has the pods' ports follow the Node's links until ctx ends.
+// runPods reconciles the pods' ports with the Node's links until ctx ends.
 func (a *Agent) runPods(ctx context.Context) {
 	changes, err := host.WatchLinks(ctx)
 	if err != nil {
-		a.log.Warn("no link messages; looking at the links from time to time", "error", err)
+		a.log.Warn("the kernel sends no link messages; the agent polls the links instead", "error", err)
 	}
 	a.Pods.Run(ctx, changes)
 }
 
-// load finds the switch, installs the pipeline, and tells the pods' ports.
+// load finds the switch and installs the pipeline. It returns the pods' ports.
 func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 	c := a.config
 	var cluster *joined
-	if c.Kubernetes != nil { // the configuration is whole when the API has told of the Node
+	if c.Kubernetes != nil { // the API completes the configuration with the Node's facts
 		if cluster, err = joinCluster(ctx, c, a.log); err != nil {
 			return nil, err
 		}
@@ -245,7 +245,7 @@ func (a *Agent) load(ctx context.Context) (pods []config.Port, err error) {
 	return a.install(o, cluster)
 }
 
-// install has the pipeline made in the switch, and tells the pods' ports.
+// install installs the pipeline in the switch. It returns the pods' ports.
 func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port, err error) {
 	c, from := a.config, a.config.Flows
 	pods = c.Ports
@@ -278,7 +278,7 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 	return pods, err
 }
 
-// installObjects gives the switch its objects.
+// installObjects installs the entries of the objects. It returns their ports.
 func (a *Agent) installObjects(cluster *joined) (pods []config.Port, err error) {
 	if a.live, err = loadLive(a.config, a.Pipeline, cluster, a.log); err != nil {
 		return nil, err
@@ -286,8 +286,8 @@ func (a *Agent) installObjects(cluster *joined) (pods []config.Port, err error) 
 	return a.live.ports(), nil
 }
 
-// openAudit begins the log of policies; its file is made with the first line. Packet-ins
-// can be taken from then on.
+// openAudit starts the audit log of policies. The first line creates its file. From then on the
+// agent can receive packet-ins.
 func (a *Agent) openAudit() {
 	c, audit := a.config, &a.config.AuditLog
 	a.auditFile = &packetin.AuditFile{Path: audit.Path, Max: int64(audit.MaxSizeMB) * 1e6, Keep: *audit.Keep}
@@ -305,9 +305,9 @@ func (a *Agent) openAudit() {
 	close(a.told)
 }
 
-// serve runs pod ports, source of objects and API beside what watches over the switch,
-// until ctx ends, one of them fails or another agent takes over, and returns when all
-// have stopped.
+// serve opens the pods' ports, then runs the parts of the agent beside the watch on the switch.
+// It ends when ctx ends, a part fails or another agent takes over. It returns when all have
+// stopped.
 func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) error {
 	if err := a.enter(); err != nil {
 		return errors.Join(err, watching.stop())
@@ -324,7 +324,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 		a.log.Error("stopping: a part of the agent ended", "error", err)
 	case err = <-watching.ended:
 		watching.left--
-		if ctx.Err() != nil && err == nil { // both are ready, and chance chose this one
+		if ctx.Err() != nil && err == nil { // select chose at random between two ready cases
 			a.log.Info("stopping")
 			break
 		}
@@ -333,7 +333,7 @@ func (a *Agent) serve(ctx context.Context, ln net.Listener, watching *group) err
 	return errors.Join(err, others.stop(), watching.stop())
 }
 
-// parts are what runs beside the switch.
+// parts are the goroutines that run beside the switch.
 func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	all := []func(context.Context) error{
 		func(ctx context.Context) error { return a.runAPI(ctx, ln) },
@@ -364,9 +364,8 @@ func (a *Agent) parts(ln net.Listener) []func(context.Context) error {
 	return append(all, lasting(a.runStalePorts))
 }
 
-// apiLimits bound what users of this machine can hold of the API. Requests in
-// progress are not bounded but by Total: many are streams, and only root may open
-// the socket.
+// apiLimits bound what processes on this machine can hold of the API. Only Total bounds the
+// requests in progress: many are streams, and only root may open the socket.
 var apiLimits = halfopen.Limits{
 	PerPeer: 128, Total: 1024, Header: 10 * time.Second, Body: 10 * time.Second, Idle: 2 * time.Minute,
 	HeaderBytes: 64 << 10, BodyBytes: pipeline.MaxTraceRequest,
@@ -378,8 +377,8 @@ func (a *Agent) runAPI(ctx context.Context, ln net.Listener) error {
 	return s.Serve(ctx, ln)
 }
 
-// stop takes back what start made, as far as it came. What another agent goes on
-// with is only closed here.
+// stop removes what start made, however far start came. If another agent continues with it,
+// stop only closes this agent's side.
 func (a *Agent) stop() error {
 	var errs []error
 	if a.cni != nil {
@@ -389,7 +388,7 @@ func (a *Agent) stop() error {
 	case a.stays:
 	case a.host != nil:
 		errs = append(errs, a.host.Down())
-	default: // the bridge goes with its addresses
+	default: // the bridge takes its addresses with it
 		_, err := host.ReturnCard(a.config.RecordFile(), func(string) {})
 		errs = append(errs, err)
 	}
@@ -405,8 +404,8 @@ func (a *Agent) stop() error {
 	return errors.Join(errs...)
 }
 
-// hostConfig is the Node's side now: with what the objects ask of it, as far as
-// they are known, so that nothing of it is ever missing in between.
+// hostConfig is the Node's side as it has to be now. It includes what the known objects need,
+// so that nothing is missing for a moment.
 func (a *Agent) hostConfig() host.Config {
 	c := hostOf(a.config)
 	c.Theirs = a.stands
@@ -416,8 +415,8 @@ func (a *Agent) hostConfig() host.Config {
 	return c
 }
 
-// hostOf is the Node's side of this configuration. Peers' pods of a family that this
-// Node's pods do not have are nobody's here.
+// hostOf is the Node's side of a configuration. It omits peers' pods of an IP family that this
+// Node's pods do not have.
 func hostOf(c *config.Config) host.Config {
 	h := host.Config{
 		Gateway: c.Gateway.Name, Addresses: c.Gateway.Addresses, PodCIDRs: c.PodCIDRs,

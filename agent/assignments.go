@@ -13,25 +13,25 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// An agent writes what it gave to objects a moment after entries changed, and when it is
-// told to stop. It writes nothing before the switch has what the objects say: until then,
-// the file that it began with is the better one.
+// The agent writes its assignments to a file a moment after entries change, and when it stops.
+// It writes nothing until the switch has the entries of all objects: until then, the file of
+// the previous agent is the better one.
 //
-// An agent that is killed within that moment leaves the numbers before the last change. The
-// next agent then gives other numbers to the objects of that change.
+// An agent that is killed within that moment leaves the numbers of the change before. The next
+// agent then gives other numbers to the objects of the lost change.
 
 const (
-	// assignmentsPause lies between two looks, and assignmentsShare times as long as
-	// the last writing took: a twentieth of a processor at most.
+	// The pause between two checks is assignmentsPause, or assignmentsShare times as long as
+	// the last write took. So writing takes at most a twentieth of a processor.
 	assignmentsPause = time.Second
 	assignmentsShare = 20
 )
 
-// errNoEntries is why an agent restores nothing: its switch is new, and has no entries.
+// errNoEntries is why an agent restores nothing: a new switch has no entries.
 var errNoEntries = errors.New("the switch has no entries")
 
-// restore takes over the entries that the switch has. The error says why objects do not keep
-// their numbers and ports.
+// restore adopts the entries that the switch has. The error says why objects do not keep their
+// numbers and ports.
 func (l *live) restore(p *pipeline.Pipeline) error {
 	if p.Switch.Names() == nil {
 		return errNoEntries
@@ -43,7 +43,7 @@ func (l *live) restore(p *pipeline.Pipeline) error {
 	}
 	if err != nil {
 		l.log.Info("no assignments restored", "file", path, "why", err)
-		// What no object asks for goes with the first change.
+		// The first change removes the entries that no object asks for.
 		return errors.Join(err, l.objects.Restore(&control.Memory{}, installed))
 	}
 	l.log.Info(fmt.Sprintf("assignments restored beside %d entries, %d groups", len(installed.Entries), len(installed.Groups)), "file", path)
@@ -52,8 +52,8 @@ func (l *live) restore(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// installedIn is what a switch has, without entries that packets learned, and those of programs beside the
-// objects, which no object asks for.
+// installedIn is what a switch has. It leaves out entries that packets learned, and those of
+// programs beside the objects: no object asks for either.
 func installedIn(p *pipeline.Pipeline) *flow.Program {
 	prog := &flow.Program{Names: p.Switch.Names(), First: p.Switch.First()}
 	for _, f := range p.Switch.Flows() {
@@ -70,7 +70,7 @@ func installedIn(p *pipeline.Pipeline) *flow.Program {
 	return prog
 }
 
-// runAssignments keeps the file of assignments until ctx ends.
+// runAssignments writes the file of assignments after changes, until ctx ends.
 func (a *Agent) runAssignments(ctx context.Context) {
 	path := a.config.AssignmentsFile()
 	if path == "" {
@@ -93,8 +93,8 @@ func (a *Agent) runAssignments(ctx context.Context) {
 	a.keepAssignments(path, &kept)
 }
 
-// keepAssignments writes the file if entries changed since generation kept. A switch that
-// does not answer changes nothing.
+// keepAssignments writes the file if entries changed since generation kept. If the switch does
+// not answer, kept stays as it is.
 func (a *Agent) keepAssignments(path string, kept *uint64) {
 	failed := a.BeginAsking()
 	now := a.Switch.Generation()
@@ -102,7 +102,7 @@ func (a *Agent) keepAssignments(path string, kept *uint64) {
 		return
 	}
 	if err := assignments.New(a.config, a.Pods.Wanted(), a.live.objects.Remember()).Write(path); err != nil {
-		a.log.Error("the assignments cannot be kept", "file", path, "error", err)
+		a.log.Error("cannot write the assignments", "file", path, "error", err)
 	}
 	*kept = now
 }

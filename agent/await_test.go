@@ -118,7 +118,7 @@ func TestTwoContainers(t *testing.T) {
 	other := w.startSwitch(t, "antrail-0")
 	next := w.startAgent(t, "antrail-2", all, takeOverArg)
 	old.wantExit(t, exitTakenOver)
-	next.wantSaid(t, "the switch of the agent before is replaced")
+	next.wantSaid(t, "the previous agent's switch is replaced")
 	second := w.startSwitch(t, "antrail-2") // it may come later than its agent
 	wantReady(t, w.c)
 	first.wantSaid(t, "another switch has taken over")

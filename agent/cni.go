@@ -23,35 +23,34 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// Pods that the CNI plugin attaches (package cni/node). Their ports are objects of
-// a source of their own, which the store puts into the Pods; so a Pod's entries
-// and ports come and go as with any other change. A program has them without objects
-// (programpods.go).
+// Pods that the CNI plugin attaches (package cni/node). Their ports are objects of a separate
+// source. The store adds them to the Pods, so a Pod's entries and ports change as with any
+// other object. For a program, which has no objects, see programpods.go.
 
-// cniSource is that source's name.
+// cniSource is the name of that source.
 const cniSource = "cni"
 
-// How long a call of the plugin waits: for the switch to have what the manifests
-// say, and ADD for its Pod and the entries.
+// A call of the plugin waits for the switch to have the objects' entries (cniBegin). ADD waits
+// for its Pod and the Pod's entries (cniWait).
 const (
 	cniBegin = 10 * time.Second
 	cniWait  = 45 * time.Second
 )
 
-// sweepTime is how often it is looked for sandboxes that ended without a word. A
-// port whose link goes has it looked at once.
+// sweepTime is how often the agent looks for sandboxes that ended without DEL. If a port's link
+// goes, it looks at once.
 const sweepTime = time.Minute
 
-// pluginCalls are the plugin's calls.
+// pluginCalls admits and answers the plugin's calls.
 type pluginCalls struct {
 	node *node.Node
-	// calls is held by the plugin's calls together, and alone by who hands over.
+	// A call holds calls for reading; a handover to another agent holds it for writing.
 	calls   sync.RWMutex
-	begun   chan struct{} // closed when what is plugged in is followed
+	begun   chan struct{} // closed when the agent follows the attached ports
 	lost    chan struct{} // a port's link is gone
 	changed signal
-	// opened says whether a port is in the switch; status, why Pods cannot be
-	// attached. Both are set before the first call.
+	// opened says whether a port is in the switch. status says why Pods cannot be attached.
+	// Both are set before the first call.
 	opened func(link string, no uint32) bool
 	status func() error
 }
@@ -69,7 +68,7 @@ type plugs struct {
 	now map[cluster.Key]*store.PodPort
 }
 
-// openCNI goes on with the ports that pods have.
+// openCNI starts the plugin's side with the ports that pods have.
 func (l *live) openCNI() (err error) {
 	c := l.config
 	l.cni = &plugs{pluginCalls: newPluginCalls(), live: l, now: map[cluster.Key]*store.PodPort{}}
@@ -77,7 +76,7 @@ func (l *live) openCNI() (err error) {
 	return err
 }
 
-// pluginNode is what a Node gives the pods that the plugin attaches.
+// pluginNode is the configuration of the plugin's side on this Node.
 func pluginNode(c *config.Config, cidrs []netip.Prefix, gateways []netip.Addr, sw node.Switch, log *slog.Logger) node.Config {
 	return node.Config{
 		Record: c.CNIRecord(), CIDRs: cidrs, Gateways: gateways, MTU: c.Gateway.MTU, LinkMAC: layout.LinkMAC,
@@ -92,7 +91,7 @@ func addrsOf(all []netip.Prefix) (addrs []netip.Addr) {
 	return addrs
 }
 
-// followCNI tells the plugin's side what becomes of its ports.
+// followCNI connects the plugin's side to the pods' ports.
 func (a *Agent) followCNI() {
 	c := a.live.cni
 	a.cni = c.pluginCalls
@@ -100,15 +99,15 @@ func (a *Agent) followCNI() {
 	a.Pods.Opened, a.Pods.Lost = c.changed.raise, c.tellLost
 }
 
-// tellLost has the pods' sandboxes looked at.
+// tellLost wakes runSweeps, because a port's link is gone.
 func (c *pluginCalls) tellLost() {
 	select {
 	case c.lost <- struct{}{}:
-	default: // it will look anyway
+	default: // a sweep is pending already
 	}
 }
 
-// runSweeps frees what sandboxes had that ended without DEL, until ctx ends.
+// runSweeps releases addresses and ports of sandboxes that ended without DEL, until ctx ends.
 func (c *pluginCalls) runSweeps(ctx context.Context) {
 	for {
 		select {
@@ -124,14 +123,14 @@ func (c *pluginCalls) runSweeps(ctx context.Context) {
 	}
 }
 
-// open lets all of the plugin's calls in: from now on a port that is plugged in is
-// followed. Until then pods can be detached only.
+// open admits all calls of the plugin: the agent follows attached ports from now on. Before
+// open, pods can only be detached.
 func (c *pluginCalls) open() { close(c.begun) }
 
 // answerCNI answers the plugin.
 func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
 	if a.cni == nil {
-		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files, or it has no range of IPv4"))
+		node.WriteError(w, types.NewError(cni.CodeNoObjects, "the agent knows no Pods", "its entries come from flow files, or its Node has no IPv4 pod CIDR"))
 		return
 	}
 	done, err := a.cni.admit(r.Context(), cni.Verb(r.PathValue("verb")))
@@ -143,10 +142,14 @@ func (a *Agent) answerCNI(w http.ResponseWriter, r *http.Request) {
 	a.cni.node.ServeHTTP(w, r)
 }
 
-// admit waits until a call may begin: but for DEL, until what is plugged in is
-// followed; and while another agent is about to take over, until it has failed. The
-// record is the other's when it has not. STATUS changes nothing and never waits.
-// The function ends the call.
+// admit waits until a call may begin:
+//
+//   - All calls but DEL wait until the agent follows attached ports.
+//   - Calls wait while another agent is about to take over. If it takes over, the record is its
+//     own.
+//   - STATUS changes nothing and never waits.
+//
+// The caller calls done at the end of the call.
 func (c *pluginCalls) admit(ctx context.Context, v cni.Verb) (done func(), err error) {
 	if v == cni.Status {
 		return func() {}, nil
@@ -164,8 +167,8 @@ func (c *pluginCalls) admit(ctx context.Context, v cni.Verb) (done func(), err e
 	return c.calls.RUnlock, nil
 }
 
-// cniStatus is what STATUS answers: without switch or ports no Pod has the network,
-// without objects no further one.
+// cniStatus answers STATUS. Without switch or ports no Pod has the network; without objects no
+// further Pod can be attached.
 func (a *Agent) cniStatus() error {
 	for _, c := range append(a.readiness(), a.liveness()...) {
 		if err := c.why(); err != nil {
@@ -192,10 +195,10 @@ func (c *plugs) Pod(p cni.Pod) error {
 	case pod.HostNetwork:
 		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is in its Node's network", p.Namespace, p.Name), "")
 	case pod.Attach != "" && pod.Attach != cni.AttachSwitched && pod.Attach != cni.AttachRouted:
-		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("annotation %s of Pod %s/%s is %q, and neither %s nor %s",
+		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("annotation %s of Pod %s/%s is %q, want %s or %s",
 			cluster.AttachAnnotation, p.Namespace, p.Name, pod.Attach, cni.AttachSwitched, cni.AttachRouted), "")
 	case pod.NodeName != c.live.config.NodeName:
-		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s is of Node %q", p.Namespace, p.Name, pod.NodeName), "")
+		return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("Pod %s/%s belongs to Node %q, not to this Node", p.Namespace, p.Name, pod.NodeName), "")
 	}
 	return nil
 }
@@ -208,8 +211,8 @@ func (c *plugs) Attach(p cni.Pod) string {
 	return ""
 }
 
-// Taken implements node.Switch: addresses that other Pods say to have, and numbers
-// of the NodeConfig's ports.
+// Taken implements node.Switch. It returns the addresses of other Pods, and the port numbers of
+// the NodeConfig.
 func (c *plugs) Taken(p cni.Pod) node.Taken {
 	t := node.Taken{Addrs: map[netip.Addr]bool{}, Ports: map[uint32]bool{}}
 	cluster := c.live.store.Snapshot()
@@ -255,7 +258,7 @@ func (c *plugs) Plug(all []node.Port) {
 	c.now = want
 	c.mu.Unlock()
 	c.live.store.Apply(change)
-	c.live.tellPorts() // the Pods may be none that the store has
+	c.live.tellPorts() // the store may not have these Pods
 }
 
 // podPort is a port as an object.
@@ -271,7 +274,7 @@ func switchPort(p *node.Port) cluster.SwitchPort {
 	return cluster.SwitchPort{Name: p.Name, OFPort: p.OFPort, Pod: cluster.Name{Namespace: p.Pod.Namespace, Name: name}, MAC: p.MAC, Routed: p.Routed}
 }
 
-// ports are those that are plugged in, by number.
+// ports are the attached ports in order of their numbers.
 func (c *plugs) ports() (all []config.Port) {
 	c.mu.Lock()
 	now := slices.Collect(maps.Values(c.now))
@@ -300,7 +303,7 @@ func (c *pluginCalls) Changed() <-chan struct{} { return c.changed.next() }
 // Status implements node.Switch.
 func (c *pluginCalls) Status() error { return c.status() }
 
-// signal wakes all that wait for the next one. The zero value is one.
+// signal wakes all goroutines that wait for the next raise. The zero value is ready.
 type signal struct {
 	mu   sync.Mutex
 	wait chan struct{}

@@ -13,14 +13,15 @@ import (
 	"github.com/antrail/antrail/deploy"
 )
 
-// The container runtime's side of the plugin is two files: the program, and the
-// network configuration, with whose appearance a Node becomes Ready. An agent that
-// is told where they belong puts the first there when it starts, and the second,
-// which names its socket, when it knows the objects and has its ports. They stay
-// when it stops: pods are deleted while an agent is replaced. Uninstall removes
-// them.
+// The container runtime's side of the plugin is two files: the program, and the network
+// configuration. A Node becomes Ready when the network configuration appears.
+//
+// If the configuration names their paths, the agent installs the program when it starts. It
+// writes the network configuration, which names its socket, when it knows the objects and has
+// its ports. Both files stay when the agent stops: pods are deleted while an agent is replaced.
+// Uninstall removes them.
 
-// installPlugin copies the program that lies beside ours.
+// installPlugin copies the plugin's program from the directory of the agent's program.
 func installPlugin(n *config.CNIFiles) error {
 	if n.Plugin == "" {
 		return nil
@@ -39,8 +40,8 @@ func installPlugin(n *config.CNIFiles) error {
 	return nil
 }
 
-// runCNIConfig writes the network configuration when the switch has what the
-// objects say, or a program.
+// runCNIConfig writes the network configuration once the switch has the entries of the objects
+// or of a program.
 func (a *Agent) runCNIConfig(ctx context.Context) {
 	path := a.config.CNI.Config
 	if path == "" {
@@ -58,7 +59,7 @@ func (a *Agent) runCNIConfig(ctx context.Context) {
 		err = replaceFile(path, text, 0o644)
 	}
 	if err != nil {
-		a.log.Error("no network configuration for the container runtime: no pod comes to this Node", "error", err)
+		a.log.Error("cannot write the container runtime's network configuration: this Node gets no pods", "error", err)
 		return
 	}
 	a.log.Info("network configuration written for the container runtime", "file", path)
@@ -83,8 +84,8 @@ func conflist(socket string) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// replaceFile writes a file so that nobody sees a part of it; one that is as it
-// should be stays.
+// replaceFile replaces a file in one step, so that no reader sees a part of it. A file that has
+// the content already stays.
 func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, content) {
 		return nil
@@ -93,7 +94,7 @@ func replaceFile(path string, content []byte, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(fresh.Name()) // nothing after the rename
+	defer os.Remove(fresh.Name()) // fails after the rename, as it should
 	defer fresh.Close()
 	if _, err := fresh.Write(content); err != nil {
 		return err

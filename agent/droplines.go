@@ -11,39 +11,38 @@ import (
 	"github.com/antrail/antrail/host"
 )
 
-// The log of dropped packets: who loses packets, where and why, when it begins and
-// once a minute while it goes on. Counters have the numbers; a line is for who
-// reads the log only.
+// The log of dropped packets: which port loses packets, where and why. A line comes when a loss
+// begins, and once a minute while it goes on. The counters have the exact numbers.
 
 const (
-	// dropsEvery is how often dropped packets are taken over from the switch.
+	// dropsEvery is how often the agent fetches dropped packets from the switch.
 	dropsEvery = time.Second
-	// dropLineEvery is how often there is a line for one kind of loss.
+	// dropLineEvery is the least time between two lines of one kind of loss.
 	dropLineEvery = time.Minute
-	// dropKinds is how many kinds of loss are known at once.
+	// dropKinds is how many kinds of loss the logger remembers.
 	dropKinds = 1024
 )
 
-// dropKind is what dropped packets of one line have in common.
+// dropKind is what the dropped packets of one line share.
 type dropKind struct {
 	port          uint32
 	reason, table string
 }
 
-// dropLogger writes lines. It is for one goroutine.
+// dropLogger writes the lines. It is for one goroutine.
 type dropLogger struct {
 	log  *slog.Logger // nil: no lines
 	told map[dropKind]*dropsLogged
 }
 
-// dropsLogged is when there was a line of a kind, and how many packets came since.
+// dropsLogged is when a kind had its last line, and how many packets followed.
 type dropsLogged struct {
 	at    time.Time
 	since int
 }
 
-// runDropLog takes dropped packets over from the switch, so that there is always room
-// for new ones, and writes the log.
+// runDropLog fetches dropped packets from the switch, so that its buffer has room for new ones,
+// and logs them.
 func (a *Agent) runDropLog(ctx context.Context) {
 	t := dropLogger{told: map[dropKind]*dropsLogged{}}
 	if *a.config.Drops.Log {
@@ -67,7 +66,7 @@ func (a *Agent) runDropLog(ctx context.Context) {
 	}
 }
 
-// logDrop writes a line for a packet, if its kind has had none for a while.
+// logDrop writes a line for a packet, unless its kind had one within dropLineEvery.
 func (t *dropLogger) logDrop(p *api.DroppedPacket, now time.Time) {
 	k := dropKind{p.Port.No, p.Reason, p.Table}
 	told := t.told[k]
@@ -87,8 +86,7 @@ func (t *dropLogger) logDrop(p *api.DroppedPacket, now time.Time) {
 	told.at, told.since = now, 0
 }
 
-// makeRoom forgets kinds that were not seen for a while, and if there are none,
-// all.
+// makeRoom forgets kinds that had no line within dropLineEvery. If all had one, it forgets all.
 func (t *dropLogger) makeRoom(now time.Time) {
 	if len(t.told) < dropKinds {
 		return
@@ -103,11 +101,11 @@ func (t *dropLogger) makeRoom(now time.Time) {
 	}
 }
 
-// lookAtNodes finds the Nodes that are silent now. It is called by one goroutine.
+// lookAtNodes updates the Nodes that do not answer. One goroutine calls it.
 func (a *Agent) lookAtNodes(s *host.Silence) {
 	now, err := s.Nodes(a.otherNodes, a.config.Gateway.Name)
 	if err != nil {
-		return // what was known holds until the next look
+		return // keep the result of the last check
 	}
 	before := a.SilentNodes()
 	if slices.Equal(now, before) {
@@ -129,7 +127,7 @@ func (a *Agent) lookAtNodes(s *host.Silence) {
 	}
 }
 
-// otherNodes are the addresses that packets for pods of other Nodes go to.
+// otherNodes are the underlay addresses of other Nodes and the next hops to them.
 func (a *Agent) otherNodes() (all []netip.Addr) {
 	for _, p := range a.config.Peers {
 		all = append(append(all, p.Address), p.NodeIPs...)

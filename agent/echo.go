@@ -13,11 +13,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Echo requests (RFC 792, RFC 4443) from the Node to pods and other Nodes' gateways.
-// The Node sends them to the gateway link like a kubelet's probes, so they go
-// through the switch and come back through it.
+// Echo requests (RFC 792, RFC 4443) from the Node to pods and to other Nodes' gateways. Like a
+// kubelet's probes, they leave by the gateway link, so request and reply cross the switch.
 
-// echoFamily is what the families' requests differ by.
+// echoFamily is what differs between requests of IPv4 and IPv6.
 type echoFamily struct {
 	network        string
 	request, reply byte
@@ -28,10 +27,10 @@ var (
 	echo6 = echoFamily{"ip6:ipv6-icmp", 128, 129}
 )
 
-// echoes numbers requests, so that each knows its answer.
+// echoes numbers requests, so that a reply can be matched to its request.
 var echoes atomic.Uint32
 
-// echo sends requests until one is answered, and tells how long that one took.
+// echo sends requests until one is answered, and returns the round-trip time of that one.
 func echo(ctx context.Context, to netip.Addr) (time.Duration, error) {
 	f := echo4
 	if to.Is6() {
@@ -60,7 +59,7 @@ func (f *echoFamily) once(conn net.PacketConn, to netip.Addr) (time.Duration, er
 	b[0] = f.request
 	binary.BigEndian.PutUint32(b[4:], uint32(os.Getpid())<<16|echoes.Add(1)&0xffff) // identifier and sequence number
 	want := binary.BigEndian.Uint32(b[4:])
-	if *f == echo4 { // the kernel does it for IPv6
+	if *f == echo4 { // for IPv6 the kernel fills in the checksum
 		binary.BigEndian.PutUint16(b[2:], packet.Checksum(b, 0))
 	}
 	began := time.Now()

@@ -51,9 +51,9 @@ func TestEncapModes(t *testing.T) {
 func TestEncapModeFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		withMode("trafficEncapMode: encapsulate"):                                           `trafficEncapMode: "encapsulate" is none of encap, noEncap, hybrid and networkPolicyOnly`,
-		withMode("trafficEncapMode: hybrid"):                                                "transportCIDRs: missing, and trafficEncapMode is hybrid",
+		withMode("trafficEncapMode: hybrid"):                                                "transportCIDRs: missing; trafficEncapMode hybrid needs them",
 		strings.Replace(goodConfig, "nodeName:", "trafficEncapMode: noEncap\nnodeName:", 1): "peers[0].nodeIPs: none is of the family of podCIDRs[1], fd00:10:10:1::/64, and there is no tunnel",
-		strings.Replace(withMode(""), "'fd00:77::103'", "'fe80::1'", 1):                     "peers[0].nodeIPs[1]: fe80::1 is no address of a Node",
+		strings.Replace(withMode(""), "'fd00:77::103'", "'fe80::1'", 1):                     "peers[0].nodeIPs[1]: fe80::1 cannot be the address of a Node",
 	} {
 		if _, err := config.Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

@@ -16,12 +16,11 @@ import (
 	"github.com/antrail/antrail/tables/uplink"
 )
 
-// The Node's side follows what is in the switch: Services' addresses, NodePorts
-// and Egresses, and where the tunnel goes besides the peers.
+// The Node's side follows the entries in the switch: Services' addresses, NodePorts, Egresses,
+// and the tunnel's destinations.
 
-// nodeUp makes the Node's side, and then lets packets pass between it and the
-// switch, if they do not yet: before, what pods send would leave the Node by no rule of
-// ours.
+// nodeUp makes the Node's side. Then it opens the gateway's port, unless packets pass already
+// (passing). In the other order, pods' packets would leave the Node before our rules are there.
 func (a *Agent) nodeUp(passing bool) (err error) {
 	if a.config.OwnsCard() {
 		if err := a.cardIsOpen(); err != nil {
@@ -45,19 +44,19 @@ func (a *Agent) nodeUp(passing bool) (err error) {
 	return err
 }
 
-// cardIsOpen finds a port of the card or of the bridge that the switch does not have. Without one of
-// them the Node would be offline when the addresses have moved.
+// cardIsOpen fails if the switch lacks the port of the card or of the bridge. Without either,
+// the Node would be offline after its addresses move.
 func (a *Agent) cardIsOpen() error {
 	for _, role := range []string{config.RoleUplink, config.RoleBridge} {
 		if p := a.config.PortOf(role); !a.Pods.Has(p.Link, p.OFPort) {
-			return fmt.Errorf("uplink.mode: %s: the switch does not have port %s; the log has the reason", a.config.Uplink.Mode, p.Name)
+			return fmt.Errorf("uplink.mode: %s: the switch does not have port %s; the agent's log has the reason", a.config.Uplink.Mode, p.Name)
 		}
 	}
 	return nil
 }
 
-// addGateway lets packets pass between Node and switch. What the Node has asked while
-// nobody answered, it asks again.
+// addGateway opens the gateway's port. Then the Node repeats the ARP and NDP requests that it
+// sent while the port was closed.
 func (a *Agent) addGateway() error {
 	if err := a.opened.openPort(gatewaySpec(a.config)); err != nil {
 		return err
@@ -65,19 +64,19 @@ func (a *Agent) addGateway() error {
 	return host.AskAgain(a.config.Gateway.Name)
 }
 
-// nodeStands says whether the Node's side is as an agent of this very configuration
-// left it, by what it must have made last.
+// nodeStands says whether the Node's side is still as an agent of this configuration left it.
+// It checks what that agent made last.
 func (a *Agent) nodeStands() bool {
 	return a.stands && a.live != nil && a.live.resumed() && host.TablesThere()
 }
 
-// virtual is how the Node's own rules reach Services, in each family.
+// virtual are the addresses by which the Node's rules reach Services, in each family.
 var virtual = []host.Virtual{
 	{Service: tables.VirtualServiceIP, NodePort: tables.VirtualNodePortIP, Reply: tables.VirtualReplyIP},
 	{Service: tables.VirtualServiceIPv6, NodePort: tables.VirtualNodePortIPv6, Reply: tables.VirtualReplyIPv6},
 }
 
-// virtualOf are those of the families that the gateway has.
+// virtualOf are the virtual addresses of the families that the gateway has.
 func virtualOf(g *config.Gateway) (all []host.Virtual) {
 	for _, v := range virtual {
 		for _, a := range g.Addresses {
@@ -89,15 +88,15 @@ func virtualOf(g *config.Gateway) (all []host.Virtual) {
 	return all
 }
 
-// setNode brings Node and tunnel to what the switch asks for.
+// setNode changes the Node and the tunnel to what the switch needs.
 func (a *Agent) setNode(want *ledger.NodeSide) error {
-	if a.host == nil { // an external Node, of which nothing is asked
+	if a.host == nil { // an external Node has no Node's side
 		return nil
 	}
 	return errors.Join(a.host.Set(sideOf(a.config, want)), a.setTunnel(want))
 }
 
-// setTunnel tells the tunnel, if there is one, what is to go through it.
+// setTunnel gives the tunnel, if there is one, its peers and Egresses.
 func (a *Agent) setTunnel(want *ledger.NodeSide) error {
 	if a.tunnel == nil {
 		return nil
@@ -112,7 +111,7 @@ func (a *Agent) setTunnel(want *ledger.NodeSide) error {
 	return a.tunnel.SetEgresses(here, want.FarEgresses)
 }
 
-// nodesOf are the other Nodes that the tunnel takes packets of, each range apart.
+// nodesOf are the tunnel's peers, one for each pod CIDR.
 func nodesOf(peers []ledger.PeerPods) (nodes []underlay.Peer) {
 	for _, p := range peers {
 		if p.Address.IsValid() {
@@ -122,7 +121,7 @@ func nodesOf(peers []ledger.PeerPods) (nodes []underlay.Peer) {
 	return nodes
 }
 
-// sideOf is what the switch asks of the Node, in the Node's words.
+// sideOf translates what the switch needs of the Node into package host's types.
 func sideOf(c *config.Config, want *ledger.NodeSide) *host.Side {
 	s := &host.Side{
 		ServiceCIDRs: want.ServiceCIDRs, External: want.External, NodePortAddresses: want.NodePortAddresses,
@@ -140,8 +139,8 @@ func sideOf(c *config.Config, want *ledger.NodeSide) *host.Side {
 	return s
 }
 
-// peersOf is what the Node has to know of the others: those of a family that its
-// own pods do not have are nobody's here.
+// peersOf are the other Nodes' pod CIDRs, with their routes. It omits IP families that this
+// Node's pods do not have.
 func peersOf(c *config.Config, want []ledger.PeerPods) (peers []host.Peer) {
 	for _, p := range want {
 		if slices.ContainsFunc(c.PodCIDRs, config.SameFamily(p.PodCIDR)) {
@@ -151,9 +150,9 @@ func peersOf(c *config.Config, want []ledger.PeerPods) (peers []host.Peer) {
 	return peers
 }
 
-// followNode makes the Node's side as the switch asks, if it is not. What fails
-// is logged and tried again with the next call. It is called after each change of
-// the manifests and from time to time, by two goroutines.
+// followNode makes the Node's side as the switch needs it, if it differs. It logs a failure,
+// and the next call tries again. Two goroutines call it: after each change of objects, and
+// regularly.
 func (l *live) followNode() {
 	l.nodeMu.Lock()
 	defer l.nodeMu.Unlock()
@@ -173,17 +172,16 @@ func (l *live) followNode() {
 }
 
 const (
-	// reconcilePause is how often at most the Node's side is put back: two programs that
-	// want different things of a Node must not keep it busy.
+	// reconcilePause is the least time between two reconciliations. If another program fights
+	// for the Node's settings, the Node must not be busy with that.
 	reconcilePause = time.Second
-	// reconcileTables is how often nftables are asked whether anything changed.
+	// reconcileTables is how often the agent checks nftables for changes.
 	reconcileTables = 2 * time.Second
-	// reconcileAll is how often all is looked at, whatever the kernel told.
+	// reconcileAll is how often the agent checks everything, whatever the kernel reported.
 	reconcileAll = time.Minute
 )
 
-// runHostReconcile puts back what other programs take away of the Node's side, until ctx
-// ends.
+// runHostReconcile restores what other programs change of the Node's side, until ctx ends.
 func (a *Agent) runHostReconcile(ctx context.Context) error {
 	changes, err := host.Watch(ctx)
 	if err != nil {
@@ -213,21 +211,21 @@ func (a *Agent) runHostReconcile(ctx context.Context) error {
 	}
 }
 
-// lostWatch is nil when the watch ended with ctx.
+// lostWatch is nil if the watch ended with ctx.
 func lostWatch(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	return errors.New("the kernel tells no more of changes of the Node's side")
+	return errors.New("the kernel no longer reports changes of links, addresses and routes")
 }
 
-// reconcileHost puts back what is missing, and says so.
+// reconcileHost restores what is missing, and logs it.
 func (a *Agent) reconcileHost() {
 	did, err := a.host.Reconcile()
 	if len(did) > 0 {
-		a.log.Warn("another program had changed the Node's side; it is as it was", "putBack", did)
+		a.log.Warn("another program had changed the Node's side; the agent has put it back", "putBack", did)
 	}
 	if err != nil {
-		a.log.Error("the Node's side is not as it should be; trying again", "error", err)
+		a.log.Error("cannot put the Node's side back; trying again", "error", err)
 	}
 }

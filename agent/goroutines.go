@@ -5,11 +5,11 @@ import (
 	"errors"
 )
 
-// group is parts of the agent that run together and are ended together.
+// group is a set of goroutines that start and end together.
 type group struct {
 	cancel context.CancelFunc
-	ended  chan error // of each part, how
-	left   int        // parts whose end nobody has taken
+	ended  chan error // receives the result of each part
+	left   int        // parts whose result was not received yet
 }
 
 // beginParts runs parts until ctx ends or the group is stopped.
@@ -22,7 +22,7 @@ func beginParts(ctx context.Context, parts ...func(context.Context) error) *grou
 	return g
 }
 
-// stop ends the parts, waits for them, and returns what went wrong in any.
+// stop ends the parts, waits for them, and returns their errors.
 func (g *group) stop() error {
 	g.cancel()
 	var errs []error
@@ -32,12 +32,12 @@ func (g *group) stop() error {
 	return errors.Join(errs...)
 }
 
-// quietly is a part that has no error.
+// quietly makes a part of a function that has no error.
 func quietly(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); return nil }
 }
 
-// lasting is a part that may have nothing to do any more before ctx ends.
+// lasting makes a part of a function that may return before ctx ends.
 func lasting(run func(context.Context)) func(context.Context) error {
 	return func(ctx context.Context) error { run(ctx); <-ctx.Done(); return nil }
 }

@@ -15,28 +15,26 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// Health, as Kubernetes asks for it:
+// Health checks for Kubernetes:
 //
-//	/healthz  is the agent alive: do its workers turn? If not, it is to be
-//	          started again
-//	/readyz   does it do what it is there for: is a pipeline installed, are the
-//	          ports open, is the source of objects read?
+//	/healthz  is the agent alive: do its workers move? If not, restart it
+//	/readyz   does the agent do its work: is a pipeline installed, are the
+//	          ports open, are the objects read?
 //
-// Either answers 200, or 503 with what is wrong, a line for each condition. A
-// condition can be left out with ?exclude=NAME: an agent that was started while
-// its source is away forwards by the entries of the one before, and is ready but
-// for "source".
+// Both answer 200 or 503, with one line for each condition. ?exclude=NAME leaves a condition
+// out. An agent that starts while the API is down forwards by the previous entries, and only
+// fails "source".
 //
-// /readyz also has warnings. A warning is a fault of one Pod or object, which is no
-// reason to take the Node out of service: the answer stays 200.
+// /readyz also has warnings: faults of one Pod or object. They are no reason to take the Node
+// out of service, so the status stays 200.
 
-// condition is one thing that has to hold.
+// condition is one requirement.
 type condition struct {
 	name string
 	why  func() error // nil: it holds
 }
 
-// writeConditions answers with how each condition stands, and behind them the warnings.
+// writeConditions answers with the state of each condition, then of the warnings.
 func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []condition) {
 	status := http.StatusOK
 	var text strings.Builder
@@ -59,13 +57,13 @@ func writeConditions(w http.ResponseWriter, r *http.Request, all, warnings []con
 	io.WriteString(w, text.String())
 }
 
-// switchCondition is that a switch in a process of its own answers, within switchPatience.
+// switchCondition: the switch's process answers within switchTimeout.
 const (
 	switchCondition = "switch"
 	switchTimeout   = 2 * time.Second
 )
 
-// readiness is what /readyz asks.
+// readiness are the conditions of /readyz.
 func (a *Agent) readiness() []condition {
 	all := []condition{
 		{"pipeline", a.pipelineInstalled},
@@ -77,13 +75,13 @@ func (a *Agent) readiness() []condition {
 		}},
 		{api.SourceCondition, a.sourceRead},
 	}
-	if a.Remote != nil { // as in a running agent
+	if a.Remote != nil { // false in tests without a switch process
 		all = append(all, condition{switchCondition, a.switchAnswers})
 	}
 	return all
 }
 
-// pipelineInstalled says why the switch has no entries.
+// pipelineInstalled returns why the switch has no entries; nil if it has.
 func (a *Agent) pipelineInstalled() error {
 	failed := a.BeginAsking()
 	none := a.Switch.Names() == nil
@@ -96,10 +94,10 @@ func (a *Agent) pipelineInstalled() error {
 	return nil
 }
 
-// switchAnswers says why a switch in a process of its own does not answer.
+// switchAnswers returns why the switch's process does not answer; nil if it does.
 func (a *Agent) switchAnswers() error { return whyAway(a.Remote) }
 
-// warnings are what /readyz warns of.
+// warnings are the warnings of /readyz.
 func (a *Agent) warnings() []condition {
 	return []condition{
 		{"links", func() error {
@@ -117,7 +115,7 @@ func (a *Agent) warnings() []condition {
 	}
 }
 
-// sourceRead says why the switch has not what the source of objects says.
+// sourceRead returns why the switch lacks the entries of the objects; nil if it has them.
 func (a *Agent) sourceRead() error {
 	if a.live == nil {
 		return nil
@@ -130,30 +128,30 @@ func (a *Agent) sourceRead() error {
 	}
 }
 
-// liveness is what /healthz asks.
+// liveness are the conditions of /healthz.
 func (a *Agent) liveness() []condition {
 	return []condition{{"workers", a.beats.check}}
 }
 
-// addHealth adds both questions to an API.
+// addHealth adds both paths to an API.
 func (a *Agent) addHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.liveness(), nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.readiness(), a.warnings()) })
 }
 
-// stillTicks is how many seconds a worker may show nothing. A healthy one moves a
+// stillTicks is how many seconds a worker's counters may stand still. A healthy worker moves a
 // batch or sleeps, and no sleep is longer than one second.
 const stillTicks = 10
 
-// beats watches whether workers turn. It counts ticks and reads no clock, so that
-// a machine that was suspended is not taken for a worker that hangs.
+// beats detects workers that hang. It counts ticks and reads no clock, so a suspended machine
+// does not look like a hanging worker.
 type beats struct {
 	mu    sync.Mutex
 	seen  []uint64
 	still []int // ticks without a change, by worker
 }
 
-// noteTick takes down what workers have done up to a tick.
+// noteTick records the workers' counters at a tick.
 func (b *beats) noteTick(all []telemetry.WorkerStats) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -169,7 +167,7 @@ func (b *beats) noteTick(all []telemetry.WorkerStats) {
 	}
 }
 
-// check names the first worker that does not turn.
+// check returns an error that names the first hanging worker.
 func (b *beats) check() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -181,7 +179,7 @@ func (b *beats) check() error {
 	return nil
 }
 
-// runBeats looks at the workers every second until ctx ends.
+// runBeats samples the workers every second until ctx ends.
 func (a *Agent) runBeats(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

@@ -63,7 +63,7 @@ func TestReadiness(t *testing.T) {
 	a.ready.Store(true)
 	expect("/readyz", 200, "pipeline: ok\nports: ok\nsource: ok\nlinks: ok\nedits: ok\n")
 	a.live.synced = make(chan struct{})
-	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the entries of the agent before are in force\nlinks: ok\nedits: ok\n")
+	expect("/readyz", 503, "pipeline: ok\nports: ok\nsource: not read yet; the previous agent's entries are in force\nlinks: ok\nedits: ok\n")
 	expect("/readyz?exclude=source", 200, "pipeline: ok\nports: ok\nlinks: ok\nedits: ok\n")
 
 	empty, err := pipeline.NewPipeline(pipeline.OptionsOf(a.config))

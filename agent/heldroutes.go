@@ -10,11 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldRoutes has the switch hold the sockets of multicast routes, so that they outlive the agent. The
-// agent keeps copies for the next switch if this one is killed. It is a host.RouteKeeper.
+// heldRoutes lets the switch hold the sockets of multicast routes, so that they outlive the
+// agent. The agent keeps copies for the next switch, in case this one is killed. It implements
+// host.RouteKeeper.
 type heldRoutes struct {
 	sw *door.Client
-	// borrows is that of switchPorts.
+	// borrows is set if the agent launches the next switch, as in switchPorts.
 	borrows bool
 
 	mu     sync.Mutex
@@ -22,7 +23,7 @@ type heldRoutes struct {
 	copies []int
 }
 
-// heldName is the name of the routes in the switch.
+// heldName identifies the routes in the switch.
 const heldName = "multicast-routes"
 
 // Keep implements host.RouteKeeper.
@@ -49,7 +50,7 @@ func (h *heldRoutes) Kept() (kept host.KeptRoutes, sockets []int, err error) {
 	return kept, sockets, nil
 }
 
-// copy keeps copies in place of those before. h.mu is held.
+// copy replaces the kept copies. The caller holds h.mu.
 func (h *heldRoutes) copy(kept host.KeptRoutes, sockets []int) error {
 	door.CloseDescriptors(h.copies)
 	h.kept, h.copies = kept, nil
@@ -66,7 +67,7 @@ func (h *heldRoutes) copy(kept host.KeptRoutes, sockets []int) error {
 	return nil
 }
 
-// again has a switch that was started again hold what the one before held.
+// again gives the kept sockets to a restarted switch.
 func (h *heldRoutes) again(sw *door.Client) error {
 	if h == nil {
 		return nil
@@ -79,8 +80,8 @@ func (h *heldRoutes) again(sw *door.Client) error {
 	return sw.GiveHeld(heldName, h.kept, h.copies)
 }
 
-// runMulticast runs multicast when the switch has the entries of all objects: until then all stays as the
-// agent before had it.
+// runMulticast runs multicast once the switch has the entries of all objects. Until then the
+// previous agent's routes stay.
 func (a *Agent) runMulticast(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -22,7 +22,7 @@ func TestDevicesOutliveTheirAgent(t *testing.T) {
 
 	next := startProcess(t, node, c)
 	wantReady(t, c)
-	next.wantSaid(t, "the switch of the agent before runs on")
+	next.wantSaid(t, "the previous agent's switch still runs")
 	if g, p := node.Link(t, c.Gateway.Name).Attrs().Index, node.Link(t, "antrea-tc-tap0").Attrs().Index; g != gateway || p != tap {
 		t.Errorf("links %d and %d are %d and %d now: they were made anew", gateway, tap, g, p)
 	}

@@ -13,23 +13,22 @@ import (
 	"github.com/antrail/antrail/door"
 )
 
-// An agent that leaves for another, which takes its place (Run with takeOver). It ends and
-// takes nothing back: the switch, its ports and the Node's side stay, and packets pass.
-// Asked for by POST /leave on the API's socket, with an HTTP upgrade; the connection is
-// closed when the agent has ended.
+// Leaving: another agent replaces this one (Run with takeOver). This agent ends and removes
+// nothing: the switch, its ports and the Node's side stay, and packets pass. The other agent
+// asks with POST /leave on the API's socket, an HTTP upgrade. The connection closes when this
+// agent has ended.
 
-// ErrTakenOver is why an agent ended that another has taken over from.
+// ErrTakenOver says that another agent has taken over.
 var ErrTakenOver = errors.New("another agent has taken over")
 
-// ErrAgain is why an agent ended that is to be started again, as after a kill: its switch
-// has ended.
-var ErrAgain = errors.New("to be started again")
+// ErrAgain says that the switch has ended. Start the agent again, as after a kill.
+var ErrAgain = errors.New("the switch has ended: start the agent again")
 
-// leaveProtocol is what an agent speaks that is asked to leave: nothing. It is the same in
-// all versions.
+// leaveProtocol is the protocol of the upgraded connection, which carries no data. It is the
+// same in all versions.
 const leaveProtocol = "antrail-leave/1"
 
-// answerLeave has this agent end.
+// answerLeave answers POST /leave: this agent ends.
 func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.Request) {
 	t, err := door.Hijack(w, leaveProtocol)
 	if err != nil {
@@ -43,22 +42,22 @@ func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.
 	}
 }
 
-// stopForSuccessor stops all that runs, and has stop take nothing back. Who asked for it hears
-// when that is done.
+// stopForSuccessor stops all goroutines and keeps stop from removing anything. The successor
+// learns of the end when its connection closes.
 func (a *Agent) stopForSuccessor(talk door.Talk, others, watching *group) error {
-	a.log.Info("leaving: another agent takes over; all stays as it is")
+	a.log.Info("leaving: another agent takes over the switch, ports and routes")
 	a.successor = &talk
 	return errors.Join(ErrTakenOver, others.stop(), watching.stop())
 }
 
-// leaving is how long an agent may take to end: what it is doing for a plugin, and as long
-// as the kernel needs to take its ports apart.
+// leaving is how long an agent may take to end: to finish the plugin's calls, and for the
+// kernel to take its ports apart.
 const leaving = time.Minute
 
 // word is how long an agent may take to answer at its socket.
 const word = 5 * time.Second
 
-// askToLeave has the agent at a socket leave, and returns when it has.
+// askToLeave asks the agent at a socket to leave, and returns when it has ended.
 func askToLeave(ctx context.Context, socket string, log *slog.Logger) error {
 	conn, err := (&net.Dialer{Timeout: word}).DialContext(ctx, "unix", socket)
 	if err != nil {
@@ -73,8 +72,8 @@ func askToLeave(ctx context.Context, socket string, log *slog.Logger) error {
 		_, err = io.Copy(io.Discard, conn) // until it is closed
 	}
 	if err != nil {
-		return fmt.Errorf("the agent at %s does not leave; stop it: %w", socket, err)
+		return fmt.Errorf("the agent at %s does not leave its place; stop it: %w", socket, err)
 	}
-	log.Info("the agent before has left")
+	log.Info("the previous agent has left")
 	return nil
 }

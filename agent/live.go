@@ -21,9 +21,9 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// live keeps the switch and the pods' ports as the manifests say. Whatever is
-// wrong with manifests, the last good state stays; a pod whose entries are not
-// in the switch sends and receives nothing.
+// live keeps the switch and the pods' ports in step with the objects. Objects that are wrong
+// leave the last good state in place. A pod whose entries are not in the switch sends and
+// receives nothing.
 type live struct {
 	config    *config.Config
 	store     *store.Store
@@ -31,43 +31,42 @@ type live struct {
 	api       *kube.Source     // nil with manifests
 	objects   *control.Reconciler
 	log       *slog.Logger
-	// setPorts is told the ports that the switch is to have, by one at a time.
+	// setPorts receives the ports that the switch has to have. Calls are serialized.
 	setPorts func([]config.Port)
 	portsMu  sync.Mutex
 	cni      *plugs
-	// progressed says that policies may have come further.
+	// progressed is raised when policies may have advanced.
 	progressed signal
 	shield     shield
-	// setNode is told what the switch asks of the Node.
+	// setNode receives what the switch needs of the Node.
 	setNode   func(*ledger.NodeSide) error
-	nodeMu    sync.Mutex       // one at a time makes the Node's side
+	nodeMu    sync.Mutex       // serializes changes of the Node's side
 	node      *ledger.NodeSide // what the Node has; nil: not known
 	nodeError error            // why the last request failed
 
-	updating sync.Mutex       // held while switch and ports are brought to a snapshot
+	updating sync.Mutex       // held while switch and ports follow a snapshot
 	seen     *cluster.Cluster // that snapshot; nil: none yet
-	// unfit are the NodeConfig or Node of a snapshot that was left out.
+	// unfit are the NodeConfig or Node of a snapshot that was rejected.
 	unfit atomic.Pointer[store.RefusedEdits]
 
-	told   map[string]bool // problems that were logged and are still there
-	missed bool            // a snapshot was left out
+	told   map[string]bool // problems that were logged and persist
+	missed bool            // a snapshot was rejected
 
-	restored []config.Port // of the agent before, until the objects are read
+	restored []config.Port // ports of the previous agent, until the objects are read
 	begun    bool          // with the API: the first state of all resources is there
-	synced   chan struct{} // closed when the switch has the entries of the first state, and the ports are told
+	synced   chan struct{} // closed when the switch has the entries and ports of the first state
 	sync     sync.Once     // closes it
 
 	// wrong are the problems of the manifests now.
 	wrong atomic.Pointer[[]manifest.Problem]
 }
 
-// retryTime is how long what the switch did not take waits for the next try.
+// retryTime is the pause before the next try of what the switch refused.
 const retryTime = 2 * time.Second
 
-// loadLive gives a switch its objects. If the switch has entries of an agent before, they
-// stay. Otherwise loadLive installs what the manifests say, or nothing if the objects come
-// from the API (cluster). The error is for what the agent cannot begin with: manifests
-// without this Node, or another Node's.
+// loadLive gives a switch its objects. Entries of a previous agent stay. Otherwise loadLive
+// installs what the manifests say, or nothing if the objects come from the API (cluster). The
+// error says why the agent cannot start: manifests without this Node, or another Node's.
 func loadLive(c *config.Config, p *pipeline.Pipeline, cluster *joined, log *slog.Logger) (*live, error) {
 	failed := p.BeginAsking()
 	l := &live{
@@ -82,7 +81,7 @@ func loadLive(c *config.Config, p *pipeline.Pipeline, cluster *joined, log *slog
 	if err == nil {
 		err = l.begin(p)
 	}
-	if away := failed(); away != nil { // what the switch has is not known
+	if away := failed(); away != nil { // the switch's contents are unknown
 		err = errors.Join(ErrAgain, away, err)
 	}
 	p.Objects, p.API = l.objects, l.api
@@ -94,7 +93,7 @@ func loadLive(c *config.Config, p *pipeline.Pipeline, cluster *joined, log *slog
 	return l, nil
 }
 
-// begin goes on with the entries that the switch has, or installs what the manifests say,
+// begin adopts the entries that the switch has. Otherwise it installs what the manifests say,
 // before packets move.
 func (l *live) begin(p *pipeline.Pipeline) error {
 	if err := l.restore(p); err != nil && l.api == nil {
@@ -103,14 +102,14 @@ func (l *live) begin(p *pipeline.Pipeline) error {
 	return nil
 }
 
-// newObjects is what keeps a switch in step with objects.
+// newObjects makes the reconciler that keeps a switch in step with objects.
 func (l *live) newObjects(p *pipeline.Pipeline) *control.Reconciler {
 	r := control.NewReconciler(l.config.NodeName, pipeline.Installer{Pipeline: p}, time.Now)
 	r.ShowRefusedEdits(l.refusedEdits)
 	return r
 }
 
-// load installs what the manifests say now.
+// load reads the manifests and installs what they say.
 func (l *live) load(p *pipeline.Pipeline) (err error) {
 	c := l.config
 	if l.manifests, err = store.NewManifests(c.Manifests, l.store); err != nil {
@@ -133,23 +132,23 @@ func (l *live) load(p *pipeline.Pipeline) (err error) {
 	return nil
 }
 
-// tellSynced closes synced once the switch has the entries of all objects. The caller has
-// told the ports, so a goroutine that waits for synced finds the ports of the first state.
+// tellSynced closes synced once the switch has the entries of all objects. Its caller has set
+// the ports, so a goroutine that waits for synced finds the ports of the first state.
 func (l *live) tellSynced() {
 	if !l.objects.Inherits() {
 		l.sync.Do(func() { close(l.synced) })
 	}
 }
 
-// resumed says whether the switch still goes by the entries of the agent before.
+// resumed says whether the switch still runs on the previous agent's entries.
 func (l *live) resumed() bool {
 	l.portsMu.Lock()
 	defer l.portsMu.Unlock()
 	return l.restored != nil
 }
 
-// ports are those of the manifests, on the links that the configuration gives
-// their names. Those that objects name and nobody else has are made.
+// ports are the ports of the objects. The configuration may give a port's link. A port that an
+// object names without a Pod, and no configuration gives, becomes a tap.
 func (l *live) ports() []config.Port {
 	if l.restored != nil {
 		return l.restored
@@ -179,11 +178,11 @@ func (l *live) ports() []config.Port {
 	return append(all, l.cni.ports()...)
 }
 
-// tellPorts tells the switch its ports as they are now.
+// tellPorts sets the switch's ports to the current ones.
 func (l *live) tellPorts() {
 	l.portsMu.Lock()
 	defer l.portsMu.Unlock()
-	if l.setPorts != nil { // else the agent asks when it begins
+	if l.setPorts != nil { // nil until start has set it: start reads ports itself
 		l.setPorts(l.ports())
 	}
 }
@@ -213,8 +212,7 @@ func (l *live) runManifests(ctx context.Context) error {
 	return nil
 }
 
-// runRetries tries again what the switch or the Node did not take, until no more
-// changes come.
+// runRetries retries what the switch or the Node refused, until done is closed.
 func (l *live) runRetries(done <-chan struct{}) {
 	again := time.NewTicker(retryTime)
 	defer again.Stop()
@@ -228,7 +226,7 @@ func (l *live) runRetries(done <-chan struct{}) {
 	}
 }
 
-// retry tries again what the switch or the Node did not take.
+// retry retries what the switch or the Node refused.
 func (l *live) retry() {
 	l.updating.Lock()
 	defer l.updating.Unlock()
@@ -241,15 +239,15 @@ func (l *live) retry() {
 	l.followNode()
 }
 
-// update brings switch and ports to a new snapshot.
+// update applies a new snapshot to switch and ports.
 func (l *live) update(u store.Update) {
 	l.updating.Lock()
 	defer l.updating.Unlock()
 	l.bring(u)
 }
 
-// catchUp takes in what changed before anybody followed: a pod that was detached.
-// A follower that waits meanwhile has the same snapshot.
+// catchUp applies changes that came before Follow, for example a pod that was detached. An
+// update that waits for the lock has the same snapshot.
 func (l *live) catchUp() {
 	l.updating.Lock()
 	defer l.updating.Unlock()
@@ -258,11 +256,11 @@ func (l *live) catchUp() {
 	}
 }
 
-// bring does so. l.updating is held.
+// bring applies a snapshot. The caller holds l.updating.
 func (l *live) bring(u store.Update) {
 	l.seen = u.New
 	if err := l.fits(u.New); err != nil {
-		l.log.Error("the objects are not this Node's any more; what was there stays", "error", err)
+		l.log.Error("the objects are no longer this Node's; the last good state stays", "error", err)
 		l.missed = true
 		return
 	}
@@ -285,7 +283,7 @@ func (l *live) warn(err error) {
 	}
 }
 
-// report logs problems that are new.
+// report logs new problems.
 func (l *live) report(problems []manifest.Problem) {
 	l.wrong.Store(&problems)
 	now := map[string]bool{}
@@ -300,7 +298,7 @@ func (l *live) report(problems []manifest.Problem) {
 	l.told = now
 }
 
-// problems are the faults of the source's objects now.
+// problems are the current faults of the source's objects.
 func (l *live) problems() []manifest.Problem {
 	if l.api != nil {
 		return l.api.Problems()
@@ -311,8 +309,7 @@ func (l *live) problems() []manifest.Problem {
 	return nil
 }
 
-// refusedEdits are those of the source, and the Node's own objects if they are another
-// Node's now.
+// refusedEdits are those of the source, and those of the Node's own objects that no longer fit.
 func (l *live) refusedEdits() store.RefusedEdits {
 	edits := l.store.RefusedEdits()
 	unfit := l.unfit.Load()
@@ -324,11 +321,11 @@ func (l *live) refusedEdits() store.RefusedEdits {
 	return all
 }
 
-// fits says why a snapshot cannot be this Node's, and notes it as a refused edit.
+// fits says why a snapshot cannot be this Node's, and records it as a refused edit.
 func (l *live) fits(now *cluster.Cluster) error {
 	name, edits := l.config.NodeName, store.RefusedEdits{}
 	note := func(kind cluster.Kind, at cluster.Source, err error) {
-		edits[cluster.Key{Kind: kind, Name: name}] = fmt.Sprintf("%s: %v; until it is mended, no change of any object is taken over", at, err)
+		edits[cluster.Key{Kind: kind, Name: name}] = fmt.Sprintf("%s: %v; until this is corrected, the agent applies no change of any object", at, err)
 	}
 	config, node := now.NodeConfig(name), now.Node(name)
 	wrongConfig, wrongNode := l.config.Fits(config), l.config.FitsNode(node)

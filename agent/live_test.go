@@ -112,7 +112,7 @@ func TestLive(t *testing.T) {
 	antrailtest.ReplaceIn(t, filepath.Join(manifests, "services.yaml"), "kind: Service", "kind: [Service")
 	log.want(t, "services.yaml:")
 	antrailtest.ReplaceIn(t, nodeConfig, "ofPort: 2,", "ofPort: 3,")
-	log.want(t, "the objects are not this Node's any more")
+	log.want(t, "the objects are no longer this Node's")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -18,14 +18,13 @@ import (
 	"github.com/antrail/antrail/host/preflight"
 )
 
-// A look at a running agent, by itself: what its state tells, and echo requests
-// through the switch to each other Node's gateway and to some of its pods. It
-// changes nothing.
+// A running agent's check of itself: its state, and echo requests through the switch to each
+// other Node's gateway and to some of its own pods. The check changes nothing.
 
 const (
-	// checkTime bounds all echo requests together; they go out at once.
+	// checkTime bounds all echo requests together, because they run in parallel.
 	checkTime = 3 * time.Second
-	// checkedPods is how many pods are asked at most.
+	// checkedPods is how many pods get echo requests at most.
 	checkedPods = 32
 )
 
@@ -36,7 +35,7 @@ func (a *Agent) answerCheck(w http.ResponseWriter, r *http.Request) {
 	answer.WriteJSON(w, a.check(ctx), nil)
 }
 
-// check looks at everything.
+// check runs all checks.
 func (a *Agent) check(ctx context.Context) []preflight.Line {
 	var all []preflight.Line
 	for _, c := range append(a.readiness(), a.liveness()...) {
@@ -52,21 +51,21 @@ func (a *Agent) check(ctx context.Context) []preflight.Line {
 	}
 	peers, pods := a.gateways(), a.podTargets()
 	targets := append(peers, pods...)
-	askAll(ctx, targets) // at once: who does not answer takes no time from others
+	askAll(ctx, targets) // in parallel: a silent target does not delay the others
 	return append(append(all, peerLines(targets[:len(peers)])...), podLines(targets[len(peers):])...)
 }
 
-// checkLinks looks for links that are down or gone.
+// checkLinks reports links that are down or gone.
 func (a *Agent) checkLinks() preflight.Line {
 	faults := a.LinkFaults()
 	if faults != nil {
 		return preflight.Line{State: preflight.Warn, Check: "links", Found: strings.Join(faults, "; "),
-			Remedy: "set a link up that is down, also at the Pod's end; have a Pod made anew whose link is gone; ports[].link of the configuration names links"}
+			Remedy: "set a link that is down up, also at the Pod's end; recreate a Pod whose link is gone; ports[].link in the configuration names links"}
 	}
 	return preflight.Line{State: preflight.OK, Check: "links", Found: fmt.Sprintf("%d ports are up", len(a.PortRecords()))}
 }
 
-// checkObjects looks for objects that are not in force.
+// checkObjects reports objects that are not in force.
 func (a *Agent) checkObjects() preflight.Line {
 	if a.Objects == nil {
 		return preflight.Line{State: preflight.OK, Check: "objects", Found: "none: the entries come from flow files"}
@@ -74,10 +73,10 @@ func (a *Agent) checkObjects() preflight.Line {
 	return objectsLine(append(a.Objects.Statuses(), a.RefusedObjects(pipeline.AnyKind)...))
 }
 
-// checkEdits looks for objects of which an edit is refused.
+// checkEdits reports objects with a refused edit.
 func (a *Agent) checkEdits() preflight.Line {
 	if text := a.RefusedEditsText(); text != "" {
-		return preflight.Line{State: preflight.Warn, Check: "edits", Found: text, Remedy: "mend the object where it stands; antrail get shows each refused edit at its object"}
+		return preflight.Line{State: preflight.Warn, Check: "edits", Found: text, Remedy: "correct the object where it is defined; antrail get shows each refused edit at its object"}
 	}
 	return preflight.Line{State: preflight.OK, Check: "edits", Found: "none is refused"}
 }
@@ -99,23 +98,23 @@ func objectsLine(all []control.Status) preflight.Line {
 	return preflight.Line{State: preflight.OK, Check: "objects", Found: fmt.Sprintf("%d are in force", len(all))}
 }
 
-// pathLines name the Nodes that the tunnel takes shorter packets to than Pods send, by
-// what the kernel knows of the way.
+// pathLines report Nodes whose path takes shorter packets than Pods send. The kernel's path MTU
+// tells.
 func (a *Agent) pathLines(mtu func(netip.Addr) int) (lines []preflight.Line) {
 	for _, n := range a.otherNodes() {
 		if slices.ContainsFunc(a.config.TransportCIDRs, func(p netip.Prefix) bool { return p.Contains(n) }) {
-			continue // without the tunnel
+			continue // packets for it do not go through the tunnel
 		}
 		if most, sent := mtu(n), a.config.Gateway.MTU; most < sent {
 			lines = append(lines, preflight.Line{State: preflight.Warn, Check: "Node " + a.NodeName(n),
 				Found:  fmt.Sprintf("the way to %v takes packets of %d bytes through the tunnel, and Pods send up to %d", n, most, sent),
-				Remedy: "raise the MTU on the way, or set gateway.mtu and make the Pods anew; until then senders are answered that it is too long"})
+				Remedy: "raise the MTU on the way, or set gateway.mtu and recreate the Pods; until then senders get the ICMP answer that the packet is too long"})
 		}
 	}
 	return lines
 }
 
-// target is somebody to send an echo request to, and what came of it.
+// target is a destination of echo requests, with the result.
 type target struct {
 	name string
 	addr netip.Addr
@@ -125,7 +124,7 @@ type target struct {
 
 func (t *target) run(ctx context.Context) { t.took, t.err = echo(ctx, t.addr) }
 
-// askAll sends to all at once.
+// askAll sends requests to all targets in parallel.
 func askAll(ctx context.Context, all []target) {
 	var wg sync.WaitGroup
 	for i := range all {
@@ -134,8 +133,8 @@ func askAll(ctx context.Context, all []target) {
 	wg.Wait()
 }
 
-// gateways are those of the other Nodes: the way there and back is this switch, the
-// tunnel and that switch.
+// gateways are those of the other Nodes. A request crosses this switch, the tunnel and the
+// other switch.
 func (a *Agent) gateways() (all []target) {
 	for _, p := range a.config.Peers {
 		for _, g := range p.Gateways {
@@ -155,15 +154,14 @@ func peerLines(targets []target) (lines []preflight.Line) {
 		l := preflight.Line{State: preflight.OK, Check: "Node " + t.name, Found: fmt.Sprintf("its gateway %s answers, in %v", t.addr, t.took.Round(time.Microsecond))}
 		if t.err != nil {
 			l.State, l.Found = preflight.Fail, fmt.Sprintf("its gateway %s: %v", t.addr, t.err)
-			l.Remedy = "is an agent running there, has each Node a route to the other, do firewalls between them let the tunnel's packets pass, and what has antrail drops on either?"
+			l.Remedy = "check that an agent runs there, each Node has a route to the other, and firewalls let the tunnel's packets pass; run antrail drops on both"
 		}
 		lines = append(lines, l)
 	}
 	return lines
 }
 
-// podTargets are pods of this Node, which are asked as a kubelet would: policies let
-// that pass.
+// podTargets are pods of this Node. Policies let these requests pass, as they do a kubelet's.
 func (a *Agent) podTargets() (all []target) {
 	if a.Objects == nil {
 		return nil
@@ -186,15 +184,15 @@ func podLines(targets []target) []preflight.Line {
 			silent = append(silent, t.name)
 		}
 	}
-	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were asked answer the Node", len(targets)-len(silent), len(targets))}
+	l := preflight.Line{State: preflight.OK, Check: "pods", Found: fmt.Sprintf("%d of %d that were probed answer the Node", len(targets)-len(silent), len(targets))}
 	if len(silent) > 0 {
 		l.State, l.Found = preflight.Warn, l.Found+"; not "+strings.Join(silent, ", ")
-		l.Remedy = "does the pod answer ICMP echo at all? Then antrail trace from its port tells more"
+		l.Remedy = "if the pod answers ICMP echo at all, run antrail trace from its port"
 	}
 	return []preflight.Line{l}
 }
 
-// Preflight is what a Node is checked for before this configuration's agent runs.
+// Preflight is the configuration of the checks that run on a Node before its agent does.
 func Preflight(c *config.Config, cniDir, cniBin string) *preflight.Config {
 	return &preflight.Config{
 		Gateway: c.Gateway.Name, Tunnel: c.Tunnel.Name, TunnelPort: outerOf(c).Port, MTU: c.Gateway.MTU, Overhead: c.Overhead(),

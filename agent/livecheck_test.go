@@ -72,7 +72,7 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	for _, want := range []string{
 		"ok    pipeline", "fail  ports        the ports are being opened", "ok    workers",
 		"fail  Node node-b  its gateway 10.10.1.1: no answer", "fail  Node node-b  its gateway fd00:10:10:1::1: no answer",
-		"warn  pods         0 of 3 that were asked answer the Node; not default/client-a, default/db-a, default/web-a",
+		"warn  pods         0 of 3 that were probed answer the Node; not default/client-a, default/db-a, default/web-a",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text)

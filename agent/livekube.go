@@ -12,18 +12,17 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// Objects from the API, and the switch kept in step with them. An agent that
-// begins has an empty switch, or the entries of the one before, until the first
-// state of all resources is there; pods' ports are open from then on, or are
-// those of the agent before.
+// Objects from the Kubernetes API. Until the agent has read all resources once, the switch is
+// empty or keeps the previous agent's entries. Pods' ports open then, or stay as the previous
+// agent left them.
 
-// joined is an API server, and the store that it fills.
+// joined is a connection to an API server, and the store that it fills.
 type joined struct {
 	store *store.Store
 	api   *kube.Source
 }
 
-// joinCluster learns from the API what the configuration does not say.
+// joinCluster reads from the API what the configuration does not say.
 func joinCluster(ctx context.Context, c *config.Config, log *slog.Logger) (*joined, error) {
 	objects := store.NewStore(store.GivenEndpoints)
 	api, err := kube.New(kube.Config{Kubeconfig: c.Kubernetes.Kubeconfig, Node: c.NodeName, Namespace: os.Getenv("POD_NAMESPACE"), Log: log}, objects)
@@ -38,8 +37,8 @@ func joinCluster(ctx context.Context, c *config.Config, log *slog.Logger) (*join
 	return &joined{objects, api}, nil
 }
 
-// learnNode asks the API about this Node, and returns its NodeConfig. That of an external Node is in a
-// file.
+// learnNode asks the API about this Node, and returns its NodeConfig. An external Node's
+// NodeConfig is in a file.
 func learnNode(ctx context.Context, c *config.Config, api *kube.Source, log *slog.Logger) (*cluster.NodeConfig, error) {
 	if c.External() {
 		return c.LearnExternal()
@@ -49,14 +48,13 @@ func learnNode(ctx context.Context, c *config.Config, api *kube.Source, log *slo
 		return nil, err
 	}
 	if err := c.Learn(n); err != nil {
-		return nil, fmt.Errorf("with what the API tells of Node/%s: %w", c.NodeName, err)
+		return nil, fmt.Errorf("the configuration with the API's facts of Node/%s: %w", c.NodeName, err)
 	}
 	return c.NodeConfig(n), nil
 }
 
-// runKube follows the API until ctx ends. The first change that the store is told
-// is the first state of all resources, and none comes before: the switch never
-// has half of it.
+// runKube follows the API until ctx ends. The store's first change is the first state of all
+// resources, so the switch never has half of it.
 func (l *live) runKube(ctx context.Context) error {
 	first := true
 	_, end := l.store.Follow(func(u store.Update) {
@@ -87,7 +85,7 @@ func (l *live) runSource(ctx context.Context, done chan<- struct{}) {
 	close(done)
 }
 
-// missing says what of the objects was not read yet, and what is in force.
+// missing says which objects were not read yet, and which entries are in force.
 func (l *live) missing() string {
 	text := "not read yet"
 	if l.api != nil {
@@ -96,7 +94,7 @@ func (l *live) missing() string {
 		}
 	}
 	if l.api == nil || l.objects.Inherits() {
-		text += "; the entries of the agent before are in force"
+		text += "; the previous agent's entries are in force"
 	}
 	return text
 }

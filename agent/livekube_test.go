@@ -213,7 +213,7 @@ func TestKubeRestart(t *testing.T) {
 
 	api.Down()
 	b := startKube(t, &again, kept)
-	b.log.want(t, "it is taken for what it was")
+	b.log.want(t, "using the stored facts")
 	if got := dumped(b.Pipeline); !sameSorted(got, want) {
 		t.Errorf("it began with %d lines, not the %d of the agent before", len(got), len(want))
 	}
@@ -221,7 +221,7 @@ func TestKubeRestart(t *testing.T) {
 		t.Errorf("peers %v, ports %v", b.Objects.NodeSide().Peers, b.live.ports())
 	}
 	b.until("a reason", func() bool { return strings.Contains(fmt.Sprint(b.sourceRead()), "connection refused") })
-	if text := b.sourceRead().Error(); !strings.Contains(text, "the entries of the agent before are in force") {
+	if text := b.sourceRead().Error(); !strings.Contains(text, "the previous agent's entries are in force") {
 		t.Error(text)
 	}
 	api.Up()
@@ -262,7 +262,7 @@ func TestKubeRestartSilence(t *testing.T) {
 	if err != nil || joined == nil {
 		t.Fatal(err)
 	}
-	log.want(t, "it is taken for what it was")
+	log.want(t, "using the stored facts")
 	if !slices.Equal(again.PodCIDRs, c.PodCIDRs) {
 		t.Errorf("podCIDRs %v, want %v", again.PodCIDRs, c.PodCIDRs)
 	}
@@ -300,7 +300,7 @@ func TestKubeNodeMoves(t *testing.T) {
 	a.until("the first state", a.synced)
 	entries := len(a.Switch.Flows())
 	api.Apply(strings.NewReplacer("10.10.0.0/24", "10.10.7.0/24").Replace(clusterObjects))
-	a.log.want(t, "start it again")
+	a.log.want(t, "restart the agent")
 	if n := len(a.Switch.Flows()); n != entries {
 		t.Errorf("%d entries, were %d", n, entries)
 	}

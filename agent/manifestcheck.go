@@ -10,14 +10,13 @@ import (
 	"github.com/antrail/antrail/host/preflight"
 )
 
-// What is wrong with the manifests that a configuration names, before an agent is
-// started with it.
+// The check of a configuration's manifests, before an agent starts with it.
 
-// mostWrong is how many objects are told one by one.
+// mostWrong is how many objects are reported one by one.
 const mostWrong = 20
 
-// ManifestLines look at the objects of the configuration's manifests, and at what the
-// Node would make of them; nil where it names none.
+// ManifestLines check the objects of the configuration's manifests, and what this Node would
+// make of them. The result is nil if the configuration names no manifests.
 func ManifestLines(c *config.Config) (all []preflight.Line) {
 	if c.Manifests == "" {
 		return nil
@@ -25,7 +24,7 @@ func ManifestLines(c *config.Config) (all []preflight.Line) {
 	wrong := 0
 	cluster, err := pipeline.Manifests{Path: c.Manifests}.Cluster(func(p manifest.Problem) {
 		if wrong++; wrong <= mostWrong {
-			all = append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: p.Error(), Remedy: "until that is right, the agent runs without this object"})
+			all = append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: p.Error(), Remedy: "correct it; until then the agent runs without this object"})
 		}
 	})
 	var objects *control.Reconciler
@@ -33,11 +32,11 @@ func ManifestLines(c *config.Config) (all []preflight.Line) {
 		_, objects, err = control.Offline(cluster, c.NodeName)
 	}
 	if wrong > mostWrong {
-		all = append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: fmt.Sprintf("%d more are wrong", wrong-mostWrong), Remedy: "mend those above first"})
+		all = append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: fmt.Sprintf("%d more are wrong", wrong-mostWrong), Remedy: "correct those above first"})
 	}
 	if err != nil {
 		return append(all, preflight.Line{State: preflight.Fail, Check: "objects", Found: err.Error(),
-			Remedy: "manifests of the configuration is a file or directory, relative to the configuration's own, with the NodeConfig of its nodeName"})
+			Remedy: "set manifests in the configuration to a file or directory, relative to the configuration's own, that has the NodeConfig of nodeName"})
 	}
 	return append(all, objectsLine(objects.Statuses()))
 }

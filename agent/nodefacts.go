@@ -15,16 +15,15 @@ import (
 	"github.com/antrail/antrail/switchd"
 )
 
-// A Node's facts are what its agent has to know before it can open anything:
-// where its pods are, and its own addresses. The Node's object tells them. They
-// lie in a file beside the socket, so that an agent that is started while the API
-// is away goes on as the one before.
+// A Node's facts are what its agent has to know before it can open a port: its pod CIDRs and
+// its own addresses. They come from the Node object. The agent stores them in a file beside the
+// socket, so that the next agent can start while the API is down.
 
-// restoreTime is how long the API may take to answer an agent that knows what the Node
-// was: it forwards nothing before.
+// restoreTime is how long an agent with stored facts waits for the API. It forwards nothing
+// meanwhile.
 const restoreTime = 2 * time.Second
 
-// askFacts asks the API for the Node's facts, until it tells enough.
+// askFacts asks the API for the Node's facts until they are complete.
 func askFacts(ctx context.Context, c *config.Config, api *kube.Source, log *slog.Logger) (*config.NodeFacts, error) {
 	if kept, err := readFacts(c.FactsFile(), c.NodeName); err == nil {
 		return restoreFacts(ctx, c, api, kept, log)
@@ -47,7 +46,8 @@ func askFacts(ctx context.Context, c *config.Config, api *kube.Source, log *slog
 	}
 }
 
-// restoreFacts asks once; what was kept counts when there is no answer soon.
+// restoreFacts asks the API once, and uses the stored facts if no answer comes within
+// restoreTime.
 func restoreFacts(ctx context.Context, c *config.Config, api *kube.Source, kept *config.NodeFacts, log *slog.Logger) (*config.NodeFacts, error) {
 	soon, cancel := context.WithTimeout(ctx, restoreTime)
 	defer cancel()
@@ -55,11 +55,11 @@ func restoreFacts(ctx context.Context, c *config.Config, api *kube.Source, kept 
 	if err == nil {
 		return n, writeFacts(c.FactsFile(), n)
 	}
-	log.Warn("the API does not tell of this Node; it is taken for what it was", "error", err)
+	log.Warn("the API does not describe this Node; using the stored facts", "error", err)
 	return kept, nil
 }
 
-// tryFacts asks once. The error says what is missing.
+// tryFacts asks the API once. The error says what is missing.
 func tryFacts(ctx context.Context, c *config.Config, api *kube.Source) (*config.NodeFacts, error) {
 	own, err := api.Node(ctx, c.NodeName)
 	if err != nil {
@@ -80,7 +80,7 @@ func tryFacts(ctx context.Context, c *config.Config, api *kube.Source) (*config.
 		err = errors.New("there are none")
 	}
 	if err != nil && c.Kubernetes.ProxyAll {
-		return nil, fmt.Errorf("proxyAll needs the ranges of ClusterIPs, and ServiceCIDRs cannot be read (kubernetes.serviceCIDRs tells them, too): %w", err)
+		return nil, fmt.Errorf("proxyAll needs the ranges of ClusterIPs, but ServiceCIDRs cannot be read; set kubernetes.serviceCIDRs: %w", err)
 	}
 	return n, nil
 }
@@ -88,7 +88,7 @@ func tryFacts(ctx context.Context, c *config.Config, api *kube.Source) (*config.
 // maxFacts bounds the file.
 const maxFacts = 1 << 16
 
-// readFacts reads what an agent of this Node kept.
+// readFacts reads the facts that an agent of this Node stored.
 func readFacts(path, node string) (*config.NodeFacts, error) {
 	b, err := switchd.ReadOwnFile(path, maxFacts)
 	if err != nil {
@@ -99,13 +99,13 @@ func readFacts(path, node string) (*config.NodeFacts, error) {
 		return nil, err
 	}
 	if n.Node != node || len(n.PodCIDRs) == 0 || len(n.Addresses) == 0 {
-		return nil, fmt.Errorf("%s: not of this Node", path)
+		return nil, fmt.Errorf("%s: the facts are of Node %q, not of %q, or incomplete", path, n.Node, node)
 	}
 	return n, nil
 }
 
-// writeFacts writes the file, and makes its directory: an agent with --take-over may be the
-// first to need it, if no agent runs.
+// writeFacts writes the file. It makes the directory too: an agent with --take-over may be the
+// first that needs it.
 func writeFacts(path string, n *config.NodeFacts) error {
 	b, err := json.Marshal(n)
 	if err == nil {

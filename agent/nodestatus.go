@@ -15,12 +15,12 @@ import (
 	"github.com/antrail/antrail/internal/version"
 )
 
-// What the agent tells the cluster of its Node: how its policies stand, and itself.
+// The agent reports to the cluster: the status of policies, and of itself.
 
-// reporter is the agent as package kube asks it.
+// reporter adapts the agent to kube.Reporter.
 type reporter struct{ *Agent }
 
-// runStatus writes it until ctx ends.
+// runStatus writes the status until ctx ends.
 func (a *Agent) runStatus(ctx context.Context) {
 	if a.live.api == nil || !*a.config.Kubernetes.Status {
 		return
@@ -53,7 +53,7 @@ func (r reporter) Changed() <-chan struct{} { return r.live.progressed.next() }
 // Spans implements kube.Reporter.
 func (r reporter) Spans() *policy.Spans { return r.live.objects.Spans() }
 
-// traceflowConfig is what Traceflows are run with. If the agent may not write to the API,
+// traceflowConfig is the configuration for Traceflows. If the agent may not write to the API,
 // they have no status there.
 func (l *live) traceflowConfig(p *pipeline.Pipeline) traceflow.Config {
 	c := traceflow.Config{
@@ -65,7 +65,7 @@ func (l *live) traceflowConfig(p *pipeline.Pipeline) traceflow.Config {
 	return c
 }
 
-// refusedTraceflows are those that are refused now, with the reasons.
+// refusedTraceflows are the Traceflows that are refused now, with the reasons.
 func (l *live) refusedTraceflows() map[cluster.Key]string {
 	all := map[cluster.Key]string{}
 	for _, p := range l.problems() {

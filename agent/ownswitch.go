@@ -17,14 +17,14 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// The switch of an agent that is given none (Config.Switch). The agent launches it, and
-// opens its ports. The switch has no privilege, and outlives an agent that is killed: the
-// next agent finds it at its socket. On SIGTERM an agent ends its switch.
+// The agent's own switch (Config.Switch is not set). The agent launches it and opens its ports.
+// The switch has no privilege, and outlives an agent that is killed: the next agent finds it at
+// its socket. On SIGTERM an agent ends its switch.
 
-// ownerOf is who makes taps.
+// ownerOf is the link alias that marks the agent's taps.
 func ownerOf(c *config.Config) string { return host.LinkAlias(c.Socket) }
 
-// switchSettings are those of the switch that the agent launches.
+// switchSettings are the settings of the switch that the agent launches.
 func switchSettings(c *config.Config, log *slog.Logger) local.Settings {
 	return local.Settings{
 		Workers: c.Workers, Conntrack: c.Conntrack, ConnectionCache: c.ConnectionCache, Offload: c.Offload,
@@ -33,7 +33,7 @@ func switchSettings(c *config.Config, log *slog.Logger) local.Settings {
 	}
 }
 
-// switchPod is the pod of the switch's process; "" if that is a child.
+// switchPod is the name of the pod that runs the switch; "" if the switch is a child process.
 func switchPod(c *config.Config) string {
 	if c.Await == "" {
 		return ""
@@ -41,8 +41,8 @@ func switchPod(c *config.Config) string {
 	return os.Getenv("POD_NAME")
 }
 
-// beginSwitch launches the switch, unless one runs already that is like it. ended receives
-// how a switch ended that was launched.
+// beginSwitch launches the switch, unless a switch with the same settings runs. ended receives
+// the exit of a launched switch.
 func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error) {
 	if a.config.Await != "" && a.waiting == nil {
 		if a.waiting, err = switchd.ListenWaiting(a.config.Await, switchPod(a.config), a.log); err != nil {
@@ -55,17 +55,17 @@ func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error)
 	if away := (*door.AwayError)(nil); errors.As(err, &away) {
 		return a.launch(ctx, settings, false)
 	}
-	why := "it speaks another version of the door"
+	why := "it has another version of the API between agent and switch"
 	if err == nil {
 		why = a.unlike(info, &settings)
 	}
 	if why == "" {
 		a.found = true
-		a.log.Info("the switch of the agent before runs on", "pid", info.PID)
+		a.log.Info("the previous agent's switch still runs", "pid", info.PID)
 		go a.runChild(info.PID)
 		return nil, nil
 	}
-	a.log.Info("the switch of the agent before is replaced", "why", why)
+	a.log.Info("the previous agent's switch is replaced", "why", why)
 	if err != nil {
 		return a.restart(ctx, running, settings)
 	}
@@ -73,8 +73,8 @@ func (a *Agent) beginSwitch(ctx context.Context) (ended <-chan error, err error)
 	return a.replace(ctx, running, info, settings)
 }
 
-// replace launches a switch that takes the place of the one that runs, without a gap. If
-// that cannot be, the switch is restarted.
+// replace launches a switch that takes over from the running one without a gap. If that is not
+// possible, it restarts the switch.
 func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.SwitchInfo, settings local.Settings) (<-chan error, error) {
 	var had local.Settings
 	err := json.Unmarshal(info.Settings, &had)
@@ -88,11 +88,11 @@ func (a *Agent) replace(ctx context.Context, running *door.Client, info *door.Sw
 			return ended, nil
 		}
 	}
-	a.log.Warn("the switch is not replaced without a gap: it is ended, and another started", "error", err)
+	a.log.Warn("the switch cannot be replaced without a gap: the agent restarts it", "error", err)
 	return a.restart(ctx, running, settings)
 }
 
-// restart ends the switch that runs, and launches another, which begins with its files.
+// restart ends the running switch, and launches another, which reads its files.
 func (a *Agent) restart(ctx context.Context, running *door.Client, settings local.Settings) (<-chan error, error) {
 	if err := endOther(ctx, running); err != nil {
 		return nil, err
@@ -100,23 +100,23 @@ func (a *Agent) restart(ctx context.Context, running *door.Client, settings loca
 	return a.launch(ctx, settings, false)
 }
 
-// unlike says why a switch that runs is to be replaced; "" if it is not.
+// unlike says why a running switch has to be replaced; "" if it need not.
 func (a *Agent) unlike(info *door.SwitchInfo, settings *local.Settings) string {
 	want, err := json.Marshal(settings)
 	switch {
 	case err != nil:
 		return err.Error()
 	case a.config.NewSwitch:
-		return "so it was asked for"
+		return "a new switch was asked for"
 	case info.Release != a.config.Release:
-		return fmt.Sprintf("it is of %s, and this is %s", info.Release, a.config.Release)
+		return fmt.Sprintf("its release is %s, and the agent's is %s", info.Release, a.config.Release)
 	case string(info.Settings) != string(want):
 		return "the configuration has other settings"
 	}
 	return ""
 }
 
-// launch starts the switch. It takes the place of one that runs, if that is wanted.
+// launch starts the switch. With over it takes over from the running one.
 func (a *Agent) launch(ctx context.Context, settings local.Settings, over bool) (<-chan error, error) {
 	c := a.config
 	l := switchd.Launch{UID: switchd.ConfinedUID, Into: a.waiting}
@@ -136,15 +136,15 @@ func (a *Agent) launch(ctx context.Context, settings local.Settings, over bool) 
 	return sw.Ended, nil
 }
 
-// moveFiles gives the switch the files of an agent whose switch was in its own process.
+// moveFiles moves the files of an older agent, whose switch was in its own process.
 func moveFiles(c *config.Config) error {
 	if err := os.MkdirAll(c.SwitchDir(), 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{"ct.arena", "select.seed"} { // as package switchd names them
+	for _, name := range []string{"ct.arena", "select.seed"} { // the names of package switchd
 		from, to := c.BesideSocket(name), filepath.Join(c.SwitchDir(), name)
 		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
-			continue // the directory may be one that root itself may not search
+			continue // even if root may not search the directory
 		}
 		if _, err := os.Lstat(to); err == nil {
 			continue
@@ -156,20 +156,20 @@ func moveFiles(c *config.Config) error {
 	return nil
 }
 
-// runChild waits for a switch that this process may have launched before it executed itself
-// again. Otherwise the kernel would keep its exit status.
+// runChild reaps a switch that this process launched before it executed itself again. Otherwise
+// the exited switch would stay a zombie.
 func (a *Agent) runChild(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
-		p.Wait() // the error says that the process is no child, and does not matter
+		p.Wait() // fails if the process is no child, which does not matter
 	}
 }
 
-// lentTime is how long a port outlives its switch by what that has lent. Until then the kernel
-// forwards the connections that it was offloaded.
+// lentTime is how long lent descriptors keep a port alive after its switch. Until then the
+// kernel forwards the connections that were offloaded to it.
 const lentTime = time.Second
 
-// revive launches the switch again that has ended, and opens its ports. It has its entries
-// and connections from its files, so that packets pass before the agent has asked it for
+// revive launches the switch again after it ended, and opens its ports. The switch reads
+// entries and connections from its files, so packets pass before the agent has asked it
 // anything.
 func (a *Agent) revive(ctx context.Context) error {
 	defer time.AfterFunc(lentTime, a.opened.giveBackAll).Stop()
@@ -183,19 +183,19 @@ func (a *Agent) revive(ctx context.Context) error {
 	}
 	a.opened.reopen(sw)
 	if err := a.heldRoutes.again(sw); err != nil {
-		a.log.Warn("multicast routes end, and are made again", "error", err)
+		a.log.Warn("multicast routes are lost; the agent makes new ones", "error", err)
 	}
 	return nil
 }
 
-// EndSwitch ends the switch that a killed agent has left; socket is the agent's. It returns
+// EndSwitch ends the switch that a killed agent left. socket is the agent's. EndSwitch returns
 // nil if there is none.
 func EndSwitch(ctx context.Context, socket string) error {
 	return endOther(ctx, door.Dial(config.SwitchSocket(socket)))
 }
 
-// endOther ends a switch that has no controller, or none soon: that of an agent which was
-// killed a moment ago.
+// endOther ends a switch that has no controller. It first waits, at most leaveTime, for the
+// switch to see that a killed agent is gone.
 func endOther(ctx context.Context, sw *door.Client) error {
 	for end := time.Now().Add(leaveTime); time.Now().Before(end); time.Sleep(switchRetry) {
 		if info, err := sw.Info(ctx); err != nil || info.Controller == "" {
@@ -205,8 +205,8 @@ func endOther(ctx context.Context, sw *door.Client) error {
 	return sw.End(ctx)
 }
 
-// endSwitch closes the ports of the agent's switch, with what they leave on the Node, and
-// ends it.
+// endSwitch closes the ports of the agent's switch, removes what they leave on the Node, and
+// ends the switch.
 func (a *Agent) endSwitch() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()

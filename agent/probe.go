@@ -9,10 +9,9 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// Probe asks an agent's socket for one of the health paths, /healthz or /readyz; the
-// error has what is wrong. With own, the agent has to be a process that the caller can
-// see: two containers of which one is to take over from the other share the socket, and
-// each has to know whether it is the one.
+// Probe asks an agent's socket for a health path, /healthz or /readyz. The error says what is
+// wrong. With own, the agent has to be a process that the caller can see. During a handover two
+// containers share the socket, and each has to know whether its own agent answers.
 func Probe(ctx context.Context, socket, path string, own bool) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	if err != nil {

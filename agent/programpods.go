@@ -15,10 +15,10 @@ import (
 	"github.com/antrail/antrail/tables/vppl3"
 )
 
-// programPods are the pods that the CNI plugin attaches on a Node that runs a program. Each is one
-// of the program's pods, as if the configuration had its port: the entries are made again with it.
-// Pods that are attached by layer 3 are of program vppl3, beside another one or alone. It implements
-// node.Switch.
+// programPods are the pods that the CNI plugin attaches on a Node that runs a program. Each is
+// a pod of the program, as if the configuration had its port: its entries are rebuilt with it.
+// Pods that are attached by layer 3 belong to program vppl3, alone or beside another program.
+// programPods implements node.Switch.
 type programPods struct {
 	*pluginCalls
 	config *config.Config
@@ -28,17 +28,18 @@ type programPods struct {
 	pipeline *pipeline.Pipeline // nil until the program is loaded
 	setPorts func([]config.Port)
 	plugged  []node.Port
-	lacks    error // why the switch does not have them
+	lacks    error // why the switch lacks the pods
 }
 
-// openProgramPods goes on with the pods that an agent before has attached. Programs are of IPv4.
+// openProgramPods continues with the pods that a previous agent attached. Programs are IPv4
+// only.
 func (a *Agent) openProgramPods() (err error) {
 	c := a.config
 	p := &programPods{pluginCalls: newPluginCalls(), config: c, log: a.log}
 	cidrs := slices.DeleteFunc(slices.Clone(c.PodCIDRs), func(r netip.Prefix) bool { return !r.Addr().Is4() })
 	gateways := slices.DeleteFunc(addrsOf(c.Gateway.Addresses), netip.Addr.Is6)
 	if len(cidrs) == 0 || len(gateways) == 0 {
-		return nil // no address to give
+		return nil // no IPv4 address for pods
 	}
 	p.status = a.cniStatus
 	if p.node, err = node.New(pluginNode(c, cidrs, gateways, p, a.log)); err == nil {
@@ -47,7 +48,7 @@ func (a *Agent) openProgramPods() (err error) {
 	return err
 }
 
-// follow has the program follow the pods from now on.
+// follow makes the program follow the pods from now on.
 func (p *programPods) follow(a *Agent) {
 	if p == nil {
 		return
@@ -93,7 +94,7 @@ func (p *programPods) Plug(all []node.Port) {
 	}
 	with := p.withPods(p.config)
 	if p.lacks = p.pipeline.Reload(pipeline.ProgramOf(with)); p.lacks != nil {
-		p.log.Error("the program does not have the pods that are attached", "error", p.lacks)
+		p.log.Error("the program refuses the attached pods", "error", p.lacks)
 	} else {
 		p.setPorts(with.Ports)
 		p.pipeline.Connections.Purge(gone)
@@ -117,7 +118,7 @@ func (p *programPods) InForce(port node.Port) error {
 	return nil
 }
 
-// Pod implements node.Switch: there are no objects that know the pod.
+// Pod implements node.Switch. There are no objects to check the pod against.
 func (p *programPods) Pod(cni.Pod) error { return nil }
 
 // Attach implements node.Switch.
@@ -125,7 +126,7 @@ func (p *programPods) Attach(cni.Pod) string {
 	if p.config.Program == vppl3.Program.Name {
 		return cni.AttachRouted
 	}
-	return "" // as the plugin's configuration says
+	return "" // the plugin's configuration decides
 }
 
 // Taken implements node.Switch.

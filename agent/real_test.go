@@ -89,7 +89,7 @@ func TestRealAgentRestart(t *testing.T) {
 	api.Stop()
 	again := *c
 	b := startKube(t, &again, kept)
-	b.log.want(t, "it is taken for what it was")
+	b.log.want(t, "using the stored facts")
 	if got := dumped(b.Pipeline); !sameSorted(got, want) {
 		t.Errorf("it began with %d lines, not the %d of the agent before: %s", len(got), len(want), apart(got, want))
 	}

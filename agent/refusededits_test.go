@@ -200,7 +200,7 @@ func TestRefusedEditOfEachKind(t *testing.T) {
 		}
 	}
 	a.edit("node-a.yaml", "ofPort: 2,", "ofPort: 3,")
-	if l := a.line("/nodes", "node-a"); !strings.Contains(l, "this Node, edit refused: node-a.yaml:") || !strings.Contains(l, "until it is mended, no change of any object is taken over") {
+	if l := a.line("/nodes", "node-a"); !strings.Contains(l, "this Node, edit refused: node-a.yaml:") || !strings.Contains(l, "until this is corrected, the agent applies no change of any object") {
 		t.Errorf("/nodes: %s", l)
 	}
 	a.edit("node-a.yaml", "ofPort: 3,", "ofPort: 2,")

@@ -22,22 +22,21 @@ import (
 	"github.com/antrail/antrail/switchd"
 )
 
-// The switch is a process of its own, and the agent is its controller:
+// The switch is a separate process, and the agent is its controller:
 //
-//  1. The agent launches the switch (ownswitch.go), or waits for the one that it is given
-//     (Config.Switch), and becomes its controller before it changes anything.
-//  2. Installed entries stay. The agent's first bundle is the difference between them and
-//     the entries that the objects ask for.
-//  3. An agent that is killed, or that another replaces, takes nothing back: the switch
-//     goes on with its entries and ports, and the Node with its routes and rules. So does
-//     an agent whose switch is not its own.
-//  4. When the switch goes away, the agent starts again, and finds a switch that has its
-//     entries from its own files.
+//   1. The agent launches the switch (ownswitch.go), or waits for the switch of Config.Switch.
+//      It becomes the controller before it changes anything.
+//   2. Installed entries stay. The agent's first bundle is the difference between them and the
+//      entries that the objects ask for.
+//   3. An agent that is killed or replaced removes nothing: the switch keeps its entries and
+//      ports, and the Node its routes and rules. The same holds if the switch is not its own.
+//   4. If the switch ends, the agent starts again. The next switch reads its entries from its
+//      files.
 
-// controllerName is the agent's, as the switch tells others.
+// controllerName is the name that the switch shows for the agent.
 const controllerName = "antrail agent"
 
-// switchRetry is how long a switch that does not answer waits for the next try.
+// switchRetry is the pause between tries to reach the switch.
 const switchRetry = 20 * time.Millisecond
 
 // awaitSwitch waits until the switch answers, and makes the agent its controller until ctx
@@ -68,8 +67,8 @@ func (a *Agent) awaitSwitch(ctx context.Context) (c *door.Client, gone <-chan er
 	}
 }
 
-// untilAnswer waits until the switch answers. It fails if the switch ends first, which ended
-// tells. Meanwhile the agent's API says what the agent waits for.
+// untilAnswer waits until the switch answers. It fails if the switch ends first (ended).
+// Meanwhile the agent's API says that the agent waits.
 func (a *Agent) untilAnswer(ctx context.Context, c *door.Client, ended <-chan error) error {
 	waits, cancel := context.WithCancel(ctx)
 	var waiting sync.WaitGroup
@@ -94,27 +93,27 @@ func (a *Agent) untilAnswer(ctx context.Context, c *door.Client, ended <-chan er
 		case <-ctx.Done():
 			return ctx.Err()
 		case how := <-ended:
-			return fmt.Errorf("the switch has ended (%w); the log has its reason", how)
+			return fmt.Errorf("the switch has ended (%w); the log has the reason", how)
 		case <-time.After(switchRetry):
 		}
 	}
 }
 
-// leaveTime is how long the switch may take to see that the agent before has ended.
+// leaveTime is how long the switch may take to notice that the previous agent has ended.
 const leaveTime = 2 * time.Second
 
 // runController is the controller of the switch until ctx ends or the switch goes away.
 func (a *Agent) runController(ctx context.Context, c *door.Client, begun chan<- struct{}) error {
 	return c.Control(ctx, controllerName, a.takeOver, func() { close(begun) }, func(e *door.Event) {
-		<-a.told // until there is somebody to tell
+		<-a.told // until Packets is complete
 		if e.PacketIn != nil {
 			a.Packets.Receive(e.PacketIn)
 		}
 	})
 }
 
-// runSwitch ends when another controller has taken over, or when the switch has ended. If
-// the agent owns the switch, it launches the next one first.
+// runSwitch ends when another controller takes over, or when the switch ends. In the second
+// case, an agent that owns its switch first launches the next one.
 func (a *Agent) runSwitch(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -127,7 +126,7 @@ func (a *Agent) runSwitch(ctx context.Context) error {
 		if a.config.OwnsSwitch() {
 			err = errors.Join(err, a.revive(ctx))
 		}
-		if ctx.Err() != nil { // both are told to stop
+		if ctx.Err() != nil { // agent and switch stop together
 			return nil
 		}
 		return errors.Join(ErrAgain, err)
@@ -161,7 +160,7 @@ func (s podSwitch) open(p config.Port) (ports.Port, error) {
 	return &remotePort{s.sw, spec}, s.openPort(spec)
 }
 
-// likeCard makes a tap that stands for the card, or for the Node on it, as the card is.
+// likeCard gives a tap the MTU of the card. The tap of the bridge also gets the card's MAC.
 func (s podSwitch) likeCard(t *door.TapSpec, role string) error {
 	name := s.config.Uplink.Card
 	if role == config.RoleBridge {
@@ -181,13 +180,13 @@ func (s podSwitch) likeCard(t *door.TapSpec, role string) error {
 // AddSecuredPort implements portSwitch. The port is in the switch already.
 func (s podSwitch) AddSecuredPort(uint32, ports.Port, l2.PortSecurity) error { return nil }
 
-// remotePort is a port of a switch in another process: it moves no packets here.
+// remotePort is a port of the switch's process. It moves no packets here.
 type remotePort struct {
 	sw   *door.Client
 	spec *door.PortSpec
 }
 
-// Info is what the switch says of the port; zero if it does not have it.
+// Info is the switch's record of the port; zero if the switch does not have it.
 func (p *remotePort) Info() ports.Info {
 	for _, s := range p.sw.Ports() {
 		if s.No == p.spec.No {
@@ -208,7 +207,7 @@ func (p *remotePort) Stats() (s ports.Stats)         { return s }
 // Close leaves the port to the switch.
 func (p *remotePort) Close() error { return nil }
 
-// remoteTunnel is the port to other Nodes of a switch in another process.
+// remoteTunnel is the port to other Nodes, in the switch's process.
 type remoteTunnel struct {
 	*door.Client
 	kind string
@@ -218,15 +217,15 @@ type remoteTunnel struct {
 // SetPeers implements nodesPort, as the methods below do.
 func (t remoteTunnel) SetPeers(nodes []underlay.Peer) { t.warn(t.SetTunnelPeers(doorPeers(nodes))) }
 
-// SetSilent says which Nodes do not answer.
+// SetSilent sets the Nodes that do not answer.
 func (t remoteTunnel) SetSilent(nodes []netip.Addr) { t.warn(t.SetTunnelSilent(nodes)) }
 
-// SetEgresses says where Egresses are.
+// SetEgresses sets the Egress addresses of this Node (here) and of other Nodes (far).
 func (t remoteTunnel) SetEgresses(here, far []netip.Addr) error {
 	return switchd.SetEgresses(t.Client, t.kind, &door.TunnelEgresses{Here: here, Far: far})
 }
 
-// PathMTU is the inner MTU on the way to a Node; 0 if the switch does not tell.
+// PathMTU is the inner MTU on the way to a Node; 0 if unknown.
 func (t remoteTunnel) PathMTU(node netip.Addr) int {
 	n, err := t.TunnelPathMTU(node)
 	t.warn(err)
@@ -235,7 +234,7 @@ func (t remoteTunnel) PathMTU(node netip.Addr) int {
 
 func (t remoteTunnel) warn(err error) {
 	if err != nil {
-		t.log.Warn("the tunnel of the switch is not told", "error", err)
+		t.log.Warn("the tunnel did not take a change", "error", err)
 	}
 }
 
@@ -255,8 +254,8 @@ func gatewaySpec(c *config.Config) *door.PortSpec {
 	}
 }
 
-// makeGateway makes the gateway's device, for the switch to find, unless the switch has
-// it. It stays when this process closes it.
+// makeGateway makes the gateway's device for the switch, unless the switch has it. The device
+// stays when this process closes it.
 func (a *Agent) makeGateway() error {
 	failed := a.BeginAsking()
 	all := a.Switch.Ports()
@@ -278,10 +277,10 @@ func (a *Agent) makeGateway() error {
 	return t.Close()
 }
 
-// removeStalePorts closes the ports of the switch that nobody wants any more: their pods
-// went while no agent ran.
+// removeStalePorts closes ports of the switch that have no owner: their pods went while no
+// agent ran.
 func (a *Agent) removeStalePorts() {
-	there := a.Switch.Ports() // before those that are wanted: the others were never
+	there := a.Switch.Ports() // read before Wanted, so that a port opened meanwhile is not stale
 	wanted := map[uint32]bool{a.config.Gateway.OFPort: !a.config.External()}
 	if a.config.HasTunnel() {
 		wanted[a.config.Tunnel.OFPort] = true
@@ -293,7 +292,7 @@ func (a *Agent) removeStalePorts() {
 		if wanted[p.No] {
 			continue
 		}
-		a.log.Info("port removed: it is not wanted any more", "port", p.Name, "ofPort", p.No)
+		a.log.Info("port removed: no pod or configuration has it", "port", p.Name, "ofPort", p.No)
 		if err := a.opened.RemovePort(p.No); err != nil {
 			a.log.Warn("port removed, with an error", "port", p.Name, "error", err)
 		}

@@ -8,12 +8,11 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// An agent that began with the entries of the one before forwards while it looks for the
-// manifests. Until all of them could be read once, the switch stays as it was:
-// half of the objects would take the others away.
+// An agent that starts with the previous agent's entries keeps them until it has read all
+// manifests once. With half of the objects, it would remove the entries of the others.
 
-// firstSync brings the switch from those entries to what the manifests say, as
-// soon as they can be read; false when ctx ended before.
+// firstSync changes the switch from those entries to what the manifests say, once they can be
+// read. It returns false if ctx ends first.
 func (l *live) firstSync(ctx context.Context) bool {
 	told := ""
 	for {
@@ -29,7 +28,7 @@ func (l *live) firstSync(ctx context.Context) bool {
 			}
 			if told != err.Error() {
 				told = err.Error()
-				l.log.Warn("the manifests cannot be read yet; the entries of the agent before stay", "error", err)
+				l.log.Warn("the manifests cannot be read yet; the previous agent's entries stay", "error", err)
 			}
 		}
 		select {
@@ -40,8 +39,8 @@ func (l *live) firstSync(ctx context.Context) bool {
 	}
 }
 
-// runFirstRead reads the manifests, which may take as long as a file system
-// that does not answer, and tells whether all could be read and are this Node's.
+// runFirstRead reads the manifests. A file system that does not answer may block it. done
+// receives nil if all manifests were read and are this Node's.
 func (l *live) runFirstRead(done chan<- error) {
 	var err error
 	if l.manifests == nil {

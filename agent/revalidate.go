@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// nodePorts are the ports of this Node that are no pod's.
+// nodePorts are the ports of this Node that belong to no pod.
 func nodePorts(c *config.Config) *door.NodePorts {
 	n := &door.NodePorts{
 		Gateway: c.Gateway.OFPort, Tunnel: c.Tunnel.OFPort, GatewayMAC: c.Gateway.MAC,
@@ -22,8 +22,8 @@ func nodePorts(c *config.Config) *door.NodePorts {
 	return n
 }
 
-// runRevalidate has the restored connections revalidated, when the switch has what the
-// objects say.
+// runRevalidate revalidates the restored connections, once the switch has the entries of all
+// objects.
 func (a *Agent) runRevalidate(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -18,10 +18,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The API is served over the unix socket. Over TCP there is less: /metrics, /healthz and
-// /readyz for Prometheus and a kubelet's probes, which show and change no connection, and
-// the page, if the configuration gives it an address. Both are on the loopback unless the
-// configuration says otherwise.
+// The API is served over the unix socket. TCP has less: /metrics, and /healthz and /readyz for
+// a kubelet's probes. These show and change no connection. If the configuration gives it an
+// address, the page is served over TCP too. Both are on the loopback by default.
 
 // routes is the API of a running agent.
 func (a *Agent) routes(ctx context.Context) http.Handler {
@@ -39,7 +38,7 @@ func (a *Agent) answerLive(w http.ResponseWriter, r *http.Request) {
 	a.answers.AnswerLive(w, r, a.config.NodeName)
 }
 
-// scrapeRoutes is what is served over TCP.
+// scrapeRoutes are the paths served over TCP.
 func (a *Agent) scrapeRoutes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", a.answers.Honest(promhttp.HandlerFor(a.metricsRegistry(), promhttp.HandlerOpts{}).ServeHTTP))
@@ -53,8 +52,8 @@ func (a *Agent) scrapeRoutes() http.Handler {
 	return mux
 }
 
-// metricsRegistry has the counters of a running agent: the switch's, those of the
-// process, and Antrea's if asked for.
+// metricsRegistry has the counters of a running agent: the switch's, the process's, and
+// Antrea's if the configuration asks for them.
 func (a *Agent) metricsRegistry() *prometheus.Registry {
 	r := answer.Registry(a.answers)
 	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -64,27 +63,27 @@ func (a *Agent) metricsRegistry() *prometheus.Registry {
 	return r
 }
 
-// runScrapes serves metrics and health over TCP until ctx ends. The switch does
-// not depend on it: an address that cannot be had is told and tried again.
+// runScrapes serves metrics and health over TCP until ctx ends. If the address is not
+// available, it logs that and tries again: the switch does not depend on it.
 func (a *Agent) runScrapes(ctx context.Context) {
 	a.servesTCP(ctx, "metrics", a.config.Metrics.Address, a.serveScrapes)
 }
 
-// serveScrapes answers on one listener until ctx ends.
+// serveScrapes serves one listener until ctx ends.
 func (a *Agent) serveScrapes(ctx context.Context, ln net.Listener) error {
 	// No write timeout: a profile may take as long as it was asked to.
 	s := halfopen.Server{Limits: scrapeLimits, Handler: a.scrapeRoutes(), Name: "metrics", Log: a.log}
 	return s.Serve(ctx, ln)
 }
 
-// scrapeLimits bound what peers can hold of the metrics. Requests have no body.
+// scrapeLimits bound what peers can hold of the metrics server. Requests have no body.
 var scrapeLimits = halfopen.Limits{
 	PerPeer: 32, Total: 128, Header: 10 * time.Second, Body: 10 * time.Second, Idle: 2 * time.Minute,
 	HeaderBytes: 16 << 10, BodyBytes: 64 << 10,
 }
 
-// runPage serves the page until ctx ends. The switch does not depend on it: an
-// address that cannot be had is told and tried again.
+// runPage serves the page until ctx ends. If the address is not available, it logs that and
+// tries again: the switch does not depend on it.
 func (a *Agent) runPage(ctx context.Context) {
 	c := &a.config.Page
 	a.servesTCP(ctx, "the page", c.Address, func(ctx context.Context, ln net.Listener) error {
@@ -100,7 +99,7 @@ func (a *Agent) runPage(ctx context.Context) {
 	})
 }
 
-// servesTCP serves something at an address until ctx ends.
+// servesTCP serves something at an address until ctx ends. It tries again after a failure.
 func (a *Agent) servesTCP(ctx context.Context, what, address string, serve func(context.Context, net.Listener) error) {
 	var lc net.ListenConfig
 	for ctx.Err() == nil {
@@ -120,5 +119,5 @@ func (a *Agent) servesTCP(ctx context.Context, what, address string, serve func(
 	}
 }
 
-// tcpRetry is how long an address that cannot be had waits for the next try.
+// tcpRetry is the pause before the next try to listen.
 const tcpRetry = 5 * time.Second

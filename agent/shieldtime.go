@@ -8,20 +8,18 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// shieldTime is how long after a start without connections the endpoints of
-// Services make none by themselves: until every client that still waits for an
-// answer has sent again.
+// shieldTime is how long, after a start without connections, endpoints of Services open no
+// connections themselves. By its end, every client that waits for an answer has sent again.
 const shieldTime = 10 * time.Second
 
-// shield keeps the endpoints of Services from picking up lost connections the
-// wrong way round (conntrack's Table.Shield). The zero value does nothing.
+// shield keeps endpoints of Services from recreating lost connections in the wrong direction
+// (conntrack's Table.Shield). The zero value does nothing.
 type shield struct {
 	*pipeline.Pipeline
 	until int64
 }
 
-// newShield begins the shield's time, unless the table has connections: then none were
-// lost.
+// newShield starts the shield's time, unless the table has connections: then none were lost.
 func newShield(p *pipeline.Pipeline) shield {
 	if p.Connections.Stats().Entries > 0 {
 		return shield{}
@@ -39,7 +37,7 @@ func (s shield) endpoints(all []netip.AddrPort) {
 	}
 }
 
-// tcpEndpoints are the addresses and TCP ports that Services are served at.
+// tcpEndpoints are the addresses and TCP ports of Services' endpoints.
 func tcpEndpoints(c *cluster.Cluster) (all []netip.AddrPort) {
 	for _, slice := range c.EndpointSlices {
 		for _, p := range slice.Ports {

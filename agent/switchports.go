@@ -13,18 +13,18 @@ import (
 	"github.com/antrail/antrail/switchd"
 )
 
-// switchPorts are the ports that the agent has opened in the switch. A switch that is
-// confined may open none itself: the agent opens them, gives the switch the descriptors, and
-// keeps copies that the switch lends (borrow). The program of a packet socket is attached to
-// the link without a bpf_link, and the device of a tap has an owner: both stay when either
-// process ends. The program of AF_XDP has a bpf_link, and goes when nobody has its descriptors.
+// switchPorts are the ports that the agent opened in the switch. A confined switch may open
+// none itself. The agent opens them, gives the switch their descriptors, and keeps copies that
+// the switch lends (borrow). A packet socket's program is attached to the link without a
+// bpf_link, and a tap's device has an owner: both stay when either process ends. AF_XDP's
+// program has a bpf_link, and goes with the last descriptor.
 type switchPorts struct {
 	sw    *door.Client
 	owner string // of taps
 	log   *slog.Logger
 
-	// borrows says that the agent launches the next switch, for which it keeps copies of the
-	// ports' descriptors.
+	// borrows is set if the agent launches the next switch. The agent then keeps copies of the
+	// ports' descriptors for it.
 	borrows bool
 
 	mu   sync.Mutex
@@ -34,12 +34,12 @@ type switchPorts struct {
 
 // lentPort is a port of a switch that may be killed.
 type lentPort struct {
-	why string // of its driver
+	why string // of its driver: why the driver was chosen
 	fds []int
 }
 
-// openPort has the switch open a port, or gives it the port. Copies of an earlier one would keep
-// its XDP program on the link.
+// openPort opens a port in the switch. It first closes copies of an earlier port of that
+// number: they would keep its XDP program on the link.
 func (s *switchPorts) openPort(p *door.PortSpec) error {
 	s.mu.Lock()
 	s.giveBack(p.No)
@@ -74,7 +74,7 @@ func (s *switchPorts) giveBack(no uint32) {
 	delete(s.lent, no)
 }
 
-// giveBackAll closes all copies: no switch takes them.
+// giveBackAll closes all copies: no switch will take them.
 func (s *switchPorts) giveBackAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *switchPorts) giver(sw *door.Client) *switchd.Giver {
 	return &switchd.Giver{Switch: sw, Owner: s.owner, Log: s.log}
 }
 
-// SecurePort says what a port may send from now on.
+// SecurePort sets what a port may send from now on.
 func (s *switchPorts) SecurePort(no uint32, security l2.PortSecurity) error {
 	if err := s.sw.SecurePort(no, security); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s *switchPorts) SecurePort(no uint32, security l2.PortSecurity) error {
 	return nil
 }
 
-// RemovePort closes a port. What a confined switch may not take back, the agent does.
+// RemovePort closes a port. The agent removes what a confined switch may not.
 func (s *switchPorts) RemovePort(no uint32) error {
 	for _, p := range s.sw.Ports() {
 		if p.No == no {
@@ -132,8 +132,8 @@ func (s *switchPorts) remove(p *telemetry.PortStats) error {
 	return errors.Join(err, switchd.TakeBack(p.Name, p.Driver, s.owner))
 }
 
-// removeAll closes all ports of the switch, those of an agent before too. If the switch has
-// ended before, their programs go.
+// removeAll closes all ports of the switch, also those of a previous agent. If the switch has
+// ended, it removes the ports' programs.
 func (s *switchPorts) removeAll() error {
 	var errs []error
 	for _, p := range s.sw.Ports() {
@@ -149,9 +149,9 @@ func (s *switchPorts) removeAll() error {
 	return errors.Join(errs...)
 }
 
-// reopen gives the ports to a switch that has been started again, or opens them. The lent ones
-// begin together: a packet of one would not find another that is missing. The agent opens later
-// what cannot be opened now.
+// reopen gives a restarted switch its ports, or opens them. Lent ports start together:
+// otherwise a packet could be sent to a port that is still missing. The agent retries later
+// what fails now.
 func (s *switchPorts) reopen(sw *door.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +160,7 @@ func (s *switchPorts) reopen(sw *door.Client) {
 	g := s.giver(sw)
 	resume, err := sw.PausePorts()
 	if err != nil {
-		s.log.Warn("ports begin one after the other: the switch does not pause them", "error", err)
+		s.log.Warn("ports start one by one: the switch cannot pause them", "error", err)
 		resume = func() {}
 	}
 	there := s.eachPort(func(p *door.PortSpec) bool { return s.again(g, p, lent[p.No]) })
@@ -178,8 +178,8 @@ func (s *switchPorts) reopen(sw *door.Client) {
 	s.log.Info("the switch runs again", "ports", len(s.open))
 }
 
-// eachPort calls a function with each port, some of them at once, and returns the numbers of
-// those for which it says true. s.mu is held.
+// eachPort calls do for each port, AtOnce in parallel. It returns the numbers of the ports for
+// which do was true. The caller holds s.mu.
 func (s *switchPorts) eachPort(do func(*door.PortSpec) bool) map[uint32]bool {
 	var calls portCalls
 	room := make(chan struct{}, podports.AtOnce)
@@ -191,14 +191,14 @@ func (s *switchPorts) eachPort(do func(*door.PortSpec) bool) map[uint32]bool {
 	return calls.done
 }
 
-// portCalls are calls of a function with ports, at once.
+// portCalls are parallel calls of a function with ports.
 type portCalls struct {
 	sync.WaitGroup
 	mu   sync.Mutex
 	done map[uint32]bool
 }
 
-// runCall calls the function with one port, and notes what it says.
+// runCall calls the function with one port, and records the result.
 func (c *portCalls) runCall(p *door.PortSpec, do func(*door.PortSpec) bool) {
 	ok := do(p)
 	c.mu.Lock()
@@ -209,8 +209,8 @@ func (c *portCalls) runCall(p *door.PortSpec, do func(*door.PortSpec) bool) {
 	c.done[p.No] = ok
 }
 
-// again gives one port again that a killed switch has lent, and closes the copies. It says
-// whether the switch has the port.
+// again gives the restarted switch a lent port, and closes the copies. It says whether the
+// switch has the port.
 func (s *switchPorts) again(g *switchd.Giver, p *door.PortSpec, lent lentPort) bool {
 	if lent.fds == nil {
 		return false
@@ -220,7 +220,7 @@ func (s *switchPorts) again(g *switchd.Giver, p *door.PortSpec, lent lentPort) b
 	spec.Why = lent.why
 	err := g.Again(&spec, lent.fds)
 	if err != nil {
-		s.log.Debug("a port is not given again, but opened", "port", p.Name, "why", err)
+		s.log.Debug("cannot hand a lent port over; opening it instead", "port", p.Name, "why", err)
 	}
 	return err == nil
 }

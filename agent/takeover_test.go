@@ -97,7 +97,7 @@ func TestTakeOver(t *testing.T) {
 
 	after := startProcess(t, node, c, takeOverArg)
 	before.wantExit(t, exitTakenOver)
-	after.wantSaid(t, "the switch of the agent before runs on")
+	after.wantSaid(t, "the previous agent's switch still runs")
 	wantReady(t, c)
 	if g, p := node.Link(t, c.Gateway.Name).Attrs().Index, node.Link(t, "antrea-tc-tap0").Attrs().Index; g != gateway || p != tap {
 		t.Errorf("links %d and %d are %d and %d now: they were made anew", gateway, tap, g, p)
@@ -169,7 +169,7 @@ func TestSwitchWithOtherSettings(t *testing.T) {
 		pid := switchPID(t, c)
 		next := startProcess(t, node, c, takeOverArg)
 		running.wantExit(t, exitTakenOver)
-		next.wantSaid(t, "the agent before has left")
+		next.wantSaid(t, "the previous agent has left")
 		wantReady(t, c)
 		if ports := portsOpen(t, c); !slices.Contains(ports, "36 client-a-1 afpacket") || !slices.Contains(ports, "37 web-a-3f2a1 afxdp") {
 			t.Errorf("ports %v", ports)
@@ -230,7 +230,7 @@ func TestTakeOverWithAPI(t *testing.T) {
 
 	after := startProcess(t, node, c, takeOverArg)
 	before.wantExit(t, exitTakenOver)
-	for _, want := range []string{"it is taken for what it was", "the switch of the agent before runs on"} {
+	for _, want := range []string{"using the stored facts", "the previous agent's switch still runs"} {
 		after.wantSaid(t, want)
 	}
 	wantReady(t, c)
@@ -255,7 +255,7 @@ func TestTakeOverFlowFiles(t *testing.T) {
 	if err := os.WriteFile(c.Flows, []byte("table=0,priority=0 actions=NORMAL\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	startProcess(t, node, c, takeOverArg).wantSaid(t, "the agent before has left")
+	startProcess(t, node, c, takeOverArg).wantSaid(t, "the previous agent has left")
 	before.wantExit(t, exitTakenOver)
 	wantReady(t, c)
 	if flows := askText(t, c, "/flows"); !strings.Contains(flows, "NORMAL") {

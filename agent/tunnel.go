@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// outerOf is what the Node's side knows outer packets by.
+// outerOf describes outer packets for the Node's rules.
 func outerOf(c *config.Config) host.Outer {
 	if !c.HasTunnel() {
 		return host.Outer{}
@@ -20,7 +20,7 @@ func outerOf(c *config.Config) host.Outer {
 	return host.Outer{Proto: c.Tunnel.Kind().Proto(), Port: c.Tunnel.Kind().Port()}
 }
 
-// nodesPort is what the agent tells the port to other Nodes, and asks it.
+// nodesPort is the port to other Nodes.
 type nodesPort interface {
 	SetPeers(nodes []underlay.Peer)
 	SetSilent(nodes []netip.Addr)
@@ -28,7 +28,7 @@ type nodesPort interface {
 	PathMTU(node netip.Addr) int
 }
 
-// openTunnel has the switch open the port to the other Nodes, if there is to be one.
+// openTunnel has the switch open the port to the other Nodes, if the configuration has one.
 func (a *Agent) openTunnel() error {
 	if !a.config.HasTunnel() {
 		return nil
@@ -53,6 +53,6 @@ func (a *Agent) openTunnel() error {
 	}
 	a.tunnel = remoteTunnel{a.Remote, t.Type, a.log}
 	a.Pipeline.TunnelDrops.Watch(a.config.Gateway.Name, host.GuardDrops)
-	a.tunnel.SetPeers(peers) // a port that the switch had already has old peers
+	a.tunnel.SetPeers(peers) // an existing port has the previous peers
 	return nil
 }

@@ -19,17 +19,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An agent that is told to stop takes back what it made, but keeps what the next
-// one goes on with: connections, entries, the seed of endpoints. One that was
-// killed leaves more (package host, record.go), and its switch, which goes on. Uninstall
-// removes both.
+// A stopping agent removes what it made, but keeps what the next one continues with:
+// connections, entries, the seed of endpoints. A killed agent leaves more (package host,
+// record.go), and its switch, which runs on. Uninstall removes all of it.
 
-// ErrRunning says that an agent answers at a socket.
+// ErrRunning says that an agent answers at the socket.
 var ErrRunning = switchd.ErrRunning
 
-// Uninstall leaves the Node as it was before the agent of a socket first started.
-// It tells each thing that it takes back. While that agent runs it is an error
-// that is ErrRunning.
+// Uninstall restores the Node to its state before the first agent of a socket. It calls tell
+// for each thing that it removes. The error is ErrRunning while that agent runs.
 func Uninstall(socket string, tell func(what string)) error {
 	if running(socket) {
 		return fmt.Errorf("%w: it answers at %s", ErrRunning, socket)
@@ -41,13 +39,13 @@ func Uninstall(socket string, tell func(what string)) error {
 	return errors.Join(node.Clean(c.CNIRecord(), tell), cleanTaps(socket, tell), afpacket.Clean(tell), host.Clean(c.RecordFile(), tell))
 }
 
-// ReturnCard gives a card that a killed agent owned its addresses and routes back, and tells that. The
-// program goes with which the killed switch kept packets from the Node. While the agent or its switch
-// runs it does nothing: packets pass.
+// ReturnCard gives a card that a killed agent owned its addresses and routes back, and calls
+// tell. It also removes the program by which the killed switch kept packets from the Node.
+// While the agent or its switch runs it does nothing: packets pass.
 func ReturnCard(socket string, tell func(what string)) error {
 	c := &config.Config{Socket: socket}
 	if someoneAnswers(socket) || someoneAnswers(c.SwitchSocket()) {
-		return nil // the socket of a process that dies takes connections, too
+		return nil // not running(): the socket of a dying process accepts connections too
 	}
 	card, err := host.ReturnCard(c.RecordFile(), tell)
 	if card == "" {
@@ -56,7 +54,7 @@ func ReturnCard(socket string, tell func(what string)) error {
 	return errors.Join(err, afpacket.CleanLink(card))
 }
 
-// endLeftSwitch ends the switch of an agent that was killed.
+// endLeftSwitch ends the switch of a killed agent.
 func endLeftSwitch(c *config.Config, tell func(what string)) error {
 	sw := door.Dial(c.SwitchSocket())
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
@@ -70,7 +68,7 @@ func endLeftSwitch(c *config.Config, tell func(what string)) error {
 	}
 	var s local.Settings
 	if err := json.Unmarshal(info.Settings, &s); err != nil || s.Owner != ownerOf(c) {
-		return nil // it is somebody else's
+		return nil // another agent's
 	}
 	if err := endOther(ctx, sw); err != nil {
 		return err
@@ -79,7 +77,7 @@ func endLeftSwitch(c *config.Config, tell func(what string)) error {
 	return nil
 }
 
-// cleanTaps deletes the devices of an agent that was killed.
+// cleanTaps deletes the devices of a killed agent.
 func cleanTaps(socket string, tell func(what string)) error {
 	deleted, err := tap.Sweep(host.LinkAlias(socket), func(string) bool { return false })
 	for _, name := range deleted {
@@ -88,7 +86,7 @@ func cleanTaps(socket string, tell func(what string)) error {
 	return err
 }
 
-// running says whether somebody answers at a socket.
+// running says whether a process accepts connections at a socket.
 func running(socket string) bool {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err == nil {
@@ -97,8 +95,8 @@ func running(socket string) bool {
 	return err == nil
 }
 
-// Stop tells the agent that answers at a socket to stop, and returns when it has
-// ended, or with an error when ctx ends before. That nobody answers is no error.
+// Stop stops the agent that answers at a socket, and returns when it has ended. The error says
+// that ctx ended first. If nothing answers, Stop returns nil.
 func Stop(ctx context.Context, socket string) error {
 	pid, err := PID(socket)
 	if err != nil || pid == 0 {
@@ -125,8 +123,8 @@ func Stop(ctx context.Context, socket string) error {
 	return fmt.Errorf("the agent, process %d, has not stopped: %w", pid, context.Cause(ctx))
 }
 
-// PID is the process that listens at a socket; 0 for nobody, and for one that is in none
-// of the caller's PID namespace.
+// PID is the process that listens at a socket. It is 0 if there is none, or if the process is
+// outside the caller's PID namespace.
 func PID(socket string) (pid int, err error) {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ECONNREFUSED) {
@@ -139,8 +137,8 @@ func PID(socket string) (pid int, err error) {
 	return listener(c.(*net.UnixConn))
 }
 
-// listener is the process that listens at the other end, as a number of the caller's
-// PID namespace; 0 for one that is in none of it (unix(7), SO_PEERCRED).
+// listener is the PID of the process that listens at the other end, in the caller's PID
+// namespace. It is 0 for a process outside that namespace (unix(7), SO_PEERCRED).
 func listener(c *net.UnixConn) (pid int, err error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -152,13 +150,13 @@ func listener(c *net.UnixConn) (pid int, err error) {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
 	})
 	if err = errors.Join(err, credErr); err != nil {
-		return 0, fmt.Errorf("who answers at %s: %w", c.RemoteAddr(), err)
+		return 0, fmt.Errorf("the process that answers at %s is unknown: %w", c.RemoteAddr(), err)
 	}
 	return int(cred.Pid), nil
 }
 
-// sweepTaps deletes devices of an agent before that was killed, and that this one has
-// not opened: it has another configuration, or ports have gone meanwhile.
+// sweepTaps deletes devices of a killed agent that this one has not opened: the configuration
+// is another, or ports have gone.
 func (a *Agent) sweepTaps() {
 	opened := map[string]bool{a.config.Gateway.Name: true}
 	for _, p := range a.Pods.Wanted() {
@@ -166,9 +164,9 @@ func (a *Agent) sweepTaps() {
 	}
 	deleted, err := tap.Sweep(ownerOf(a.config), func(name string) bool { return opened[name] })
 	if len(deleted) > 0 {
-		a.log.Info("links of an agent before that was killed are deleted", "links", deleted)
+		a.log.Info("deleted links of a killed agent", "links", deleted)
 	}
 	if err != nil {
-		a.log.Warn("links of an agent before stay", "error", err)
+		a.log.Warn("cannot delete links of a killed agent", "error", err)
 	}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/antrail/antrail/internal/halfopen"
 )
 
-// The API of an agent that waits for its switch. Without it a request would wait as long as
-// the agent, and its caller would not know for what.
+// The API of an agent that waits for its switch. Without it a request would hang as long as the
+// agent waits, and its caller would not know why.
 
-// waitingTimeout is how long requests wait with the agent: a switch that is started again
-// answers before that, and no request fails.
+// waitingTimeout is how long requests hang at first. A restarted switch answers earlier, so
+// that no request fails.
 const waitingTimeout = 3 * time.Second
 
-// runWaiting answers for an agent that waits for its switch, until ctx ends. The listener
-// stays open for the API that follows.
+// runWaiting serves the API of a waiting agent until ctx ends. The listener stays open for the
+// full API.
 func (a *Agent) runWaiting(ctx context.Context, c *door.Client) {
 	ln, ok := a.api.(*net.UnixListener)
 	if !ok {
@@ -33,22 +33,22 @@ func (a *Agent) runWaiting(ctx context.Context, c *door.Client) {
 	}
 	s := halfopen.Server{Limits: apiLimits, Handler: waitingRoutes(c), Name: "API", Log: a.log}
 	if err := s.Serve(ctx, lent{ln}); err != nil {
-		a.log.Warn("nobody is told that the agent waits for its switch", "error", err)
+		a.log.Warn("requests do not learn that the agent waits for its switch", "error", err)
 	}
 	if err := ln.SetDeadline(time.Time{}); err != nil {
 		a.log.Warn("the API's socket stays closed", "error", err)
 	}
 }
 
-// waitingRoutes is that API. The agent is alive, it is not ready, and all other requests
-// fail with the reason.
+// waitingRoutes are the paths of that API. /healthz is ok, /readyz is not, and all other
+// requests fail with the reason.
 func waitingRoutes(c *door.Client) http.Handler {
 	all := []condition{{switchCondition, func() error { return whyAway(c) }}}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, nil, all) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, all, nil) })
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		text := "the agent has just found its switch: ask again"
+		text := "the agent has just found its switch: repeat the request"
 		if err := whyAway(c); err != nil {
 			text = fmt.Sprintf("the agent waits for its switch: %v", err)
 		}
@@ -57,7 +57,7 @@ func waitingRoutes(c *door.Client) http.Handler {
 	return mux
 }
 
-// whyAway says why a switch does not answer, and what to do about it.
+// whyAway says why a switch does not answer, and what to do.
 func whyAway(c *door.Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), switchTimeout)
 	defer cancel()

@@ -23,14 +23,14 @@ import (
 	"github.com/antrail/antrail/control"
 )
 
-// Client asks a running agent over its unix socket; it never connects anywhere
-// else. It may be used by several goroutines.
+// Client asks a running agent over its unix socket, and never connects anywhere else. Several
+// goroutines may use it.
 type Client struct {
 	socket string
 	http   *http.Client
 }
 
-// NoAgentError says that nobody answers at a socket.
+// NoAgentError says that no agent answers at a socket.
 type NoAgentError struct {
 	Socket string
 	Err    error // of the connection
@@ -41,27 +41,26 @@ func (e *NoAgentError) Error() string {
 	return fmt.Sprintf("no agent answers at %s: %v", e.Socket, e.Err)
 }
 
-// Unwrap is what went wrong with the connection.
+// Unwrap is the error of the connection.
 func (e *NoAgentError) Unwrap() error { return e.Err }
 
-// Hint says what to do about it; "" when that is not known.
+// Hint says what to do; "" if unknown.
 func (e *NoAgentError) Hint() string {
 	if s := switchBeside(e.Socket); s != "" {
-		return "The switch that an agent here would use answers, and forwards without one: --socket " + s + " asks the switch."
+		return "The switch answers without an agent: --socket " + s + " asks the switch."
 	}
 	switch {
 	case errors.Is(e.Err, fs.ErrPermission):
 		return "The socket belongs to root: run this as root."
 	case errors.Is(e.Err, fs.ErrNotExist):
-		return "Does an agent run here? --socket or ANTRAIL_SOCKET name another socket than that of its configuration, --node names a Node of a lab. In a cluster: kubectl -n kube-system exec POD -- antrail ..."
+		return "Does an agent run here? If its configuration has another socket, name it with --socket or ANTRAIL_SOCKET. --node names a Node of a lab. In a cluster: kubectl -n kube-system exec POD -- antrail ..."
 	case errors.Is(e.Err, syscall.ECONNREFUSED):
-		return "An agent made the socket, and has ended: its log says why" + e.log() + "."
+		return "The agent that made the socket has ended: its log says why" + e.log() + "."
 	}
 	return ""
 }
 
-// log is " (FILE)" for the log that lies beside the socket, as a lab's do; "" when none
-// does.
+// log is " (FILE)" for a log beside the socket, as in a lab; "" if there is none.
 func (e *NoAgentError) log() string {
 	file := strings.TrimSuffix(e.Socket, ".sock") + ".log"
 	if _, err := os.Stat(file); err != nil {
@@ -78,26 +77,25 @@ func NewClient(socket string) *Client {
 	return NewClientBy(socket, &http.Transport{DialContext: dial, DisableKeepAlives: true})
 }
 
-// NewClientBy makes a client whose requests another transport carries out: a pipeline in
-// this process answers, or a connection that is there. name stands in errors in place of the socket.
+// NewClientBy makes a client with another transport, for example a pipeline in this process.
+// Errors have name in place of the socket.
 func NewClientBy(name string, by http.RoundTripper) *Client {
 	return &Client{name, &http.Client{Transport: by}}
 }
 
-// Socket is where the agent is asked.
+// Socket is the agent's socket.
 func (c *Client) Socket() string { return c.socket }
 
-// Get asks for a path of the API and returns the answer's text. An answer
-// other than 200 is an error with the text the agent gave.
+// Get requests a path of the API and returns the answer's text. If the status is not 200, the
+// error has the agent's text.
 func (c *Client) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	return c.sendRequest(ctx, http.MethodGet, path, query, nil)
 }
 
-// formJSON asks for an answer as JSON.
+// formJSON requests an answer as JSON.
 var formJSON = url.Values{"format": {"json"}}
 
-// Proxy hands requests on to whoever answers this client, and answers back as they
-// come.
+// Proxy forwards requests to the agent, and its answers as they come.
 func (c *Client) Proxy() http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -111,7 +109,7 @@ func (c *Client) Proxy() http.Handler {
 	}
 }
 
-// JSON asks for a path's answer as JSON and reads it into v.
+// JSON requests a path's answer as JSON and reads it into v.
 func (c *Client) JSON(ctx context.Context, path string, query url.Values, v any) error {
 	q := maps.Clone(formJSON)
 	for k, vs := range query {
@@ -154,8 +152,7 @@ func (c *Client) sendRequest(ctx context.Context, method, path string, query url
 	return b, nil
 }
 
-// do sends a request. The answer is one with status 200, whose body is to be
-// closed.
+// do sends a request. The answer has status 200; the caller closes its body.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Response, error) {
 	u := url.URL{Scheme: "http", Host: "agent", Path: path, RawQuery: query.Encode()}
 	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
@@ -164,7 +161,7 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var u *url.Error // names the pseudo address of the request
+		var u *url.Error // has the placeholder address of the request
 		if errors.As(err, &u) {
 			err = u.Err
 		}
@@ -181,9 +178,8 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 	return nil, errors.New(strings.TrimSpace(string(b)))
 }
 
-// TraceLive begins a live trace and hands each line of the answer to tell, until
-// the trace ends or tell returns an error. When ctx ends the trace does, which is
-// no error.
+// TraceLive begins a live trace and calls tell with each line of the answer, until the trace
+// ends or tell returns an error. If ctx ends, the trace ends and TraceLive returns nil.
 func (c *Client) TraceLive(ctx context.Context, r *LiveTraceRequest, tell func(*LiveLine) error) error {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -210,14 +206,14 @@ func (c *Client) TraceLive(ctx context.Context, r *LiveTraceRequest, tell func(*
 	}
 }
 
-// Ready says whether the agent forwards: its pipeline is loaded and its ports are
-// open. Whether that is what its source of objects says is not asked.
+// Ready says whether the agent forwards: its pipeline is loaded and its ports are open. It does
+// not check whether the objects are read.
 func (c *Client) Ready(ctx context.Context) error {
 	_, err := c.Get(ctx, "/readyz", url.Values{"exclude": {SourceCondition}})
 	return err
 }
 
-// IsSwitch says whether a switch answers. An agent has no such path.
+// IsSwitch says whether a switch answers. An agent does not have the path.
 func (c *Client) IsSwitch(ctx context.Context, waitAtMost time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, waitAtMost)
 	defer cancel()
@@ -225,11 +221,11 @@ func (c *Client) IsSwitch(ctx context.Context, waitAtMost time.Duration) bool {
 	return err == nil
 }
 
-// besideTimeout is how long a switch may take whose agent does not answer.
+// besideTimeout is how long a switch without an answering agent may take.
 const besideTimeout = time.Second
 
-// switchBeside is the socket of a switch that answers beside an agent's socket: the one
-// that the agent launched, or one of its directory. "" if there is none.
+// switchBeside is the socket of a switch that answers beside an agent's socket: the switch that
+// the agent launched, or the default switch's in the directory. "" if there is none.
 func switchBeside(socket string) string {
 	for _, s := range []string{config.SwitchSocket(socket), filepath.Join(filepath.Dir(socket), filepath.Base(config.DefaultSwitch))} {
 		if s != socket && NewClient(s).IsSwitch(context.Background(), besideTimeout) {
@@ -239,8 +235,8 @@ func switchBeside(socket string) string {
 	return ""
 }
 
-// NodeName is how the agent's Node is called; "" when it does not know, or does not
-// answer now.
+// NodeName is the name of the agent's Node; "" if the agent does not know it or does not
+// answer.
 func (c *Client) NodeName(ctx context.Context) string {
 	var rows []control.NodeRow
 	if err := c.JSON(ctx, "/nodes", nil, &rows); err == nil {
@@ -253,6 +249,6 @@ func (c *Client) NodeName(ctx context.Context) string {
 	return ""
 }
 
-// SourceCondition is left out by who only wants to know whether the agent
-// forwards.
+// SourceCondition is the condition of /readyz that objects are read. Callers exclude it to know
+// only whether the agent forwards.
 const SourceCondition = "source"

@@ -10,25 +10,25 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// What Config.KeepAwake may be: whether idle processors stay awake while pods talk
-// by way of the switch, or the garbage collector is at work (dataplane/workerawake.go).
+// The values of Config.KeepAwake: whether idle processors stay awake while pods talk through
+// the switch, or during garbage collection (dataplane/workerawake.go).
 const (
-	KeepAwakeAuto = "auto" // on a Node of a few processors
+	KeepAwakeAuto = "auto" // on for a Node of few processors
 	KeepAwakeOn   = "on"
 	KeepAwakeOff  = "off"
 )
 
-// fewProcessors is how many processors a Node has at most of which all may stay awake:
-// the request is to all, and each that polls takes the power of one that works.
+// fewProcessors is the largest number of processors for which auto is on. All processors then
+// poll, and each takes power from those that work.
 const fewProcessors = 4
 
-// KnownKeepAwake says whether keepAwake can be this.
+// KnownKeepAwake says whether s is a value of keepAwake.
 func KnownKeepAwake(s string) bool {
 	return s == KeepAwakeAuto || s == KeepAwakeOn || s == KeepAwakeOff
 }
 
-// KeepsAwake is what Config.KeepAwake comes to on this machine: nil where idle
-// processors are kept awake, else why they are not.
+// KeepsAwake says what a value of keepAwake means on this machine: nil if idle processors stay
+// awake, otherwise why they do not.
 func KeepsAwake(word string) error {
 	if word == KeepAwakeOff {
 		return errors.New("keepAwake is off")
@@ -41,13 +41,13 @@ func KeepsAwake(word string) error {
 		err = request.Close()
 	}
 	if err != nil {
-		return fmt.Errorf("%w; it takes root, and in a container privileged: true", err)
+		return fmt.Errorf("%w; keepAwake needs root, and privileged: true in a container", err)
 	}
 	return nil
 }
 
-// KeepsAwake says whether they are, and tells the log. That the kernel cannot is no
-// error: pods that talk wait for processors to wake up then.
+// KeepsAwake says whether idle processors stay awake, and logs it. It is no error if the kernel
+// cannot do it: then pods that talk wait for processors to wake up.
 func (c *Config) KeepsAwake(log *slog.Logger) bool {
 	err := KeepsAwake(c.KeepAwake)
 	switch {
@@ -55,14 +55,14 @@ func (c *Config) KeepsAwake(log *slog.Logger) bool {
 		log.Info("idle processors are kept awake while pods talk", "keepAwake", c.KeepAwake)
 	case c.KeepAwake == KeepAwakeOn:
 		log.Warn("idle processors sleep while pods talk", "reason", err)
-	default: // nobody asked
+	default: // nobody asked for on
 		log.Info("idle processors sleep while pods talk", "reason", err)
 	}
 	return err == nil
 }
 
-// processors is how many the machine has, whichever the agent may run on; 0 when that
-// is not known.
+// processors is how many processors the machine has, including those that the agent may not
+// use; 0 if unknown.
 func processors() int {
 	list, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*") // the pattern is well formed
 	return len(list)

@@ -7,20 +7,20 @@ import (
 	"github.com/antrail/antrail/tables/uplink"
 )
 
-// How the card belongs to the switch, with program uplink.
+// The relations of card and switch, with program uplink.
 const (
-	// CardLab: the card is a link without an address, and the Node's address is on the other
-	// end of the bridge port's link. Whoever makes the links has moved it.
+	// CardLab: the card is a link without an address. The maker of the links has moved the
+	// Node's address to the other end of the bridge port's link.
 	CardLab = "lab"
-	// CardShared: the card stays the kernel's with its addresses. The kernel gives the switch
-	// only packets that may answer a pod.
+	// CardShared: the kernel keeps the card and its addresses. It gives the switch only packets
+	// that may answer a pod.
 	CardShared = "shared"
-	// CardOwned: the card is the switch's. Its addresses and routes move to a tap, the bridge port,
-	// and back when the agent ends.
+	// CardOwned: the switch has the card. Its addresses and routes move to a tap, the bridge
+	// port, and back when the agent ends.
 	CardOwned = "owned"
 )
 
-// The ways by which packets of pods go to the outside.
+// The ways of pods' packets to the outside.
 const (
 	EgressLoop   = "loop"   // by the gateway, the host's routes and the bridge port
 	EgressDirect = "direct" // by the card at once
@@ -55,7 +55,7 @@ func (c *Config) checkUplink(f *faults) {
 		return
 	}
 	if c.Uplink == nil {
-		f.check(false, "uplink: missing; program %s wants uplink.mode, one of %s", c.Program, modes)
+		f.check(false, "uplink: missing; program %s needs uplink.mode, one of %s", c.Program, modes)
 		return
 	}
 	u := c.Uplink
@@ -66,31 +66,31 @@ func (c *Config) checkUplink(f *faults) {
 	f.check(u.Egress == EgressDirect || u.Router == MAC{}, "uplink.router: only with egress: %s", EgressDirect)
 }
 
-// modes are all.
+// modes lists all values of uplink.mode.
 const modes = CardLab + ", " + CardOwned + " and " + CardShared
 
-// checkCardPorts finds ports that the mode does not have, or has otherwise.
+// checkCardPorts reports ports that do not fit the mode.
 func (c *Config) checkCardPorts(f *faults) {
 	shares, owns, up, bridge := c.SharesCard(), c.OwnsCard(), c.PortOf(RoleUplink), c.PortOf(RoleBridge)
-	f.check(shares == (c.Uplink.Card != ""), "uplink.card: with mode %s, the card's link, and with no other mode", CardShared)
+	f.check(shares == (c.Uplink.Card != ""), "uplink.card: must be the card's link with mode %s, and must not be set with other modes", CardShared)
 	if up != nil {
-		f.check(shares == (up.Driver == DriverTap), "port %s: the driver of the uplink port is %s with uplink.mode: %s, and with no other mode", up.Name, DriverTap, CardShared)
-		f.check(!shares && !owns || up.MAC != MAC{}, "port %s: no mac; it is the card's", up.Name)
+		f.check(shares == (up.Driver == DriverTap), "port %s: the uplink port must have driver %s with uplink.mode: %s, and only then", up.Name, DriverTap, CardShared)
+		f.check(!shares && !owns || up.MAC != MAC{}, "port %s: mac: missing; set it to the card's", up.Name)
 	}
 	if bridge != nil {
-		f.check(owns == (bridge.Driver == DriverTap), "port %s: the driver of the bridge port is %s with uplink.mode: %s, and with no other mode", bridge.Name, DriverTap, CardOwned)
+		f.check(owns == (bridge.Driver == DriverTap), "port %s: the bridge port must have driver %s with uplink.mode: %s, and only then", bridge.Name, DriverTap, CardOwned)
 	}
-	f.check(!owns || c.Tunnel.Driver == DriverKernel, "tunnel.driver: %s, but with uplink.mode: %s it is %s: the card is the uplink port's", c.Tunnel.Driver, CardOwned, DriverKernel)
-	f.check(shares == (bridge == nil), "uplink.mode: with %s there is no bridge port, and in each other mode there is one", CardShared)
+	f.check(!owns || c.Tunnel.Driver == DriverKernel, "tunnel.driver: %s; with uplink.mode: %s it must be %s, because the uplink port has the card", c.Tunnel.Driver, CardOwned, DriverKernel)
+	f.check(shares == (bridge == nil), "uplink.mode: %s has no bridge port, and each other mode has one", CardShared)
 }
 
-// checkOwnedCard refuses a switch that is not the agent's own: the agent would not end it, and so not
-// give the card its addresses back.
+// checkOwnedCard refuses a switch that is not the agent's own. The agent would not end it, and
+// so would not give the card its addresses back.
 func (c *Config) checkOwnedCard() error {
 	if c.Switch == "" || !c.OwnsCard() {
 		return nil
 	}
-	return fmt.Errorf("switch: not with uplink.mode: %s: the agent that ends the switch gives the card its addresses back", CardOwned)
+	return fmt.Errorf("switch: not with uplink.mode: %s: only an agent that ends its switch gives the card its addresses back", CardOwned)
 }
 
 // PortOf is the port of a role; nil if there is none.
@@ -101,11 +101,11 @@ func (c *Config) PortOf(role string) *Port {
 	return nil
 }
 
-// SharesCard says whether the Node's card stays the kernel's.
+// SharesCard says whether the kernel keeps the Node's card.
 func (c *Config) SharesCard() bool { return c.Uplink != nil && c.Uplink.Mode == CardShared }
 
 // OwnsCard says whether the card's addresses move to the bridge port.
 func (c *Config) OwnsCard() bool { return c.Uplink != nil && c.Uplink.Mode == CardOwned }
 
-// LoopsOut says whether packets to the outside pass through the host.
+// LoopsOut says whether packets to the outside pass through the Node's kernel.
 func (c *Config) LoopsOut() bool { return c.Uplink != nil && c.Uplink.Egress == EgressLoop }

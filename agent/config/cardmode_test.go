@@ -39,10 +39,10 @@ func TestOwnedCard(t *testing.T) {
 		t.Errorf("%v, %+v", err, c)
 	}
 	for _, s := range []struct{ old, new, want string }{
-		{"localAddress: 192.0.2.10}", "localAddress: 192.0.2.10, driver: auto}", "tunnel.driver: auto, but with uplink.mode: owned it is kernel"},
+		{"localAddress: 192.0.2.10}", "localAddress: 192.0.2.10, driver: auto}", "tunnel.driver: auto; with uplink.mode: owned it must be kernel"},
 		{"program: uplink", "switch: /run/switch.sock\nprogram: uplink", "switch: not with uplink.mode: owned"},
-		{`, mac: "02:00:00:00:00:0a"`, "", "port uplink: no mac; it is the card's"},
-		{"role: uplink", "role: uplink, driver: tap", "the driver of the uplink port is tap with uplink.mode: shared"},
+		{`, mac: "02:00:00:00:00:0a"`, "", "port uplink: mac: missing; set it to the card's"},
+		{"role: uplink", "role: uplink, driver: tap", "the uplink port must have driver tap with uplink.mode: shared"},
 	} {
 		if !strings.Contains(ownedSection, s.old) {
 			t.Fatalf("there is no %q", s.old)
@@ -57,14 +57,14 @@ func TestOwnedCard(t *testing.T) {
 // refused by their key.
 func TestUplinkFaults(t *testing.T) {
 	for _, s := range []struct{ old, new, want string }{
-		{"mode: lab", "mode: shared", "uplink.card: with mode shared"},
-		{"mode: lab", "mode: shared, card: eth0", "the driver of the uplink port is tap with uplink.mode: shared"},
-		{"mode: lab", "mode: shared, card: eth0", "uplink.mode: with shared there is no bridge port"},
-		{"mode: lab", "mode: lab, card: eth0", "uplink.card: with mode shared"},
-		{"role: uplink", "role: uplink, driver: tap", "and with no other mode"},
-		{"mode: lab", "mode: owned", "port br-int: the driver of the bridge port is tap with uplink.mode: owned"},
-		{"role: bridge", "role: bridge, driver: tap", "and with no other mode"},
-		{"mode: lab", "mode: owned, card: eth0", "uplink.card: with mode shared"},
+		{"mode: lab", "mode: shared", "uplink.card: must be the card's link with mode shared"},
+		{"mode: lab", "mode: shared, card: eth0", "the uplink port must have driver tap with uplink.mode: shared"},
+		{"mode: lab", "mode: shared, card: eth0", "uplink.mode: shared has no bridge port"},
+		{"mode: lab", "mode: lab, card: eth0", "uplink.card: must be the card's link with mode shared"},
+		{"role: uplink", "role: uplink, driver: tap", "and only then"},
+		{"mode: lab", "mode: owned", "port br-int: the bridge port must have driver tap with uplink.mode: owned"},
+		{"role: bridge", "role: bridge, driver: tap", "and only then"},
+		{"mode: lab", "mode: owned, card: eth0", "uplink.card: must be the card's link with mode shared"},
 		{"mode: lab", "mode: xdp", `uplink.mode: "xdp" is none of lab, owned and shared`},
 		{"mode: lab, ", "", `uplink.mode: "" is none of lab, owned and shared`},
 		{"egress: direct", "egress: nat", `uplink.egress: "nat" is none of loop and direct`},
@@ -72,7 +72,7 @@ func TestUplinkFaults(t *testing.T) {
 		{`, router: "02:00:00:00:00:01"`, "", "uplink.router: missing"},
 		{`, mac: "02:00:00:00:00:0a"`, "", "no MAC address of the uplink port"},
 		{"program: uplink\n", "program: windows2020\n", "uplink: only with program uplink"},
-		{`uplink: {mode: lab, egress: direct, router: "02:00:00:00:00:01"}`, "", "uplink: missing; program uplink wants uplink.mode"},
+		{`uplink: {mode: lab, egress: direct, router: "02:00:00:00:00:01"}`, "", "uplink: missing; program uplink needs uplink.mode"},
 	} {
 		if !strings.Contains(uplinkSection, s.old) {
 			t.Fatalf("there is no %q", s.old)

@@ -2,8 +2,8 @@ package config
 
 import "path/filepath"
 
-// CNIFiles is where the runtime looks for them; "" for what somebody else puts
-// there.
+// CNIFiles are the paths of the files that the container runtime needs; "" for a file that the
+// agent does not write.
 type CNIFiles struct {
 	// Plugin is where the agent copies the CNI plugin to, mostly /opt/cni/bin/antrail-cni.
 	Plugin string `json:"plugin,omitempty"`
@@ -14,12 +14,12 @@ type CNIFiles struct {
 
 func (n *CNIFiles) check(c *Config, f *faults) {
 	for key, path := range map[string]string{"plugin": n.Plugin, "config": n.Config} {
-		f.check(path == "" || filepath.IsAbs(path), "cni.%s: %q is no file with its whole path", key, path)
+		f.check(path == "" || filepath.IsAbs(path), "cni.%s: %q is not an absolute path", key, path)
 	}
-	f.check(*n == CNIFiles{} || c.Flows == "", "cni: not together with flows, of which no pod is known")
+	f.check(*n == CNIFiles{} || c.Flows == "", "cni: not together with flows: no pods are known there")
 }
 
-// files are those that go with Uninstall.
+// files are the files that Uninstall removes.
 func (n *CNIFiles) files() (all []string) {
 	for _, f := range []string{n.Config, n.Plugin} {
 		if f != "" {

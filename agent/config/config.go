@@ -18,8 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Names and numbers that an agent has when its configuration gives none: those
-// of an Antrea Node.
+// Default names and numbers: those of an Antrea Node.
 const (
 	DefaultSocket  = "/run/antrail/agent.sock"
 	DefaultSwitch  = "/run/antrail/switch.sock" // of antrail switch
@@ -28,13 +27,12 @@ const (
 
 	minMTU  = 576
 	minMTU6 = 1280 // RFC 8200, section 5
-	maxMTU  = 9000 // what any driver takes (ports/afxdp)
+	maxMTU  = 9000 // the largest that every driver takes (ports/afxdp)
 )
 
-// Config is the agent's configuration file (YAML). A key that is not listed
-// here is an error that names it. Paths of files are relative to the
-// configuration file. docs/configuration.md is made of these comments and of the
-// tags unit, default and since (docs/reference).
+// Config is the agent's configuration file (YAML). A key that is not listed here is an error
+// that names it. Paths of files are relative to the configuration file. Package docs/reference
+// makes docs/configuration.md of these comments and of the tags unit, default and since.
 type Config struct {
 	// NodeName is the Node's name.
 	NodeName string `json:"nodeName" default:"$NODE_NAME with kubernetes"`
@@ -54,8 +52,8 @@ type Config struct {
 	TransportCIDRs []netip.Prefix `json:"transportCIDRs,omitempty"`
 	// PodCIDRs are this Node's pod ranges, one in each address family that its pods have.
 	PodCIDRs []netip.Prefix `json:"podCIDRs" default:"from the API with kubernetes"`
-	// Peers are the other Nodes: the only ones that packets are taken from. Not with
-	// kubernetes, which knows them.
+	// Peers are the other Nodes. The tunnel takes packets from no others. Not with kubernetes,
+	// which knows them.
 	Peers []Peer `json:"peers,omitempty"`
 	// Flows is a file of flow entries, in the text of ovs-ofctl.
 	Flows string `json:"flows,omitempty"`
@@ -63,8 +61,8 @@ type Config struct {
 	Groups string `json:"groups,omitempty"`
 	// Meters is a file of meters, beside flows.
 	Meters string `json:"meters,omitempty"`
-	// Program is a program by its name, in place of flows. Its Node is made of gateway, tunnel,
-	// podCIDRs, peers and ports. Not with kubernetes or manifests.
+	// Program is the name of a program, in place of flows. It uses gateway, tunnel, podCIDRs,
+	// peers and ports. Not with kubernetes or manifests.
 	Program string `json:"program,omitempty"`
 	// Services are addresses that the program translates. Only with program.
 	Services []ProgramService `json:"services,omitempty"`
@@ -72,21 +70,21 @@ type Config struct {
 	Policies []ProgramPolicy `json:"policies,omitempty"`
 	// Uplink says how program uplink uses the Node's card. Only with that program, which needs it.
 	Uplink *Uplink `json:"uplink,omitempty"`
-	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of
-	// flows. The agent watches it.
+	// Manifests is a file or directory of Kubernetes and Antrea objects, in place of flows. The
+	// agent watches it.
 	Manifests string `json:"manifests,omitempty"`
-	// Kubernetes is the API server that has the objects, in place of flows and manifests.
-	// The agent learns podCIDRs, gateway and tunnel from the Node's object if they are not set.
+	// Kubernetes is the API server with the objects, in place of flows and manifests. The Node
+	// object gives podCIDRs, gateway and tunnel if they are not set.
 	Kubernetes *Kubernetes `json:"kubernetes,omitempty"`
-	// Switch is the unix socket of a switch that runs already (antrail switch). If it is
-	// not set, the agent launches one.
+	// Switch is the unix socket of a running switch (antrail switch). If it is not set, the
+	// agent launches one.
 	Switch string `json:"switch,omitempty"`
-	// Ports are the pods' links. With manifests, the NodeConfig numbers the ports, and a
-	// port that is not listed is on the link of its name. With kubernetes, they are those
-	// that the CNI plugin does not make.
+	// Ports are the pods' links. With manifests, the NodeConfig numbers the ports, and a port
+	// that is not listed has the link of its name. With kubernetes, they are ports that the CNI
+	// plugin does not make.
 	Ports []Port `json:"ports,omitempty"`
-	// PodDriver is the driver of pods' ports that name none, those of the CNI plugin
-	// included: auto, afxdp or afpacket.
+	// PodDriver is the driver of pods' ports without one, also of those of the CNI plugin:
+	// auto, afxdp or afpacket.
 	PodDriver string `json:"podDriver,omitempty"`
 	// PodVLANTags lets pods send frames with one VLAN tag.
 	PodVLANTags bool `json:"podVLANTags,omitempty"`
@@ -103,35 +101,34 @@ type Config struct {
 	// Offload is one of auto and off. With auto the kernel forwards established connections
 	// where it can.
 	Offload string `json:"offload,omitempty"`
-	// KeepAwake is whether idle processors stay awake while pods talk by way of the switch,
-	// and beside a garbage collection: on, off, or auto, which is on for machines of up to
-	// four processors.
+	// KeepAwake is one of on, off and auto. With on, idle processors stay awake while pods talk
+	// through the switch, and during garbage collection. auto is on for up to four processors.
 	KeepAwake string `json:"keepAwake,omitempty"`
-	// CNI says where the container runtime has its files of the plugin.
+	// CNI says where the container runtime has the plugin's files.
 	CNI CNIFiles `json:"cni,omitzero"`
-	// Metrics says what Prometheus and probes are served.
+	// Metrics says how metrics and probes are served.
 	Metrics Metrics `json:"metrics,omitzero"`
 	// Page says where the page is served.
 	Page Page `json:"page,omitzero"`
-	// Log says what the agent's own log looks like.
+	// Log is the format and level of the agent's log.
 	Log Logging `json:"log,omitzero"`
-	// AuditLog says where the log of policies goes.
+	// AuditLog says where the audit log of policies goes.
 	AuditLog AuditLog `json:"auditLog,omitzero"`
 	// Drops bounds how many dropped packets the agent keeps, and turns their log lines on or off.
 	Drops Drops `json:"drops,omitzero"`
 	// Masquerade gives pod traffic that leaves the cluster the Node's address.
 	Masquerade *bool `json:"masquerade,omitempty"`
 
-	// Release is the version of the program: a switch of another one is replaced.
+	// Release is the version of the program. The agent replaces a switch of another version.
 	Release string `json:"-"`
-	// NewSwitch replaces the switch that runs in any case.
+	// NewSwitch replaces a running switch in any case.
 	NewSwitch bool `json:"-"`
-	// Await is the unix socket at which the process waits that the agent makes its switch
-	// (antrail switch --await); "" for a child. The process is of the same pod.
+	// Await is the unix socket of a process that waits to become the switch (antrail switch
+	// --await). The process is of the same pod. "": the switch is a child process.
 	Await string `json:"-"`
-	// ownSwitchKeys are the keys given that are settings of a switch.
+	// ownSwitchKeys are the given keys that are settings of a switch.
 	ownSwitchKeys []string
-	// learned: what the API has to tell was filled in.
+	// learned is set when the API's facts are filled in.
 	learned bool
 }
 
@@ -150,8 +147,8 @@ type Gateway struct {
 	MTU int `json:"mtu,omitempty" unit:"bytes" default:"what the tunnel leaves of the underlay's, or of 1500 if that is less"`
 }
 
-// Peer is another Node. Its gateways are the next hops to its pods, one for each
-// of the pod ranges, in the same order.
+// Peer is another Node. Its gateways are the next hops to its pods, one for each pod CIDR in
+// the same order.
 type Peer struct {
 	// Name is the Node's name.
 	Name string `json:"name"`
@@ -166,40 +163,40 @@ type Peer struct {
 	NodeIPs []netip.Addr `json:"nodeIPs,omitempty" default:"address"`
 }
 
-// Port is a pod's port: its name and number in the pipeline, and the link on
-// the Node that it is. The link may be away; the port comes when it does.
+// Port is a pod's port: its name and number in the pipeline, and its link on the Node. If the
+// link is absent, the port opens when it comes.
 type Port struct {
 	// Name is the port's name in the pipeline.
 	Name string `json:"name"`
-	// OFPort is the number of the port in the pipeline, 1 to 65279. Not with manifests,
-	// whose NodeConfig has it, unless the port names a program.
+	// OFPort is the number of the port in the pipeline, 1 to 65279. With manifests, the
+	// NodeConfig has it, unless the port names a program.
 	OFPort uint32 `json:"ofPort,omitempty" unit:"port number"`
 	// Link is the link on the Node. If it is absent, the port opens when it comes.
 	Link string `json:"link,omitempty" default:"name"`
 	// Driver is one of auto, afxdp, afpacket and tap.
 	Driver string `json:"driver,omitempty" default:"podDriver"`
-	// Pod is the Pod that has the port, as namespace/name. Only with kubernetes.
+	// Pod is the Pod of the port, as namespace/name. Only with kubernetes.
 	Pod string `json:"pod,omitempty"`
 	// MAC is the Pod's address, or the uplink's. Only with pod or program.
 	MAC MAC `json:"mac,omitzero"` // zero on a port without a Pod (podports/portsecurity.go)
 
 	// Address is the Pod's IP address. Only with a program.
 	Address netip.Addr `json:"address,omitzero"`
-	// Role is what the port is to a program: pod, uplink or bridge. Only with program.
+	// Role is the port's role in a program: pod, uplink or bridge. Only with program.
 	Role string `json:"role,omitempty" default:"pod"`
-	// Program is another one than the switch's, which has the port. Beside objects, vppl3 can be.
+	// Program is the program of the port, if it is not the switch's. Beside objects, only vppl3
+	// is possible.
 	Program string `json:"program,omitempty"`
-	// NoReturn: nothing comes back from a tap.
+	// NoReturn is set if nothing comes back from a tap.
 	NoReturn bool `json:"-"`
-	// VLAN is the underlay's that the port's Pod is in; 0: none.
+	// VLAN is the underlay's VLAN of the port's Pod; 0: none.
 	VLAN uint16 `json:"-"`
 }
 
 // MAC is an Ethernet address in its text form aa:bb:cc:dd:ee:ff.
 type MAC = packet.MAC
 
-// Load reads and checks a configuration file. Errors name the file and
-// the key.
+// Load reads and checks a configuration file. Errors name the file and the key.
 func Load(path string) (*Config, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -221,8 +218,7 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a configuration, fills in defaults and checks it. All
-// faults are returned together.
+// Parse reads a configuration, fills in defaults and checks it. The error has all faults.
 func Parse(text []byte) (*Config, error) {
 	c := &Config{}
 	if err := yaml.UnmarshalStrict(text, c); err != nil {
@@ -237,7 +233,7 @@ func Parse(text []byte) (*Config, error) {
 	return c, c.CheckSwitch()
 }
 
-// switchKeys are the keys of the configuration that are settings of the switch.
+// switchKeys are the given keys that are settings of the switch.
 func (c *Config) switchKeys() (keys []string) {
 	for key, given := range map[string]bool{
 		"workers": c.Workers != 0, "conntrack": !reflect.ValueOf(c.Conntrack).IsZero(), "connectionCache": c.ConnectionCache != nil,
@@ -251,16 +247,16 @@ func (c *Config) switchKeys() (keys []string) {
 	return keys
 }
 
-// CheckSwitch is an error when the configuration has settings of the switch, and Switch
-// names one that runs already, or when the agent owns a card.
+// CheckSwitch returns an error if Switch is set together with settings of a switch, or while
+// the agent owns a card.
 func (c *Config) CheckSwitch() error {
 	if c.Switch == "" || len(c.ownSwitchKeys) == 0 {
 		return c.checkOwnedCard()
 	}
-	return fmt.Errorf("%s: not together with switch: they are settings of that switch (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
+	return fmt.Errorf("%s: not together with switch: set them for that switch (antrail switch --settings)", strings.Join(c.ownSwitchKeys, ", "))
 }
 
-// Defaults is a configuration of nothing but defaults. It is not complete.
+// Defaults is a configuration of defaults only. It is not complete.
 func Defaults() *Config {
 	c := &Config{}
 	c.setDefaults()
@@ -284,7 +280,7 @@ func (c *Config) setDefaults() {
 	orDefault(&c.Offload, OffloadAuto)
 	orDefault(&c.KeepAwake, KeepAwakeAuto)
 	for _, s := range []*string{&c.Offload, &c.KeepAwake} {
-		switch *s { // how YAML reads them without quotes
+		switch *s { // YAML reads on and off without quotes as booleans
 		case "true":
 			*s = "on"
 		case "false":
@@ -320,13 +316,13 @@ func (c *Config) setDefaults() {
 	}
 }
 
-// mtu is that of gateway and pods: as given, or what the way to other Nodes leaves of
-// an Ethernet's MTU, or of the underlay's link if that has less.
+// mtu is the MTU of gateway and pods. By default it is what the path to other Nodes leaves of
+// 1500, or of the underlay link's MTU if that is less.
 func (c *Config) mtu() int {
 	return cmp.Or(c.Gateway.MTU, max(min(ethernetMTU, linkMTU(c.Tunnel.LocalAddress))-c.Overhead(), c.leastMTU()))
 }
 
-// leastMTU is what packets of every family take.
+// leastMTU is the least MTU that the pods' address families allow.
 func (c *Config) leastMTU() int {
 	if slices.ContainsFunc(c.PodCIDRs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {
 		return minMTU6
@@ -337,7 +333,7 @@ func (c *Config) leastMTU() int {
 func (c *Config) check() error {
 	var f faults
 	f.check(c.NodeName != "", "nodeName: missing")
-	f.check(c.Flows != "" || c.Program != "" || c.FromObjects(), "flows, program, manifests, kubernetes: one of them is missing, for entries or objects to come from")
+	f.check(c.Flows != "" || c.Program != "" || c.FromObjects(), "flows, program, manifests, kubernetes: set one of them, as the source of entries or objects")
 	c.checkProgram(&f)
 	c.checkUplink(&f)
 	f.check(c.Manifests == "" || !c.fromFiles(), "manifests: not together with flows, groups and meters")
@@ -370,7 +366,7 @@ func (c *Config) check() error {
 // External says whether the Node is a machine without pods.
 func (c *Config) External() bool { return c.NodeType == "externalNode" }
 
-// waits says that the API has yet to tell what is not given.
+// waits says whether facts from the API are still missing.
 func (c *Config) waits() bool { return c.Kubernetes != nil && !c.learned && !c.External() }
 
 func (c *Config) checkNodePorts(f *faults) {
@@ -392,14 +388,14 @@ func (c *Config) checkPeers(f *faults) {
 		f.checkNodeAddress(who+".address", p.Address)
 		f.check(p.Address.Is4() == local.Is4(), "%s.address: %v is not of the family of tunnel.localAddress, %v", who, p.Address, local)
 		f.checkFamilies(who+".podCIDRs", p.PodCIDRs)
-		f.check(len(p.Gateways) == len(p.PodCIDRs), "%s.gateways: %d, for %d podCIDRs", who, len(p.Gateways), len(p.PodCIDRs))
+		f.check(len(p.Gateways) == len(p.PodCIDRs), "%s.gateways: there are %d for %d podCIDRs; want one each", who, len(p.Gateways), len(p.PodCIDRs))
 		for j, g := range p.Gateways[:min(len(p.Gateways), len(p.PodCIDRs))] {
 			f.check(p.PodCIDRs[j].Contains(g), "%s.gateways[%d]: %v is not in %v", who, j, g, p.PodCIDRs[j])
 		}
 	}
 }
 
-// checkPorts also finds a name, number or link that two ports claim.
+// checkPorts checks each port, and reports a name, number or link that two ports claim.
 func (c *Config) checkPorts(f *faults) {
 	names, numbers, links := map[string]string{}, map[uint32]string{}, map[string]string{}
 	if !c.External() {
@@ -418,11 +414,11 @@ func (c *Config) checkPorts(f *faults) {
 	}
 }
 
-// checkOFPort checks the number of a pod's port: only manifests have their own.
+// checkOFPort checks the number of a pod's port. With manifests the NodeConfig has it.
 func (c *Config) checkOFPort(f *faults, taken map[uint32]string, who string, p *Port) {
 	no := p.OFPort
 	if p.Program == "" && (c.Manifests != "" || c.Kubernetes != nil && c.External()) {
-		f.check(no == 0, "%s.ofPort: %d, but the NodeConfig gives it", who, no)
+		f.check(no == 0, "%s.ofPort: %d; leave it out: the NodeConfig has it", who, no)
 		return
 	}
 	f.check(no > 0 && no < 0xff00, "%s.ofPort: %d is not between 1 and 65279", who, no)

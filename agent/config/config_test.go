@@ -44,19 +44,19 @@ func TestIPv6Underlay(t *testing.T) {
 
 func TestParseFaults(t *testing.T) {
 	for _, s := range []struct{ name, old, new, want string }{
-		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `nodename_: there is no such key (did you mean nodeName?)`},
-		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `ports[0].tag: there is no such key; there are name`},
+		{"unknown key", "nodeName:", "nodename_: x\nnodeName:", `nodename_: unknown key (did you mean nodeName?)`},
+		{"unknown key of a port", "ofPort: 36", "ofPort: 36, tag: 7", `ports[0].tag: unknown key; there are name`},
 		{"no node name", "nodeName: node-a", "", "nodeName: missing"},
 		{"driver of nobody", "nodeName:", "podDriver: dpdk\nnodeName:", `podDriver: "dpdk" is none of auto, afxdp and afpacket`},
 		{"polling for half a microsecond", "nodeName:", "afxdp: {busyPoll: 500ns}\nnodeName:", "afxdp.busyPoll: 500ns is not whole microseconds up to a second"},
 		{"polling for a minute", "nodeName:", "afxdp: {busyPoll: 1m}\nnodeName:", "afxdp.busyPoll: 1m0s is not whole"},
 		{"too large a budget", "nodeName:", "afxdp: {busyPoll: 20us, busyPollBudget: 65536}\nnodeName:", "afxdp.busyPollBudget: 65536 is not between 1 and 65535"},
 		{"a budget for nothing", "nodeName:", "afxdp: {busyPollBudget: 64}\nnodeName:", "afxdp.busyPollBudget: 64, without busyPoll"},
-		{"no flows", "flows: node-a.flows", "", "flows, program, manifests, kubernetes: one of them is missing"},
+		{"no flows", "flows: node-a.flows", "", "flows, program, manifests, kubernetes: set one of them"},
 		{"no address for the tunnel", "localAddress: 192.168.77.102", "", "tunnel.localAddress: missing"},
 		{"peer without an address", "address: 192.168.77.103,", "", "peers[0].address: missing"},
 		{"flows and manifests", "flows: node-a.flows", "flows: node-a.flows\nmanifests: objects", "manifests: not together with flows"},
-		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36, but the NodeConfig gives it"},
+		{"number beside manifests", "flows: node-a.flows", "manifests: objects", "ports[0].ofPort: 36; leave it out: the NodeConfig has it"},
 		{"bad mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa", "invalid MAC"},
 		{"long mac", "ba:5e:d1:55:aa:c0", "ba:5e:d1:55:aa:c0:01:02", "no Ethernet address"},
 		{"bad address", "10.10.0.1/24", "10.10.0.300/24", "10.10.0.300/24"},
@@ -64,8 +64,8 @@ func TestParseFaults(t *testing.T) {
 		{"IPv4 in IPv6", "10.10.0.1/24", "'::ffff:10.10.0.1/120'", "gateway.addresses[0]"},
 		{"no gateway of a family", `addresses: [10.10.0.1/24, "fd00:10:10::1/64"]`, "addresses: [10.10.0.1/24]", "gateway.addresses: none is of the family of podCIDRs[1]"},
 		{"IPv6 peer", "address: 192.168.77.103", "address: 'fd00::3'", "peers[0].address: fd00::3 is not of the family of tunnel.localAddress"},
-		{"link-local tunnel", "localAddress: 192.168.77.102", "localAddress: 'fe80::1%eth0'", "tunnel.localAddress: fe80::1%eth0 is no address of a Node"},
-		{"peer without a gateway", `gateways: [10.10.1.1, "fd00:10:10:1::1"]`, "gateways: [10.10.1.1]", "peers[0].gateways: 1, for 2 podCIDRs"},
+		{"link-local tunnel", "localAddress: 192.168.77.102", "localAddress: 'fe80::1%eth0'", "tunnel.localAddress: fe80::1%eth0 cannot be the address of a Node"},
+		{"peer without a gateway", `gateways: [10.10.1.1, "fd00:10:10:1::1"]`, "gateways: [10.10.1.1]", "peers[0].gateways: there are 1 for 2 podCIDRs"},
 		{"peer's gateway elsewhere", `"fd00:10:10:1::1"]`, `"fd00:10:10:2::1"]`, "peers[0].gateways[1]: fd00:10:10:2::1 is not in fd00:10:10:1::/64"},
 		{"MTU too small for IPv6", "  mac: ba", "  mtu: 1279\n  mac: ba", "gateway.mtu: 1279 is not between 1280 and 9000"},
 		{"number twice", "ofPort: 37", "ofPort: 36", "ports[1].ofPort: 36 is taken by ports[0]"},
@@ -175,7 +175,7 @@ func TestCNIFilesConfig(t *testing.T) {
 		c    Config
 		want string
 	}{
-		{Config{CNI: CNIFiles{Plugin: "bin/antrail-cni"}, Manifests: "m"}, `cni.plugin: "bin/antrail-cni" is no file with its whole path`},
+		{Config{CNI: CNIFiles{Plugin: "bin/antrail-cni"}, Manifests: "m"}, `cni.plugin: "bin/antrail-cni" is not an absolute path`},
 		{Config{CNI: CNIFiles{Config: "/etc/cni/net.d/a"}, Flows: "f"}, "cni: not together with flows"},
 		{Config{CNI: CNIFiles{Config: "/etc/cni/net.d/a"}, Manifests: "m"}, ""},
 	} {

@@ -7,8 +7,8 @@ const (
 	DriverAuto     = door.DriverAuto
 	DriverAFXDP    = door.DriverAFXDP
 	DriverAFPacket = door.DriverAFPacket
-	// DriverTap makes the link, a tap: TrafficControls and application-layer policies
-	// send traffic to such ports.
+	// DriverTap makes the link, a tap. TrafficControls and application-layer policies send
+	// traffic to taps.
 	DriverTap = door.DriverTap
 )
 

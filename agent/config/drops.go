@@ -1,18 +1,18 @@
 package config
 
-// Drops is the part of the configuration about lost packets.
+// Drops is the section about dropped packets.
 type Drops struct {
-	// Keep is how many dropped packets can be asked for.
+	// Keep is how many dropped packets the agent keeps.
 	Keep int `json:"keep,omitempty" unit:"packets"`
-	// Log writes a line to the agent's log when a port begins to lose packets for
-	// a reason in a table, and at most one a minute after that.
+	// Log writes a line to the agent's log when a port begins to drop packets for a reason in a
+	// table, then at most one a minute.
 	Log *bool `json:"log,omitempty"`
 }
 
-// DefaultKeep is how many lost packets are kept by default.
+// DefaultKeep is how many dropped packets are kept by default.
 const DefaultKeep = 4096
 
-// mostKept bounds them.
+// mostKept is the largest Keep.
 const mostKept = 1 << 20
 
 func (d *Drops) setDefaults() {

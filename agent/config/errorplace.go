@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Where a configuration cannot be read: the decoder says what is wrong with a value,
-// and mostly not which value that is.
+// The place of errors: the decoder says what is wrong with a value, but mostly not which value
+// it is.
 
-// misread is an error of the decoder with the keys of all values that cannot be read,
-// such as gateway.addresses[0]: each is read once more, alone. A text that is no YAML
-// has the error as it was, with its line.
+// misread adds the keys of all values that cannot be read, for example gateway.addresses[0]. It
+// decodes each value alone to find them. If the text is not YAML, the error is the decoder's,
+// with its line.
 func misread(text []byte, err error) error {
 	var whole any
 	if yaml.UnmarshalStrict(text, &whole) != nil {
@@ -27,7 +27,7 @@ func misread(text []byte, err error) error {
 	}
 	var f faults
 	eachValue(whole, "", func(key string, alone any) {
-		b, _ := json.Marshal(alone) // of a tree of JSON: it cannot fail
+		b, _ := json.Marshal(alone) // a tree of JSON: it cannot fail
 		if wrong := yaml.UnmarshalStrict(b, &Config{}); wrong != nil {
 			f = append(f, misreadValue(key, wrong))
 		}
@@ -45,7 +45,7 @@ func misreadValue(key string, err error) error {
 	text := cutText(err, "error unmarshaling JSON: while decoding JSON: ")
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return fmt.Errorf("%s: %s is no %s", key, wrong.Value, kindText(wrong.Type))
+		return fmt.Errorf("%s: found %s, want %s", key, wrong.Value, kindText(wrong.Type))
 	}
 	if name, unknown := strings.CutPrefix(text, "json: unknown field "); unknown {
 		name = strings.Trim(name, `"`)
@@ -55,30 +55,30 @@ func misreadValue(key string, err error) error {
 		if meant == "" {
 			meant = "; there are " + strings.Join(known, ", ")
 		}
-		return fmt.Errorf("%s: there is no such key%s", strings.TrimPrefix(above+"."+name, "."), meant)
+		return fmt.Errorf("%s: unknown key%s", strings.TrimPrefix(above+"."+name, "."), meant)
 	}
 	return fmt.Errorf("%s: %s", key, text)
 }
 
-// kindText is what a value of a type is in YAML.
+// kindText is the YAML word for values of a type.
 func kindText(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
-		return "set of keys"
+		return "a set of keys"
 	case reflect.Slice:
-		return "list"
+		return "a list"
 	case reflect.String:
-		return "text"
+		return "a text"
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Float64:
-		return "number"
+		return "a number"
 	}
-	return "whole number that fits"
+	return "a whole number within range"
 }
 
-// eachValue hands on every value at an end of a tree, with its key from the root, in a
-// tree that has nothing else.
+// eachValue calls tell for each leaf of a tree, with its key from the root and a tree that has
+// only this leaf.
 func eachValue(v any, key string, tell func(key string, alone any)) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// NodeFacts is what the API says of a Node.
+// NodeFacts is what the API knows of a Node.
 type NodeFacts struct {
 	Node         string         `json:"node"`
 	PodCIDRs     []netip.Prefix `json:"podCIDRs"`
@@ -23,7 +23,7 @@ func (n *NodeFacts) nodePortAddresses() []netip.Addr {
 	return all
 }
 
-// Learn fills in what the configuration leaves to the API, and checks the whole.
+// Learn fills in what the API knows, and checks the whole configuration.
 func (c *Config) Learn(n *NodeFacts) error {
 	if len(c.PodCIDRs) == 0 {
 		c.PodCIDRs = n.PodCIDRs

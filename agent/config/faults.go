@@ -15,12 +15,11 @@ func (f *faults) check(ok bool, format string, args ...any) {
 	}
 }
 
-// checkFamilies checks that there is one address with prefix length, or one of
-// each family.
+// checkFamilies checks that there is one address with prefix length, or one of each family.
 func (f *faults) checkFamilies(what string, all []netip.Prefix) {
 	f.check(len(all) > 0, "%s: missing", what)
 	for i, p := range all {
-		f.check(p.IsValid() && !p.Addr().Is4In6(), "%s[%d]: %v is no IPv4 or IPv6 address with prefix length", what, i, p)
+		f.check(p.IsValid() && !p.Addr().Is4In6(), "%s[%d]: %v is not an IPv4 or IPv6 address with prefix length", what, i, p)
 		f.check(!slices.ContainsFunc(all[:i], SameFamily(p)), "%s[%d]: %v is the second of its family", what, i, p)
 	}
 }
@@ -38,7 +37,7 @@ func isNodeAddress(a netip.Addr) bool {
 // checkNodeAddress checks the address of a Node under a key.
 func (f *faults) checkNodeAddress(key string, a netip.Addr) {
 	f.check(a.IsValid(), "%s: missing", key)
-	f.check(!a.IsValid() || isNodeAddress(a), "%s: %v is no address of a Node", key, a)
+	f.check(!a.IsValid() || isNodeAddress(a), "%s: %v cannot be the address of a Node", key, a)
 }
 
 // claim records the owner of a key, and adds a fault if the key has an owner already.
@@ -47,7 +46,7 @@ func claim[K comparable](f *faults, taken map[K]string, key K, owner, what strin
 	taken[key] = owner
 }
 
-// orDefault gives a key that is not in the file its default.
+// orDefault sets a key that is not in the file to its default.
 func orDefault[T comparable](v *T, d T) {
 	var zero T
 	if *v == zero {

@@ -10,11 +10,11 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Do the objects describe this Node? What its gateway, its tunnel and its addresses are
-// is settled when the agent starts, and objects that say otherwise are another Node's.
+// Whether objects describe this Node. Gateway, tunnel and addresses are fixed when the agent
+// starts. Objects that differ belong to another Node.
 
-// Fits is an error unless manifests describe this Node as its configuration does. It
-// tells the first difference.
+// Fits returns nil if manifests describe this Node as its configuration does. The error is the
+// first difference.
 func (c *Config) Fits(n *cluster.NodeConfig) error {
 	if n == nil {
 		return fmt.Errorf("there is no NodeConfig/%s", c.NodeName)
@@ -25,7 +25,7 @@ func (c *Config) Fits(n *cluster.NodeConfig) error {
 	return cmp.Or(c.gatewayFits(n), c.encapFits(n), c.tunnelFits(n), c.portsFit(n))
 }
 
-// portsFit finds a port of a program whose number another one has.
+// portsFit returns an error if another port has the name or number of a program's port.
 func (c *Config) portsFit(n *cluster.NodeConfig) error {
 	for _, p := range c.PortsBeside() {
 		for _, o := range n.Ports {
@@ -73,23 +73,22 @@ func (c *Config) tunnelFits(n *cluster.NodeConfig) error {
 	return nil
 }
 
-// sameAddresses says whether the addresses are those of the prefixes, in any
-// order.
+// sameAddresses says whether the addresses are those of the prefixes, in any order.
 func sameAddresses(addrs []netip.Addr, prefixes []netip.Prefix) bool {
 	return len(addrs) == len(prefixes) && !slices.ContainsFunc(prefixes, func(p netip.Prefix) bool {
 		return !slices.Contains(addrs, p.Addr())
 	})
 }
 
-// FitsNode is an error unless the Node's own object still has the podCIDRs that the agent
-// began with, as far as it has any.
+// FitsNode returns nil if the Node object still has the podCIDRs that the agent started with,
+// or none.
 func (c *Config) FitsNode(n *cluster.Node) error {
 	if c.Kubernetes == nil || n == nil {
 		return nil
 	}
 	for i, p := range n.PodCIDRs {
 		if i >= len(c.PodCIDRs) || c.PodCIDRs[i].Masked() != p {
-			return fmt.Errorf("the Node's podCIDRs are %v now, and the agent began with %v: start it again", n.PodCIDRs, c.PodCIDRs)
+			return fmt.Errorf("the Node's podCIDRs are %v, but the agent started with %v: restart the agent", n.PodCIDRs, c.PodCIDRs)
 		}
 	}
 	return nil

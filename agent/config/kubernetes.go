@@ -13,22 +13,22 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Objects from the Kubernetes API. What a manifest's NodeConfig tells an agent is
-// in the configuration then, or follows from the Node's own object.
+// Objects from the Kubernetes API. The configuration and the Node object then say what a
+// NodeConfig says in manifests.
 
-// Kubernetes says which API server objects come from, and what of the Node's
-// switch the API does not know.
+// Kubernetes is the API server of the objects, and settings of the Node's switch that the API
+// does not have.
 type Kubernetes struct {
-	// Kubeconfig is a file.
+	// Kubeconfig is a kubeconfig file.
 	Kubeconfig string `json:"kubeconfig,omitempty" default:"the Pod's own service account"`
-	// NodeConfig is a file with the NodeConfig of an external Node: its ports and bypass rules. Only with
-	// nodeType externalNode, and then alone with kubeconfig.
+	// NodeConfig is a file with the NodeConfig of an external Node: its ports and bypass rules.
+	// Only with nodeType externalNode, which allows no keys but kubeconfig beside it.
 	NodeConfig string `json:"nodeConfig,omitempty"`
 	// ServiceCIDRs are the ranges of ClusterIPs.
 	ServiceCIDRs []netip.Prefix `json:"serviceCIDRs,omitempty" default:"ServiceCIDRs of the API"`
-	// ProxyAll serves Services to the Node and to the outside, too. No kube-proxy is needed.
+	// ProxyAll also serves Services to the Node and to the outside. No kube-proxy is needed.
 	ProxyAll bool `json:"proxyAll,omitempty"`
-	// NodePortAddresses are those where NodePorts are served.
+	// NodePortAddresses are the addresses where NodePorts are served.
 	NodePortAddresses []netip.Addr `json:"nodePortAddresses,omitempty" default:"the Node's and 127.0.0.1"`
 	// EgressExceptCIDRs are destinations that no Egress translates.
 	EgressExceptCIDRs []netip.Prefix `json:"egressExceptCIDRs,omitempty"`
@@ -36,26 +36,26 @@ type Kubernetes struct {
 	DefaultLoadBalancerMode string `json:"defaultLoadBalancerMode,omitempty"`
 	// Features are Antrea's feature gates by name. A gate without effect is an error.
 	Features map[string]bool `json:"features,omitempty"`
-	// Pipeline is the release of Antrea whose entries the switch has, one of v1.15 and v2. With v2, the
+	// Pipeline is the release of Antrea whose entries the switch has, v1.15 or v2. With v2, the
 	// defaults of gateway.ofPort, tunnel.ofPort and packetInRate are 32769, 32768 and 5000.
 	Pipeline string `json:"pipeline,omitempty"`
 	// PacketInRate bounds the packets that entries send to the agent.
 	PacketInRate uint32 `json:"packetInRate,omitempty" unit:"packets/s"`
-	// Status writes the Node's AntreaAgentInfo, and the status of Antrea-native policies
-	// where that falls to this agent.
+	// Status writes the Node's AntreaAgentInfo, and the status of Antrea-native policies if
+	// this agent is responsible.
 	Status *bool `json:"status,omitempty"`
 }
 
-// ConfigurationSource is Source.File of what the configuration says.
+// Source is the Source.File of objects that come from the configuration.
 const Source = "configuration"
 
-// fromFiles says whether a file of a pipeline is named.
+// fromFiles says whether flow files are given.
 func (c *Config) fromFiles() bool { return c.Flows != "" || c.Groups != "" || c.Meters != "" }
 
 // FromObjects says whether the entries come from objects, not from flow files.
 func (c *Config) FromObjects() bool { return c.Manifests != "" || c.Kubernetes != nil }
 
-// setDefaults sets those of the ports too that follow from the pipeline.
+// setDefaults also sets the defaults of the ports, which depend on the pipeline.
 func (k *Kubernetes) setDefaults(c *Config) {
 	if c.External() {
 		orDefault(&k.Status, new(false))
@@ -71,7 +71,7 @@ func (k *Kubernetes) setDefaults(c *Config) {
 	orDefault(&k.Status, new(true))
 }
 
-// release is that of the pipeline, and v1.15 for a name that check refuses.
+// release is the release of the pipeline. It is v1.15 for a name that check refuses.
 func (k *Kubernetes) release() tables.Release {
 	r, _ := tables.ParseRelease(k.Pipeline)
 	return r
@@ -84,7 +84,7 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 		return
 	}
 	f.check(k.NodeConfig == "", "kubernetes.nodeConfig: only with nodeType externalNode")
-	f.check(len(c.Peers) == 0, "peers: the API tells them; not together with kubernetes")
+	f.check(len(c.Peers) == 0, "peers: not together with kubernetes, which knows them")
 	f.checkPrefixes("kubernetes.serviceCIDRs", k.ServiceCIDRs)
 	f.checkPrefixes("kubernetes.egressExceptCIDRs", k.EgressExceptCIDRs)
 	for i, a := range k.NodePortAddresses {
@@ -101,7 +101,7 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 	f.check(dsr == "", "kubernetes.defaultLoadBalancerMode: %s", dsr)
 	fault := manifest.MulticastFault(c.Encap(), k.Features)
 	f.check(fault == "", "kubernetes.features.Multicast: %s", fault)
-	f.check(!k.Features["ExternalNode"], "kubernetes.features.ExternalNode: an external Node has nodeType: externalNode, and this in its NodeConfig")
+	f.check(!k.Features["ExternalNode"], "kubernetes.features.ExternalNode: set nodeType: externalNode, and this feature in its NodeConfig")
 	f.check(!k.Features["AntreaIPAM"], "kubernetes.features.AntreaIPAM: only a NodeConfig (manifests) can say which Pods are on the underlay")
 	for _, name := range slices.Sorted(maps.Keys(k.Features)) {
 		fault := manifest.FeatureFault(name, k.Features[name])
@@ -112,7 +112,7 @@ func (k *Kubernetes) check(c *Config, f *faults) {
 // files are the files that the section names.
 func (k *Kubernetes) files() []*string { return []*string{&k.Kubeconfig, &k.NodeConfig} }
 
-// checkExternal checks what an external Node takes of the API.
+// checkExternal refuses settings that an external Node has in its NodeConfig.
 func (k *Kubernetes) checkExternal(f *faults) {
 	f.check(k.NodeConfig != "", "kubernetes.nodeConfig: missing: a file with the NodeConfig of this external Node")
 	rest := *k
@@ -123,11 +123,11 @@ func (k *Kubernetes) checkExternal(f *faults) {
 
 func (f *faults) checkPrefixes(what string, all []netip.Prefix) {
 	for i, p := range all {
-		f.check(p.IsValid() && !p.Addr().Is4In6() && p == p.Masked(), "%s[%d]: %v is no range of addresses", what, i, p)
+		f.check(p.IsValid() && !p.Addr().Is4In6() && p == p.Masked(), "%s[%d]: %v is not a range of addresses (CIDR)", what, i, p)
 	}
 }
 
-// checkPodPort checks the Pod of a port: with the API, it is told here.
+// checkPodPort checks the Pod of a port. Only with kubernetes the configuration names it.
 func (c *Config) checkPodPort(f *faults, who string, p *Port) {
 	if c.Program != "" {
 		f.check(p.Pod == "", "%s.pod: only with kubernetes", who)
@@ -147,7 +147,7 @@ func (c *Config) checkPodPort(f *faults, who string, p *Port) {
 	f.check(p.Pod == "" || p.MAC != MAC{}, "%s.mac: missing", who)
 }
 
-// NodeConfig is what a NodeConfig would say of this Node.
+// NodeConfig is the NodeConfig of this Node, made of configuration and API.
 func (c *Config) NodeConfig(n *NodeFacts) *cluster.NodeConfig {
 	k, g := c.Kubernetes, &c.Gateway
 	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: c.NodeName}
@@ -195,8 +195,8 @@ func (p *Port) switchPort() cluster.SwitchPort {
 	return s
 }
 
-// gatewayMAC is a Node's when none is given: the same after each start, another
-// on each Node, administered locally.
+// gatewayMAC is the default MAC of a Node's gateway: locally administered, the same after each
+// start, and different on each Node.
 func gatewayMAC(node string) (mac MAC) {
 	sum := sha256.Sum256([]byte("antrail gateway " + node))
 	copy(mac[:], sum[:])

@@ -18,8 +18,8 @@ func TestKubeConfigFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"kubernetes: {}\nmanifests: objects\n":                                           "kubernetes: not together with manifests",
 		"kubernetes: {}\nflows: x.flows\n":                                               "kubernetes: not together with manifests",
-		"kubernetes: {kubeconfg: x}\n":                                                   `kubernetes.kubeconfg: there is no such key (did you mean kubeconfig?)`,
-		"kubernetes: {serviceCIDRs: [10.96.0.1/12]}\n":                                   "kubernetes.serviceCIDRs[0]: 10.96.0.1/12 is no range",
+		"kubernetes: {kubeconfg: x}\n":                                                   `kubernetes.kubeconfg: unknown key (did you mean kubeconfig?)`,
+		"kubernetes: {serviceCIDRs: [10.96.0.1/12]}\n":                                   "kubernetes.serviceCIDRs[0]: 10.96.0.1/12 is not a range",
 		"kubernetes: {nodePortAddresses: [\"::1\"]}\n":                                   "kubernetes.nodePortAddresses[0]",
 		"kubernetes: {defaultLoadBalancerMode: dst}\n":                                   `"dst" is neither nat nor dsr`,
 		"kubernetes: {pipeline: v3}\n":                                                   `kubernetes.pipeline: "v3" is neither v1.15 nor v2`,
@@ -32,7 +32,7 @@ func TestKubeConfigFaults(t *testing.T) {
 		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: web}]\n":                      `ports[0].pod: "web" is not namespace/name`,
 		"kubernetes: {}\nports: [{name: a, ofPort: 5, pod: default/web}]\n":              "ports[0].mac: missing",
 		"kubernetes: {}\nports: [{name: a}]\n":                                           "ports[0].ofPort: 0 is not between",
-		"kubernetes: {}\npeers: [{name: b, address: 1.2.3.4, podCIDRs: [1.0.0.0/8]}]\n":  "peers: the API tells them",
+		"kubernetes: {}\npeers: [{name: b, address: 1.2.3.4, podCIDRs: [1.0.0.0/8]}]\n":  "peers: not together with kubernetes",
 		strings.Replace(goodConfig, "{name: client-a,", "{name: client-a, pod: a/b,", 1): "ports[0].pod and mac: only with kubernetes",
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

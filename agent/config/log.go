@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// NewLog makes the log of a checked configuration. What repeats itself is
-// written now and then, with the number of times it was left out.
+// NewLog makes the log of a checked configuration. It bounds repeated lines, and counts those
+// that it leaves out.
 func (l *Logging) NewLog(w io.Writer) *slog.Logger {
 	var level slog.Level
-	level.UnmarshalText([]byte(l.Level)) // checked
+	level.UnmarshalText([]byte(l.Level)) // checked already
 	o := &slog.HandlerOptions{Level: level}
 	var h slog.Handler = slog.NewTextHandler(w, o)
 	if l.Format == "json" {
@@ -22,24 +22,23 @@ func (l *Logging) NewLog(w io.Writer) *slog.Logger {
 }
 
 const (
-	// repeatBurst lines of one message may come within repeatWindow; of the rest
-	// one comes in each repeatWindow.
+	// One message may have repeatBurst lines within repeatWindow. After that it has one line in
+	// each repeatWindow.
 	repeatBurst  = 20
 	repeatWindow = 10 * time.Second
-	// messages is how many messages are counted at once. The program has fewer
-	// of its own.
+	// messages is how many different messages are counted. The program has fewer.
 	messages = 256
 )
 
-// quiet is a slog.Handler that bounds how often a message comes: a link that goes
-// up and down all day must not fill the disk, nor hide other lines. Messages are
-// the same when level and text are; attributes may differ.
+// quiet is a slog.Handler that bounds how often a message comes. A link that goes up and down
+// all day must not fill the disk, nor hide other lines. Messages are the same if level and text
+// are; attributes may differ.
 type quiet struct {
 	to    slog.Handler
-	state *quietState // shared by all that With made
+	state *quietState // shared by all handlers that With made
 }
 
-// quietState is what came of each message in its window.
+// quietState counts each message in its window.
 type quietState struct {
 	mu     sync.Mutex
 	counts map[repeatKey]*repeats
@@ -69,8 +68,8 @@ func (q *quiet) WithAttrs(a []slog.Attr) slog.Handler { return &quiet{q.to.WithA
 // WithGroup implements slog.Handler.
 func (q *quiet) WithGroup(name string) slog.Handler { return &quiet{q.to.WithGroup(name), q.state} }
 
-// Handle implements slog.Handler. A line that comes after others were left out
-// says how many, as "repeated".
+// Handle implements slog.Handler. A line after others that were left out has their number, as
+// "repeated".
 func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
 	write, left := q.state.count(repeatKey{r.Level, r.Message}, r.Time)
 	if !write {
@@ -83,8 +82,7 @@ func (q *quiet) Handle(ctx context.Context, r slog.Record) error {
 	return q.to.Handle(ctx, r)
 }
 
-// count says whether a message is to be written, and how many were not since the
-// last one that was.
+// count says whether to write a message, and how many were left out since the last written one.
 func (s *quietState) count(k repeatKey, now time.Time) (write bool, left int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +96,7 @@ func (s *quietState) count(k repeatKey, now time.Time) (write bool, left int) {
 		left, c.began, c.left = c.left, now, 0
 		c.written = 1
 		if left > 0 {
-			c.written = repeatBurst // it goes on: one line in each window
+			c.written = repeatBurst // the message repeats: one line in each window
 		}
 		return true, left
 	}
@@ -110,7 +108,7 @@ func (s *quietState) count(k repeatKey, now time.Time) (write bool, left int) {
 	return false, 0
 }
 
-// forget makes room: windows that are over go, and if none is, all.
+// forget removes windows that are over. If there are none, it removes all.
 func (s *quietState) forget(now time.Time) {
 	if len(s.counts) < messages {
 		return
@@ -125,7 +123,7 @@ func (s *quietState) forget(now time.Time) {
 	}
 }
 
-// Logging says how the agent's log looks. It goes to standard error.
+// Logging is the format and level of the agent's log. It goes to standard error.
 type Logging struct {
 	// Format is one of text (logfmt) and json.
 	Format string `json:"format,omitempty"`
@@ -143,12 +141,12 @@ func (l *Logging) check(f *faults) {
 	f.check(new(slog.Level).UnmarshalText([]byte(l.Level)) == nil, "log.level: %q is none of debug, info, warn and error", l.Level)
 }
 
-// AuditLog is the log of what policies decide: lines of JSON in a file that is
-// put aside when it is full.
+// AuditLog is the log of policies' decisions: lines of JSON in a file that is rotated when it
+// is full.
 type AuditLog struct {
 	// Path is the file.
 	Path string `json:"path,omitempty" default:"networkpolicy.log beside the socket"`
-	// MaxSizeMB is when a file is full.
+	// MaxSizeMB is the size of a full file.
 	MaxSizeMB int `json:"maxSizeMB,omitempty" unit:"10^6 bytes"`
 	// Keep is how many full files stay, as path.1, path.2 and so on.
 	Keep *int `json:"keep,omitempty" unit:"files"`

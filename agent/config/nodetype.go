@@ -18,7 +18,7 @@ func (c *Config) checkType(f *faults) {
 	const not = "not with nodeType externalNode"
 	g, t := c.Gateway, c.Tunnel
 	g.MTU = 0 // the default
-	f.check(c.FromObjects(), "manifests: missing: an external Node has its policies from there, or from kubernetes")
+	f.check(c.FromObjects(), "manifests, kubernetes: set one of them, as the source of an external Node's policies")
 	f.check(g.Name == "" && g.OFPort == 0 && g.MAC == MAC{} && len(g.Addresses) == 0, "gateway: %s", not)
 	f.check(t == Tunnel{}, "tunnel: %s", not)
 	f.check(len(c.PodCIDRs) == 0, "podCIDRs: %s", not)
@@ -47,7 +47,8 @@ func (c *Config) LearnExternal() (*cluster.NodeConfig, error) {
 	return nil, fmt.Errorf("%s: there is no NodeConfig/%s", file, c.NodeName)
 }
 
-// typeFits is an error unless both speak of a machine without pods, or neither.
+// typeFits returns an error if only one of configuration and NodeConfig describes a machine
+// without pods.
 func (c *Config) typeFits(n *cluster.NodeConfig) error {
 	switch {
 	case n.External() && !c.External():

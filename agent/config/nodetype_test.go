@@ -32,9 +32,9 @@ func TestExternal(t *testing.T) {
 		strings.Replace(fromAPI, ", nodeConfig: n", "", 1):                            "kubernetes.nodeConfig: missing",
 		strings.Replace(fromAPI, "nodeConfig: n", "nodeConfig: n, status: true", 1):   "kubernetes.status: true",
 		strings.Replace(fromAPI, "nodeConfig: n", "nodeConfig: n, proxyAll: true", 1): "kubernetes: an external Node takes kubeconfig",
-		strings.Replace(fromAPI, "name: uplink", "name: uplink, ofPort: 3", 1):        "but the NodeConfig gives it",
+		strings.Replace(fromAPI, "name: uplink", "name: uplink, ofPort: 3", 1):        "leave it out: the NodeConfig has it",
 		strings.Replace(fromAPI, "nodeType: externalNode\n", "", 1):                   "kubernetes.nodeConfig: only with nodeType externalNode",
-		strings.Replace(externalText, "manifests: m\n", "flows: f\n", 1):              "manifests: missing",
+		strings.Replace(externalText, "manifests: m\n", "flows: f\n", 1):              "manifests, kubernetes: set one of them",
 		strings.Replace(externalText, "externalNode", "vm", 1):                        `nodeType: "vm" is neither k8sNode nor externalNode`,
 	} {
 		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

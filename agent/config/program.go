@@ -17,7 +17,7 @@ const (
 	RoleBridge = "bridge"
 )
 
-// ProgramNode is the Node that the configuration describes to its program.
+// ProgramNode is the Node of the configuration, in the types of programs.
 func (c *Config) ProgramNode() *layout.Node {
 	n := &layout.Node{
 		Gateway: layout.Port{Name: c.Gateway.Name, No: c.Gateway.OFPort, MAC: c.Gateway.MAC},
@@ -52,8 +52,7 @@ func (c *Config) ProgramNode() *layout.Node {
 	return n
 }
 
-// ProgramBeside is a further program of the switch, with the Node that the configuration describes
-// to it: ports, and nothing else.
+// ProgramBeside is another program of the switch, with its Node: ports, and nothing else.
 type ProgramBeside struct {
 	Name string
 	Node *layout.Node
@@ -83,7 +82,7 @@ func (c *Config) PortsBeside() (all []Port) {
 	return all
 }
 
-// checkBeside finds a program that cannot be beside the objects' pipeline.
+// checkBeside reports programs that cannot run beside the objects' pipeline.
 func (c *Config) checkBeside(f *faults) {
 	var parts []layout.Part
 	for _, b := range c.ProgramsBeside() {
@@ -98,15 +97,15 @@ func (c *Config) checkBeside(f *faults) {
 	f.check(err == nil, "program: %v", err)
 }
 
-// checkBesidePort finds what such a port lacks.
+// checkBesidePort reports what a port of a program beside objects lacks.
 func (c *Config) checkBesidePort(f *faults, who string, p *Port) {
 	f.check(c.FromObjects() && !c.External(), "%s.program: only with program, manifests or kubernetes, on a Node with pods", who)
-	f.check(p.Role == "" || p.Role == RolePod, "%s.role: %q; beside objects a port of a program is a pod's", who, p.Role)
+	f.check(p.Role == "" || p.Role == RolePod, "%s.role: %q; want pod: beside objects a program has only pods' ports", who, p.Role)
 	f.check(p.Pod == "", "%s.pod: a port of a program has no Pod", who)
-	f.check(p.MAC != MAC{} && p.Address.Is4(), "%s.mac and address: missing, or no IPv4 address", who)
+	f.check(p.MAC != MAC{} && p.Address.Is4(), "%s.mac and address: missing, or not an IPv4 address", who)
 }
 
-// programOf is the program that has the port.
+// programOf is the name of the port's program.
 func (p *Port) programOf(c *Config) string { return cmp.Or(p.Program, c.Program) }
 
 // programPorts gives a Node the ports of a program by their roles.
@@ -128,7 +127,7 @@ func (c *Config) programPorts(n *layout.Node, program string) {
 	}
 }
 
-// checkProgram finds a program that is not there, or whose Node lacks something.
+// checkProgram reports an unknown program, and a program whose Node lacks something.
 func (c *Config) checkProgram(f *faults) {
 	f.check(c.Program != "" || len(c.Services) == 0, "services: only with program")
 	f.check(c.Program != "" || len(c.Policies) == 0, "policies: only with program")
@@ -140,7 +139,7 @@ func (c *Config) checkProgram(f *faults) {
 	f.checkServices(c.Services)
 	f.checkPolicies(c.Policies)
 	if len(*f) > sound {
-		return // a program does not check them
+		return // the program would not accept them
 	}
 	f.check(!c.FromObjects() && !c.fromFiles(), "program: not together with flows, groups, meters, manifests and kubernetes")
 	roles := map[string]string{}
@@ -149,7 +148,7 @@ func (c *Config) checkProgram(f *faults) {
 		switch p.Role {
 		case "", RolePod:
 			f.check(p.MAC != MAC{}, "%s.mac: missing", who)
-			f.check(p.Address.Is4(), "%s.address: missing, or no IPv4 address", who)
+			f.check(p.Address.Is4(), "%s.address: missing, or not an IPv4 address", who)
 		case RoleUplink, RoleBridge:
 			claim(f, roles, p.Role+" of "+p.programOf(c), who, "role")
 		default:

@@ -62,8 +62,8 @@ func TestProgramFaults(t *testing.T) {
 		{"a Pod of the API", "address: 10.10.0.4", "address: 10.10.0.4, pod: default/a", "ports[2].pod: only with kubernetes"},
 		{"a Service of ICMP", "protocol: tcp", "protocol: icmp", `services[0].protocol: "icmp" is neither tcp nor udp`},
 		{"a Service twice", "protocol: udp", "protocol: tcp", "services[1].address: tcp 10.96.0.10:80 is taken by services[0]"},
-		{"a Service of IPv6", "\"10.96.0.10:80\", endpoint: \"10.10.0.5", "\"[fd00::1]:80\", endpoint: \"10.10.0.5", "services[0].address: [fd00::1]:80 is no IPv4"},
-		{"a Service without an endpoint", ", endpoint: \"10.10.0.5:8080\"", "", "services[0].endpoint: invalid AddrPort is no IPv4"},
+		{"a Service of IPv6", "\"10.96.0.10:80\", endpoint: \"10.10.0.5", "\"[fd00::1]:80\", endpoint: \"10.10.0.5", "services[0].address: [fd00::1]:80 is not an IPv4"},
+		{"a Service without an endpoint", ", endpoint: \"10.10.0.5:8080\"", "", "services[0].endpoint: invalid AddrPort is not an IPv4"},
 		{"a policy of a program without any", "peers:", "policies: [{pod: 10.10.0.4}]\npeers:", "policies: program windows2020 has none"},
 		{"Services without a program", "program: windows2020", "flows: a.flows", "services: only with program"},
 		{"a further program of nobody", "address: 10.10.0.4", "address: 10.10.0.4, program: windows2021", `program: there is no program "windows2021"`},
@@ -134,7 +134,7 @@ func TestProgramPolicies(t *testing.T) {
 		"policies: [{pod: 10.10.0.5}, {pod: 10.10.0.5}]":                 "policies[1].pod: 10.10.0.5 is taken by policies[0]",
 		"policies: [{pod: 10.10.0.5, ingress: [{protocol: icmp}]}]":      `policies[0].ingress[0].protocol: "icmp" is neither tcp nor udp`,
 		"policies: [{pod: 10.10.0.5, egress: [{port: 80}]}]":             "policies[0].egress[0].port: only with protocol",
-		"policies: [{pod: 10.10.0.5, egress: [{other: \"fd00::/64\"}]}]": "policies[0].egress[0].other: fd00::/64 is no range of IPv4",
+		"policies: [{pod: 10.10.0.5, egress: [{other: \"fd00::/64\"}]}]": "policies[0].egress[0].other: fd00::/64 is not an IPv4 range",
 		"policies: [{pod: 10.10.0.77, egress: []}]":                      "the policy of 10.10.0.77 is of no pod",
 	} {
 		if _, err := Parse([]byte(with(policies))); err == nil || !strings.Contains(err.Error(), want) {

@@ -10,8 +10,8 @@ import (
 func TestPageConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"{}": "", "{address: '127.0.0.1:10353'}": "", "{address: '[::1]:10353', plots: /x}": "", "{address: '10.0.0.1:80', beyondLoopback: true}": "",
-		"{address: '10.0.0.1:80'}": "no loopback address", "{address: '0.0.0.0:80'}": "no loopback address", "{address: 'localhost:80'}": "no IP address with a port",
-		"{address: '127.0.0.1:0'}": "no IP address with a port", "{plots: /x}": "page.address: missing", "{beyondLoopback: true}": "page.address: missing",
+		"{address: '10.0.0.1:80'}": "not a loopback address", "{address: '0.0.0.0:80'}": "not a loopback address", "{address: 'localhost:80'}": "not an IP address with a port",
+		"{address: '127.0.0.1:0'}": "not an IP address with a port", "{plots: /x}": "page.address: missing", "{beyondLoopback: true}": "page.address: missing",
 	} {
 		var f faults
 		c, err := Parse([]byte("page: " + text + "\n"))
@@ -27,8 +27,8 @@ func TestPageConfig(t *testing.T) {
 
 func TestMetricsConfig(t *testing.T) {
 	for more, want := range map[string]string{
-		"metrics: {address: localhost}":                   `metrics.address: "localhost" is no IP address with a port`,
-		"metrics: {address: '0.0.0.0:9000', pprof: true}": "metrics.pprof: profiles show the process's memory; 0.0.0.0:9000 is no loopback address",
+		"metrics: {address: localhost}":                   `metrics.address: "localhost" is not an IP address with a port`,
+		"metrics: {address: '0.0.0.0:9000', pprof: true}": "metrics.pprof: profiles show the process's memory; 0.0.0.0:9000 is not a loopback address",
 		"log: {format: xml}":                              `log.format: "xml" is neither text nor json`,
 		"log: {level: loud}":                              `log.level: "loud" is none of debug, info, warn and error`,
 	} {

@@ -2,7 +2,7 @@ package config
 
 import "github.com/antrail/antrail/switchd/local"
 
-// The parts of the configuration that are the switch's own settings.
+// The sections that are the switch's own settings.
 type (
 	// Conntrack is the section about connections.
 	Conntrack = local.Conntrack

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// The files that an agent keeps for the next one lie beside its socket, on tmpfs if that
-// is /run.
+// The files that an agent leaves for the next one are beside its socket, on tmpfs if that is
+// /run.
 
-// BesideSocket is the path of a file of the agent's own: beside agent.sock under
-// its plain name; beside another socket, as several agents of one machine have
-// them, under that one's name too.
+// BesideSocket is the path of one of the agent's files. Beside agent.sock it has its plain
+// name. Beside another socket, its name begins with the socket's, so that several agents can
+// share a directory.
 func (c *Config) BesideSocket(file string) string {
 	dir, name := filepath.Split(c.Socket)
 	if name != filepath.Base(DefaultSocket) {
@@ -20,19 +20,19 @@ func (c *Config) BesideSocket(file string) string {
 	return filepath.Join(dir, file)
 }
 
-// FactsFile is where they are kept.
+// FactsFile is the file of the Node's facts.
 func (c *Config) FactsFile() string { return c.BesideSocket("node.json") }
 
-// CNIRecord tells which pod has what.
+// CNIRecord is the file of the attached pods' ports and addresses.
 func (c *Config) CNIRecord() string { return c.BesideSocket("cni.record") }
 
-// PageFile has the URL that lets the next browser in.
+// PageFile is the file with the URL that admits the next browser.
 func (c *Config) PageFile() string { return c.BesideSocket("page.url") }
 
-// SwitchSocket is where the door of the switch is that the agent of a socket launches.
+// SwitchSocket is the socket of the switch that an agent with this socket launches.
 func SwitchSocket(socket string) string { return (&Config{Socket: socket}).SwitchSocket() }
 
-// SwitchSocket is where the door of the agent's switch is.
+// SwitchSocket is the API socket of the agent's switch.
 func (c *Config) SwitchSocket() string {
 	if c.Switch != "" {
 		return c.Switch
@@ -43,10 +43,10 @@ func (c *Config) SwitchSocket() string {
 // OwnsSwitch says whether the agent launches and ends the switch.
 func (c *Config) OwnsSwitch() bool { return c.Switch == "" }
 
-// SwitchDir is the directory of that switch.
+// SwitchDir is the directory of the agent's switch.
 func (c *Config) SwitchDir() string { return c.SwitchSocket() + ".d" }
 
-// AssignmentsFile is where the numbers that objects were given are kept; "" without objects.
+// AssignmentsFile is the file of objects' numbers; "" without objects.
 func (c *Config) AssignmentsFile() string {
 	if !c.FromObjects() {
 		return ""
@@ -54,15 +54,15 @@ func (c *Config) AssignmentsFile() string {
 	return c.BesideSocket("assignments.json")
 }
 
-// besides are the names of the files that an agent keeps for the next one. A file that is
-// replaced as a whole is first written under its name with ".new".
+// besides are the names of the files that an agent leaves for the next one. A replaced file is
+// first written under its name with ".new".
 var besides = []string{"ct.arena", "select.seed", "assignments.json", "assignments.json.new", "flows.snapshot", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
-// RecordFile tells what was changed on the Node.
+// RecordFile is the record of changes that the agent made on the Node.
 func (c *Config) RecordFile() string { return c.BesideSocket("node.record") }
 
-// OwnFiles are those that go with Uninstall. A log of policies that the
-// configuration puts elsewhere is the operator's.
+// OwnFiles are the files that Uninstall removes. An audit log at another path belongs to the
+// operator.
 func (c *Config) OwnFiles() []string {
 	var all []string
 	for _, name := range besides {
@@ -75,7 +75,7 @@ func (c *Config) OwnFiles() []string {
 	}
 	all = append(all, c.CNI.files()...)
 	if c.OwnsSwitch() {
-		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory comes last
+		for _, name := range []string{"ct.arena", "select.seed", "switch.flows", "switch.flows.new", ""} { // the directory, last
 			all = append(all, filepath.Join(c.SwitchDir(), name))
 		}
 		all = append(all, c.SwitchSocket(), c.BesideSocket("launch.sock"))

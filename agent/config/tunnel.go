@@ -10,9 +10,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Tunnel is the port to the other Nodes. The VNI is 0, and no other is taken, unless
-// the entries come from a flow file, which may set and match tun_id. Pods of either family
-// go through the tunnel.
+// Tunnel is the port to the other Nodes. It takes VNI 0 only, unless the entries come from a
+// flow file, which may set and match tun_id. It carries packets of both IP families.
 type Tunnel struct {
 	// Name is the name of the port.
 	Name string `json:"name,omitempty"`
@@ -20,14 +19,14 @@ type Tunnel struct {
 	OFPort uint32 `json:"ofPort,omitempty" unit:"port number"`
 	// Type is one of geneve, vxlan and gre. It must be equal on all Nodes.
 	Type string `json:"type,omitempty"`
-	// LocalAddress is the Node's address on the underlay, IPv4 or IPv6. The peers'
-	// addresses have its family.
+	// LocalAddress is the Node's address on the underlay, IPv4 or IPv6. The peers' addresses
+	// have its family.
 	LocalAddress netip.Addr `json:"localAddress" default:"the Node's first InternalIP with kubernetes"`
 	// Driver is one of kernel, afxdp and auto. With kernel, packets go through the Node's IP
-	// stack; with afxdp, by an AF_XDP socket on the uplink. With auto it is kernel where
-	// connections are offloaded, and otherwise afxdp where that works.
+	// stack; with afxdp, by an AF_XDP socket on the uplink. auto is kernel if connections are
+	// offloaded, otherwise afxdp if that works.
 	Driver string `json:"driver,omitempty"`
-	// Uplink is the link of the Node that driver afxdp uses.
+	// Uplink is the link for driver afxdp.
 	Uplink string `json:"uplink,omitempty" default:"the link that has localAddress"`
 }
 
@@ -53,17 +52,17 @@ func (t *Tunnel) check(f *faults) {
 	f.checkNodeAddress("tunnel.localAddress", t.LocalAddress)
 }
 
-// Kind is the tunnel's type, once that has been checked.
+// Kind is the type of a checked tunnel.
 func (t *Tunnel) Kind() tunnel.Kind {
 	k, _ := tunnel.KindNamed(t.Type)
 	return k
 }
 
-// ethernetMTU is the underlay's where nobody says otherwise.
+// ethernetMTU is the assumed MTU of the underlay.
 const ethernetMTU = 1500
 
-// linkMTU is that of the link with an address, as far as it can be known here: an
-// Ethernet's where no link has it.
+// linkMTU is the MTU of the link that has an address. It is ethernetMTU if no link has it, or
+// links cannot be read.
 func linkMTU(a netip.Addr) int {
 	links, err := net.Interfaces()
 	if err != nil || !a.IsValid() {
@@ -81,12 +80,11 @@ func linkMTU(a netip.Addr) int {
 	return ethernetMTU
 }
 
-// DefaultMTU is that of gateway and pods when none is given: an Ethernet's, less
-// what a tunnel of this kind over IPv4 or IPv6 takes of it. A link of the underlay
-// that has less leaves less.
+// DefaultMTU is the default MTU of gateway and pods: an Ethernet's, less the overhead of this
+// kind of tunnel over IPv4 or IPv6. An underlay link with a smaller MTU lowers it.
 func DefaultMTU(k tunnel.Kind, v6 bool) int { return ethernetMTU - k.Overhead(v6) }
 
-// Encap is how packets go to pods of other Nodes, once that has been checked.
+// Encap is the encapsulation mode of a checked configuration.
 func (c *Config) Encap() tables.EncapMode {
 	m, _ := tables.EncapModeNamed(c.TrafficEncapMode)
 	return m
@@ -95,7 +93,7 @@ func (c *Config) Encap() tables.EncapMode {
 // HasTunnel says whether there is a tunnel port.
 func (c *Config) HasTunnel() bool { return c.Encap().HasTunnel() }
 
-// Overhead is what the way to other Nodes takes of the underlay's MTU.
+// Overhead is how many bytes the path to other Nodes takes of the underlay's MTU.
 func (c *Config) Overhead() int {
 	if !c.HasTunnel() {
 		return 0
@@ -103,13 +101,13 @@ func (c *Config) Overhead() int {
 	return c.Tunnel.Kind().Overhead(c.Tunnel.LocalAddress.Is6())
 }
 
-// NextHop is where packets for pods of another Node go without a tunnel; not valid
-// where they do not.
+// NextHop is the next hop to another Node's pods without a tunnel. It is not valid if they are
+// reached through the tunnel.
 func (c *Config) NextHop(p *Peer, pods netip.Prefix) netip.Addr {
 	return c.Encap().NextHop(p.NodeIPs, c.TransportCIDRs, pods.Addr())
 }
 
-// checkEncap checks that there is a way to the pods of all Nodes.
+// checkEncap checks that the pods of all Nodes can be reached.
 func (c *Config) checkEncap(f *faults) {
 	mode, err := tables.EncapModeNamed(c.TrafficEncapMode)
 	f.check(err == nil, "trafficEncapMode: %v", err)
@@ -119,13 +117,13 @@ func (c *Config) checkEncap(f *faults) {
 		f.check(len(c.Peers) == 0, "peers: not with trafficEncapMode networkPolicyOnly")
 		f.check(c.CNI == CNIFiles{}, "cni: not with trafficEncapMode networkPolicyOnly")
 	}
-	f.check(mode != tables.Hybrid || len(c.TransportCIDRs) > 0, "transportCIDRs: missing, and trafficEncapMode is hybrid")
+	f.check(mode != tables.Hybrid || len(c.TransportCIDRs) > 0, "transportCIDRs: missing; trafficEncapMode hybrid needs them")
 	for i, p := range c.TransportCIDRs {
-		f.check(p.IsValid() && !p.Addr().Is4In6(), "transportCIDRs[%d]: %v is no range of addresses", i, p)
+		f.check(p.IsValid() && !p.Addr().Is4In6(), "transportCIDRs[%d]: %v is not a range of addresses (CIDR)", i, p)
 	}
 	for i, p := range c.Peers {
 		for j, a := range p.NodeIPs {
-			f.check(isNodeAddress(a), "peers[%d].nodeIPs[%d]: %v is no address of a Node", i, j, a)
+			f.check(isNodeAddress(a), "peers[%d].nodeIPs[%d]: %v cannot be the address of a Node", i, j, a)
 		}
 		for j, cidr := range p.PodCIDRs {
 			f.check(mode != tables.NoEncap || c.NextHop(&p, cidr).IsValid(),

@@ -146,7 +146,7 @@ func TestExitCodes(t *testing.T) {
 		{"get pods " + seedFiles, 1, "flow files: there are no objects"},
 		{"dut --ct-timeouts never", 2, "default or ovs"},
 		{"trace " + seedFiles, 2, "FLOW is missing: antrail trace FLOW"},
-		{"dump-flows --socket /no/such.sock", 1, "no such file or directory\nDoes an agent run here? --socket"},
+		{"dump-flows --socket /no/such.sock", 1, "no such file or directory\nDoes an agent run here?"},
 		{"dump-flows --flows /no/such.flows", 1, "/no/such.flows"},
 		{"dump-flows --flows " + noGroup, 1, "antrail: " + noGroup + ": priority=1,ip actions=group:9: group 9 does not exist"},
 		{"dump-flows Nonesuch " + seedFiles, 1, `there is no table "Nonesuch"`},
