@@ -53,8 +53,8 @@ func Check(o rig.Options) error { return o.Complete(UsualProfiles, ProfileNames(
 
 // Run runs the profiles of o and returns what they found. Progress goes to progress, a line at a
 // time. If a profile fails, the others still run: the Result holds what there is, and the error tells
-// everything that failed. Most profiles need root. What they make is in network namespaces of its own,
-// and is gone afterwards.
+// everything that failed. Most profiles need root. They work in network namespaces of their own,
+// which are gone afterwards.
 func Run(ctx context.Context, o rig.Options, progress io.Writer) (*rig.Result, error) {
 	if err := o.Complete(UsualProfiles, ProfileNames()); err != nil {
 		return nil, err

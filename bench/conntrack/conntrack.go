@@ -28,16 +28,17 @@ func Compare(ctx context.Context, o Options, w io.Writer) (*report.Comparison, e
 	c := &report.Comparison{
 		Title: fmt.Sprintf("Connection tracking, %d rounds of %d packets a figure", o.Rounds, o.Packets), Machine: rig.MachineLine(), Axis: "connections",
 		Notes: []string{
-			"Both: UDP over IPv4, one ct(commit) a packet; the same packets without ct() are measured beside and taken off; where that leaves nothing, on a busy machine, a round has no figure. Connections are picked at random.",
-			"When the table is full of answered connections, antrail removes the oldest of the port that holds the most, and Open vSwitch refuses the new one.",
-			"antrail: calls of conntrack.Track. The table lies in a file of tmpfs for memory and restart; its memory is allocated at once, used or not.",
+			"Both: UDP over IPv4, one ct(commit) per packet. Each packet belongs to a connection picked at random.",
+			"A figure is the cost with ct(commit) less the cost of the same packets without ct(). If the difference is not above 0, as on a busy machine, the round has no figure.",
+			"If the table is full of answered connections, antrail removes the oldest one of the port that holds the most. Open vSwitch refuses the new one.",
+			"antrail: calls of conntrack.Track. For memory and restart, the table lies in a file of tmpfs. All of its memory is allocated at the start.",
 		},
 	}
 	sides := []side{{"antrail", measureTable}}
 	switch why := ovs.Missing(); why {
 	case nil:
 		sides = append(sides, side{ovs.Version(), measureOVS})
-		c.Notes = append(c.Notes, ovsNote)
+		c.Notes = append(c.Notes, ovsNotes...)
 	default:
 		c.Notes = append(c.Notes, fmt.Sprintf("Open vSwitch: not present (%v).", why))
 	}

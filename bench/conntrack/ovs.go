@@ -20,10 +20,12 @@ import (
 // The thread counts its cycles per packet. Less the cycles of the same packets with an entry that drops
 // them, that is the cost of ct().
 
-// ovsNote says how Open vSwitch's figures are measured.
-const ovsNote = "Open vSwitch: its userspace datapath, one polling thread, an AF_XDP port; the thread's own cycles per packet with ct(commit), less those with drop. " +
-	"Two workers: two such ports and threads; the switch is stopped while packets fill both rings and then let go, so that the threads work at the same time and nothing else does; the rates of both are added. " +
-	"It has no restart with connections, and its sweep cannot be timed from outside."
+// ovsNotes say how Open vSwitch's figures are measured.
+var ovsNotes = []string{
+	"Open vSwitch: userspace datapath, one polling thread, an AF_XDP port. The figure is the thread's own cycles per packet with ct(commit), less the cycles with drop.",
+	"Open vSwitch with two workers: two such ports and threads. The switch is stopped until packets fill both rings, so that both threads work at the same time and nothing else runs. The figure is the sum of both rates.",
+	"Open vSwitch does not keep connections over a restart, and its sweep cannot be timed from outside.",
+}
 
 // ovsSide is a switch with a polling thread for each port.
 type ovsSide struct {

@@ -78,8 +78,8 @@ func (f clientFrame) swapEnds() {
 	u.SetDstPort(port)
 }
 
-// program loads an XDP program that makes each frame one from the next client, as client and setClient
-// do, and sends it out of one of two links in turn. It counts packets in the first element of counter.
+// program loads an XDP program that gives each frame the next client, as client and setClient do. It
+// sends the frame out of one of two links in turn. It counts packets in the first element of counter.
 func (t tuples) program(links [2]int, counter *ebpf.Map) (*ebpf.Program, error) {
 	const (
 		ipAt   = packet.EthernetLen

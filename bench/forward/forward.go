@@ -16,10 +16,15 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-const forwardNote = "Frames one way from a veth to another, made by the kernel in bursts. Overload: what gets through of more than any contender takes. Without loss: the highest rate, found by search, at which at most 1 of 1,000 is lost in one try of three. " +
-	"Processor time: what the contender's threads ran under overload, by frames; this and the rate are medians of twelve parts of a window in which neither the busiest of them nor the generator's had to wait for its processor, or where hardly any is left of all together; where the kernel does the work on the generator's thread there is none. " +
-	"The Linux bridge forwards on the generator's thread; the others have a thread beside it, on another processor. slavc/xdp and ports forward and do nothing else; " +
-	"antrail and Open vSwitch take each frame through the pipeline of examples/two-nodes, as one of a known UDP connection or each as the first of a new one."
+// forwardNotes say what profile forward measures.
+var forwardNotes = []string{
+	"The kernel sends frames in bursts into a veth, and the contender forwards them to another veth.",
+	"Overload: the frames that come through when more are sent than any contender takes. Without loss: the highest rate, found by search, at which at most 1 frame of 1,000 is lost in one try of three.",
+	"Processor time is the time that the contender's threads ran under overload, for each frame. A contender that forwards on the generator's thread has none.",
+	"Under overload, a window has twelve parts, and a figure is their median. The rig discards a part if the contender's busiest thread or the generator waited for its processor. If fewer than four parts are left, the figure is that of the whole time.",
+	"The Linux bridge forwards on the generator's thread. The others have a thread of their own, on another processor.",
+	"slavc/xdp and the bare ports only forward. antrail and Open vSwitch take each frame through the pipeline of examples/two-nodes: a frame of a known UDP connection, or the first of a new one.",
+}
 
 // contender forwards frames between the links of a topology.
 type contender struct {
@@ -50,10 +55,10 @@ func contenders() []contender {
 	}
 }
 
-// Run is profile forward: it measures how many frames come through from one veth to another under
-// overload, and the highest rate at which none is lost.
+// Run is profile forward. It measures how many frames come through from one veth to another under
+// overload, and the highest rate without loss.
 func Run(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	c.Notes = append(c.Notes, forwardNote)
+	c.Notes = append(c.Notes, forwardNotes...)
 	c.NoteMissing("Open vSwitch", ovs.Missing())
 	list := contenders()
 	if ovs.Missing() == nil {

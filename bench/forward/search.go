@@ -2,9 +2,9 @@ package forward
 
 import "math"
 
-// findHighestRate finds the highest rate between low and high that is sustained. It halves the range in
-// proportion. If there is a rate up to which every rate is sustained, and above which none is, the
-// result is exact to a factor of precision. It is 0 if not even low is sustained.
+// findHighestRate finds the highest sustained rate between low and high, by bisection on a logarithmic
+// scale. If all rates up to a limit are sustained and none above it, the result is exact to a factor
+// of precision. It is 0 if not even low is sustained.
 func findHighestRate(low, high, precision float64, sustained func(rate float64) (bool, error)) (float64, error) {
 	best := 0.0
 	if ok, err := sustained(high); ok || err != nil {

@@ -51,23 +51,26 @@ func Run(ctx context.Context, r *rig.Rig, c *report.Comparison) (err error) {
 	if r.Rounds == 0 {
 		window = max(window, time.Until(r.Until)/(rounds*turnWindows))
 	}
-	c.Notes = append(c.Notes, fmt.Sprintf("%d UDP connections through the pipeline of examples/two-nodes, a packet of each in turn, ports in memory, a worker that never sleeps. "+
-		"A turn is what the worker does from one batch to the next, with all that it has to wait for; the longest is that of a window of %v, which is of parts of %v. "+
-		"A part is thrown away and measured again in which the host had a processor for more than %v of a millisecond, as a timer of the kernel tells that comes every %v on each, or another program took it from a thread that was not done: up to %d windows of parts, and if there is not half a window of others then, they are used and told as needed. What threads of Go's take from each other counts. "+
-		"Collections are forced, %v after each other. Stop-the-world is Go's own count, by the upper bounds of its histogram, of parts thrown away, too. "+
-		"With rules: another switch of the process, which has no packets, has %d rules of policies.", connections, window.Round(time.Millisecond), turnPart, sched.LeastStolen, sched.TimerPeriod, mostDropped, collectEvery, rules))
+	c.Notes = append(c.Notes,
+		fmt.Sprintf("%d UDP connections pass through the pipeline of examples/two-nodes, a packet of each in turn. Ports are in memory, and the worker never sleeps.", connections),
+		fmt.Sprintf("A turn is the time from one batch of the worker to the next, with all waits. The longest turn is that of a window of %v, measured in parts of %v.", window.Round(time.Millisecond), turnPart),
+		fmt.Sprintf("A part is disturbed if a processor was stolen for %v of a millisecond: by the host, or by a program that preempted a thread of the rig. A kernel timer on each busy processor, every %v, shows the host's share.", sched.LeastStolen, sched.TimerPeriod),
+		fmt.Sprintf("The rig discards disturbed parts and measures again, until the discarded parts fill %d windows. If less than half a window is undisturbed then, the disturbed parts count, and a row says how many.", mostDropped),
+		"Go's threads may preempt each other: that does not disturb a part.",
+		fmt.Sprintf("A collection is forced %v after the previous one. Stop-the-world is Go's own histogram of pauses, by upper bounds, with discarded parts.", collectEvery),
+		fmt.Sprintf("With rules: another switch of the process has %d policy rules and no packets.", rules))
 	if asleep != nil {
-		c.Notes = append(c.Notes, fmt.Sprintf("Idle processors sleep as they like, from which stops of the collector have to wake them: %v.", asleep))
+		c.Notes = append(c.Notes, fmt.Sprintf("Idle processors may sleep, and a stop of the collector has to wake them: %v.", asleep))
 	} else {
-		c.Notes = append(c.Notes, "The worker has idle processors kept awake while the collector may be at work, as an agent's does that has keepAwake: auto.")
+		c.Notes = append(c.Notes, "The worker keeps idle processors awake while the collector may run, like an agent with keepAwake: auto.")
 	}
 	if strings.Contains(os.Getenv("GODEBUG"), "asyncpreemptoff=1") {
 		c.Notes = append(c.Notes, "Go stops goroutines without signals, as in an agent.")
 	} else {
-		c.Notes = append(c.Notes, "Go stops goroutines by signals, too, which takes longer than in an agent: GODEBUG=asyncpreemptoff=1 leaves them out.")
+		c.Notes = append(c.Notes, "Go also stops goroutines by signals, which takes longer than in an agent. Set GODEBUG=asyncpreemptoff=1 to measure without signals.")
 	}
 	if s.steal, err = sched.OpenStealMonitor(); err != nil {
-		c.Notes = append(c.Notes, fmt.Sprintf("No part is thrown away, for the kernel does not tell who has the processors: %v.", err))
+		c.Notes = append(c.Notes, fmt.Sprintf("No part is discarded, because the kernel does not report steal time: %v.", err))
 	}
 	measure := func(ctx context.Context) ([]rig.Reading, error) { return s.measure(ctx, window) }
 	return r.RunRounds(ctx, c, []*rig.Side{{Name: "antrail", Measure: measure}})

@@ -14,8 +14,8 @@ import (
 // begins and ends in it.
 const turnPart = 50 * time.Millisecond
 
-// stealBefore is how long before a part a steal may have ended that still disturbs the part: a turn that
-// it delayed may end in the part.
+// stealBefore is the time before a part in which a steal still disturbs the part. A turn that the steal
+// delayed may end in the part.
 const stealBefore = 10 * time.Millisecond
 
 // mostDropped is how many windows' worth of parts is dropped for one window at most.
@@ -97,11 +97,11 @@ type sourceState struct {
 	packets   uint64
 	long      uint64        // turns longer than longTurn
 	longest   time.Duration // the longest turn since the last snapshot; 0 if none ended
-	disturbed bool          // somebody else took a processor since the last snapshot, or just before
+	disturbed bool          // a processor was stolen since the last snapshot, or just before
 }
 
-// watchPart watches the worker for long, and then until a turn ends. It says whether somebody else took a
-// processor since began, or just before.
+// watchPart watches the worker for long, and then until a turn ends. It says whether a processor
+// was stolen since began, or just before.
 func (t *turns) watchPart(ctx context.Context, began time.Time, long time.Duration) (now sourceState, err error) {
 	for now.longest == 0 && err == nil {
 		sched.Wait(ctx, long)

@@ -27,10 +27,12 @@ const (
 	installMark = 0xbe9c // cookie of both
 )
 
-// installNote says how installing is measured.
-const installNote = "Entries are those of policy rules, from text to installed: 10,000 in one bundle, then 1,000 more, each a change of its own. " +
-	"antrail: parsed and applied in the same process. Open vSwitch: ovs-ofctl add-flows, with --bundle and without. " +
-	"Processor time is that of all threads: of ovs-ofctl and of the switch but for its polling thread."
+// installNotes say how installing is measured.
+var installNotes = []string{
+	"The installed entries are those of policy rules. The time runs from text to installed: 10,000 entries in one bundle, then 1,000 more one by one.",
+	"antrail parses and applies them in the same process. Open vSwitch gets them from ovs-ofctl add-flows, with and without --bundle.",
+	"Processor time of installing is that of all threads. For Open vSwitch, it includes ovs-ofctl and leaves out the polling thread.",
+}
 
 // installTest is the entries to install, as lines of a dump.
 type installTest struct{ bundle, single []string }

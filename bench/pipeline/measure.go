@@ -14,8 +14,8 @@ import (
 )
 
 // The cost of a packet in the pipeline alone is the difference of two costs: with the program, and with a
-// single entry. Both are sampled in turn in many short windows. A sample in which somebody else had the
-// processor is dropped. The median of the others counts.
+// single entry. Both are sampled in turn in many short windows. A disturbed sample is dropped. The median
+// of the others counts.
 
 // contender is a switch with a program and with a single entry.
 type contender interface {

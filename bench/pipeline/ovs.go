@@ -14,8 +14,8 @@ import (
 )
 
 // ovsContender is Open vSwitch as a contender. Frames come in by an AF_XDP port and go out by a dummy
-// port, which counts and drops them: to send a frame into a veth costs several times what the
-// pipeline does. Its polling thread never sleeps, so the daemon is stopped while others are measured.
+// port, which counts and drops them. Sending a frame into a veth would cost several times as much as
+// the pipeline. The polling thread never sleeps, so the daemon is stopped while others are measured.
 type ovsContender struct {
 	*ovs.PollingSwitch
 	links         *testbed.Topology

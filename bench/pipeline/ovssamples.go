@@ -18,8 +18,8 @@ const ovsRate = 2_000_000
 const warmTime = 10 * time.Millisecond
 
 // longestNew is how long packets can flow until one has the ports of an earlier one, with a reserve. The
-// second packet of an unanswered connection is no first packet: one to a ClusterIP would have its
-// address translated at once, and leave for the gateway.
+// second packet of an unanswered connection costs less than a first one. If it goes to a ClusterIP, its
+// address is translated at once, and it leaves for the gateway.
 func longestNew(c testbed.PortChange) time.Duration {
 	return time.Duration(c.Connections()) * time.Second / ovsRate * 9 / 10
 }

@@ -3,22 +3,32 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
 	"github.com/antrail/antrail/bench/workload"
 )
 
-// pipelineNote says what the profiles of Antrea's pipeline measure.
-const pipelineNote = "Packets from db-a to client-a on the pipeline of examples/two-nodes, whose 31 tables all have entries. " + aloneNote
+// pipelineNotes say what the profiles of Antrea's pipeline measure.
+var pipelineNotes = append([]string{
+	"Packets go from db-a to client-a through the pipeline of examples/two-nodes. All of its 31 tables have entries.",
+}, aloneNotes...)
 
-// aloneNote says how all profiles of a pipeline are measured.
-const aloneNote = "\"Pipeline alone\" is less the cost of the same packets with a single entry that outputs them, measured in windows in turn. " +
-	"A window is thrown away in which the thread that is measured waited for a processor for more than 2 % of the time, or the machine for its host; where there is not half of what a round should have of others, windows disturbed for up to 10 % are used and told; without them, and where the difference is not above 0, the round has no figure. " +
-	"antrail: ports in memory, batches of 64, one thread, wall time. " +
-	"Open vSwitch: userspace datapath, packets in by AF_XDP and out by a port that counts them and throws them away, the polling thread's own count of cycles per packet, as time by the rate at which it counts; windows with packets that took the slow path, since the datapath forgot its flows while it rested, are thrown away."
+// aloneNotes say how all profiles of a pipeline are measured.
+var aloneNotes = []string{
+	"\"Pipeline alone\" is the cost of a packet less the cost of the same packet with a single entry that outputs it. The rig measures both in alternating windows.",
+	"A window is disturbed if the measured thread waited for a processor, or the host held the machine's processors, for more than 2 % of the time. The rig discards disturbed windows.",
+	"If fewer than half of a round's windows are undisturbed, the rig also uses windows disturbed for up to 10 %, and counts them. A round without such windows has no figure. It also has none if the difference is not above 0.",
+	"antrail: ports in memory, batches of 64, one thread, wall time.",
+	"Open vSwitch: userspace datapath. Packets enter by AF_XDP and leave by a port that counts and drops them. The figure is the polling thread's own cycles per packet, converted to time.",
+	"Open vSwitch forgets its flows while it rests. The rig discards windows in which packets took its slow path.",
+}
 
-const hairpinNote = "Hairpin: client-a reaches itself by the ClusterIP of a Service whose endpoints are all in it. Its packets pass both ct zones, that of all connections, where the destination is translated, and that of SNAT, and go out where they came in; each first one begins an entry in either."
+var hairpinNotes = []string{
+	"Hairpin: client-a reaches itself by the ClusterIP of a Service that has all its endpoints in client-a. Its packets leave by the port that they came from.",
+	"Hairpin packets pass two ct zones: the pods' zone, which translates the destination, and the SNAT zone. The first packet of a connection makes an entry in each.",
+}
 
 // RunPipeline is profile pipeline: the cost of known and new connections, of installing entries, and of
 // each table.
@@ -31,7 +41,7 @@ func RunPipeline(ctx context.Context, r *rig.Rig, c *report.Comparison) (err err
 	if err != nil {
 		return err
 	}
-	c.Notes = append(c.Notes, hairpinNote, installNote)
+	c.Notes = slices.Concat(c.Notes, hairpinNotes, installNotes)
 	t := &programTest{program: program, kinds: pipelineKinds(), install: batch}
 	if r.Wants(antrailName) {
 		if t.tables, err = openTableTimes(program); err != nil {

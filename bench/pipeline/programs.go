@@ -3,18 +3,23 @@ package pipeline
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/antrail/antrail/bench/report"
 	"github.com/antrail/antrail/bench/rig"
 	"github.com/antrail/antrail/bench/workload"
 )
 
-// programsNote says what profile programs measures.
-const programsNote = "Packets between two pods of a Node by the programs beside Antrea's, which have fewer tables, and by Antrea's where it has other tables: on an external Node, from its card to its own network, and beside another CNI (networkPolicyOnly). uplink and windows2020 switch between pods, and vppl3 routes: it asks conntrack three times for a packet to a Service, whose connection has an entry in each of two zones."
+// programsNotes say what profile programs measures.
+var programsNotes = []string{
+	"Packets go between two pods of a Node through the programs beside Antrea's. Those have fewer tables.",
+	"The profile also measures two forms of Antrea's pipeline: an external Node, from its card to its own network, and networkPolicyOnly, beside another CNI.",
+	"Programs uplink and windows2020 switch between pods. Program vppl3 routes: a packet to a Service passes three ct(), and its connection has an entry in each of two zones.",
+}
 
 // RunPrograms is profile programs: the cost of a packet in each program beside Antrea's.
 func RunPrograms(ctx context.Context, r *rig.Rig, c *report.Comparison) (err error) {
-	c.Notes = append(c.Notes, programsNote, aloneNote)
+	c.Notes = slices.Concat(c.Notes, programsNotes, aloneNotes)
 	c.NoteMissing("Open vSwitch", ovsMissing())
 	loads, err := workload.OtherPrograms()
 	if err != nil {

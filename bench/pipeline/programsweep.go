@@ -17,7 +17,7 @@ import (
 // runProgramSweep measures programs of the sizes 10, 100 and so on up to largest. All are open at once, so
 // that each round has all sizes. If the time is too short for a size, the run leaves it out and notes that.
 func runProgramSweep(ctx context.Context, r *rig.Rig, c *report.Comparison, largest int, kinds []*workload.Packets, program func(int) (*flow.Program, error)) (err error) {
-	c.Notes = append(c.Notes, pipelineNote)
+	c.Notes = append(c.Notes, pipelineNotes...)
 	c.NoteMissing("Open vSwitch", ovsMissing())
 	var points []rig.Point
 	defer func() {
@@ -31,7 +31,7 @@ func runProgramSweep(ctx context.Context, r *rig.Rig, c *report.Comparison, larg
 	var took []time.Duration // to open each
 	for i, n := range sizes {
 		if i > 0 && time.Now().Add(nextDecade(took)).After(r.Until) {
-			c.Notes = append(c.Notes, fmt.Sprintf("Left out, since to open the first of them would take longer than there is time for: %v. A longer --time has them.", sizes[i:]))
+			c.Notes = append(c.Notes, fmt.Sprintf("Sizes left out, because opening the next one takes longer than the time left: %v. A longer --time measures them.", sizes[i:]))
 			break
 		}
 		start := time.Now()
@@ -72,24 +72,30 @@ func decadesTo(largest int) (sizes []int) {
 	return sizes
 }
 
-// policyNote says what profile policy measures.
-const policyNote = "Each rule is one source address, one port and the pod that receives, as a conjunction of three; a hundred rules have one priority. None of them matches the packets, which pass them all."
+// policyNotes say what profile policy measures.
+var policyNotes = []string{
+	"Each rule is a conjunction of three clauses: one source address, one port and the receiving pod. A hundred rules share a priority.",
+	"No rule matches the packets: each packet passes all rules.",
+}
 
 // RunPolicy is profile policy: the cost of a packet by the number of rules of policies.
 func RunPolicy(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	c.Notes, c.Axis = append(c.Notes, policyNote), "rules of policies"
+	c.Notes, c.Axis = append(c.Notes, policyNotes...), "rules of policies"
 	return runProgramSweep(ctx, r, c, r.Largest, []*workload.Packets{workload.KnownConnection(), workload.NewConnections()}, workload.PolicyProgram)
 }
 
-// serviceNote says what profile service measures.
-const serviceNote = "Each Service has one UDP port and three endpoints; entries and groups are made as the agent makes them. Packets go to one of them, whose endpoints are all in client-a, and to one like it with session affinity, whose client has been learned before."
+// serviceNotes say what profile service measures.
+var serviceNotes = []string{
+	"Each Service has one UDP port and three endpoints. Its entries and groups are those that the agent makes.",
+	"Packets go to two Services. One has all its endpoints in client-a. The other also has session affinity, and its client has a learned entry.",
+}
 
 // mostServices is where the sweep over Services ends.
 const mostServices = 10_000
 
 // RunService is profile service: the cost of a packet to a ClusterIP by the number of Services.
 func RunService(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	c.Notes, c.Axis = append(c.Notes, serviceNote), "Services"
+	c.Notes, c.Axis = append(c.Notes, serviceNotes...), "Services"
 	return runProgramSweep(ctx, r, c, min(r.Largest, mostServices),
 		[]*workload.Packets{workload.KnownToService(), workload.NewToService(), workload.NewToAffinityService()}, workload.ServiceProgram)
 }

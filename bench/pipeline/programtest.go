@@ -26,7 +26,7 @@ type programTest struct {
 
 // runTest measures antrail and Open vSwitch with a program.
 func runTest(ctx context.Context, r *rig.Rig, c *report.Comparison, t *programTest) (err error) {
-	c.Notes = append(c.Notes, pipelineNote)
+	c.Notes = append(c.Notes, pipelineNotes...)
 	c.NoteMissing("Open vSwitch", ovsMissing())
 	sides, err := openSides(ctx, r, c, t)
 	defer func() { err = errors.Join(err, rig.CloseSides(sides)) }()

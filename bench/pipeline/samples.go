@@ -16,8 +16,8 @@ type sample struct {
 	// nanoseconds, allocations and entries are those of a packet, entries the ones that it took.
 	nanoseconds, allocations, entries float64
 	tables                            *[]tableTime // nil if tables are not measured
-	// disturbed is the part of the window, from 0 to 1, in which the measured thread waited for a
-	// processor, or the host had the machine's.
+	// disturbed is a part of the window, from 0 to 1. In it the measured thread waited for a processor,
+	// or the host had the machine's.
 	disturbed float64
 }
 
@@ -81,7 +81,7 @@ func entries(c sample) float64     { return c.entries }
 // isUsable reports whether a sample may be used when no better one exists.
 func isUsable(c sample) bool { return c.disturbed <= mostTolerable }
 
-// countUndisturbed counts the samples that nobody disturbed.
+// countUndisturbed counts the undisturbed samples.
 func countUndisturbed(all []sample) (n int) {
 	for _, c := range all {
 		if c.disturbed <= sched.MostDisturbed {

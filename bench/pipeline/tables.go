@@ -87,8 +87,8 @@ func (b *tableTimes) measureRound(ctx context.Context, kinds []*workload.Packets
 	return nil
 }
 
-// tableReadings are the figures of a kind in one round: the mean of its samples by table, their sums, and
-// the cost of the whole walk by the clock.
+// tableReadings are the figures of a kind in one round. They are the mean of its samples by table, the
+// sums of those, and the cost of the whole walk by the clock.
 func (m *measurement) tableReadings(i int) (list []rig.Reading) {
 	lookups, actions := 0.0, 0.0
 	for _, t := range meanOf(m.samples[i].kept) {
@@ -164,7 +164,10 @@ func (b *tableTimes) comparison(machine string) *report.Comparison {
 	}
 	entries := len(b.program.sw.Flows())
 	tables := slices.DeleteFunc(b.program.sw.Tables(), func(t telemetry.TableStats) bool { return t.Entries == 0 })
-	c.Notes = append(c.Notes, tablesNote, fmt.Sprintf("%d entries in %d tables. No packet of these is in %s. None meets all others: the source of a packet is translated only where it leaves by the tunnel or the gateway or is a hairpin, and these are exempt from policies of ingress. All pass TrafficControl, which mirrors and redirects nothing here.", entries, len(tables), strings.Join(unvisited, ", ")))
+	c.Notes = append(append(c.Notes, tablesNotes...),
+		fmt.Sprintf("%d entries in %d tables. None of these packets visits %s.", entries, len(tables), strings.Join(unvisited, ", ")),
+		"No packet visits all other tables. The source is translated only for the tunnel, the gateway and hairpin connections, and those are exempt from ingress policies.",
+		"All packets pass TrafficControl, which mirrors and redirects nothing here.")
 	return c
 }
 
@@ -173,7 +176,9 @@ var whyNoPacket = map[string]string{
 	"ARPSpoofGuard": " (ARP only)", "ARPResponder": " (ARP only)", "EgressMark": " (what leaves for the outside)",
 }
 
-// tablesNote says how tables are measured.
-const tablesNote = "antrail on ports in memory as in profile pipeline, with exact-match cache and megaflows off, so that each packet walks table after table: what a packet costs of which nothing is remembered, not what most packets cost. " +
-	"A table's time is that of the lookup and of all that its entry does until the next one, ct() and groups included, less what it costs to read the clock. " +
-	"One walk in 101 is timed; an agent times one in 1021 (dump-tables), so that it costs nothing, and finds less of what timing needs in its caches: its figures are higher."
+// tablesNotes say how tables are measured.
+var tablesNotes = []string{
+	"antrail runs on ports in memory as in profile pipeline, but without exact-match cache and megaflows. Each packet walks every table of its path, so the figures are the costs of a cache miss.",
+	"A table's time is the lookup and everything that the entry does until the next table, with ct() and groups. The cost of reading the clock is subtracted.",
+	"The rig times one walk in 101. An agent times one in 1021 (dump-tables), so that timing costs nothing. Its figures are higher, because the timing code is less often in the processor's caches.",
+}

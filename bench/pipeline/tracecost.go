@@ -15,10 +15,14 @@ import (
 	"github.com/antrail/antrail/filter"
 )
 
-// traceNote says what profile trace measures.
-const traceNote = "antrail's switch with ports in memory, batches of 64, one thread, wall time, on the pipeline of examples/two-nodes: packets from db-a to client-a of a connection that is known, and of 100,000 in turn. " +
-	"Contenders are the same switch while nobody watches, while a trace is armed that wants none of the packets (its filter is \"tcp port 80 and host 10.10.0.24\"), while 100 packets are watched out of each window, and while every packet is. " +
-	"Whoever takes the walks drops them. Windows that somebody disturbed are thrown away as in profile pipeline."
+// traceNotes say what profile trace measures.
+var traceNotes = []string{
+	"antrail's switch has ports in memory, batches of 64 and one thread, and runs the pipeline of examples/two-nodes. The figures are wall time.",
+	"Packets go from db-a to client-a: packets of one known connection, and of 100,000 known connections in turn.",
+	"All sides are the same switch under different traces. \"nobody watches\": no trace is armed. \"a trace that wants none\": its filter, \"tcp port 80 and host 10.10.0.24\", matches no packet.",
+	"\"100 of a window watched\": a trace records 100 packets of each window. \"all watched\": a trace records every packet.",
+	"The reader of the walks drops them. Disturbed windows are discarded as in profile pipeline.",
+}
 
 // unwantedFilter is a filter that matches none of the packets.
 const unwantedFilter = "tcp port 80 and host 10.10.0.24"
@@ -36,7 +40,7 @@ func RunTrace(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
 	if err != nil {
 		return err
 	}
-	c.Notes = append(c.Notes, traceNote)
+	c.Notes = append(c.Notes, traceNotes...)
 	none, err := filter.Compile(unwantedFilter)
 	if err != nil {
 		return errors.Join(err, w.sw.Close())

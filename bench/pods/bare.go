@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Contender "bare packet sockets" is the least that carries frames between two pods' veths over packet
-// sockets: the most that these allow a switch in user space. It has the sockets of ports/afpacket with
-// all their options, and the program that keeps frames from the Node's stack. A virtio-net header and
-// its segment of up to 64 kB go from one socket to the other as they came.
+// Contender "bare packet sockets" only moves frames between two pods' veths over packet sockets. Its rate
+// is the limit for any switch on packet sockets. It has the sockets of ports/afpacket with all their
+// options, and the program that keeps frames from the Node's stack. A virtio-net header and its segment
+// of up to 64 kB go from one socket to the other unchanged.
 //
 // A thread each way waits in read(2) and write(2), with a buffer that stays in the caches. Others were no
 // faster: recvmmsg and sendmmsg with up to 64 frames, the same in C, and PACKET_QDISC_BYPASS. One thread

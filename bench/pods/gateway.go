@@ -13,15 +13,18 @@ import (
 	"github.com/antrail/antrail/bench/rig"
 )
 
-// gatewayNote says what the contenders are.
-const gatewayNote = "A pod and its Node, and a host outside, which is a namespace with a veth on the Node's underlay; MTU of the pod 1450, of the underlay 1500, which passes on checksums and segments that are left to a card. " +
-	"Out: the pod connects to the host; the Node masquerades it. In: the host connects to a NodePort of the Node, which leads to a pod of this Node. " +
-	"Linux bridge: nftables translate both ways. antrail: a real agent with the objects of examples/web-app but their Egresses. " +
-	"Open vSwitch: the entries of examples/two-nodes, the gateway an internal port, and nftables that masquerade; it has no NodePort."
+// gatewayNotes say what the contenders are.
+var gatewayNotes = []string{
+	"A pod on its Node, and a host outside: a namespace with a veth on the Node's underlay. The pod's MTU is 1450, the underlay's 1500. The underlay passes on checksums and segments that are left to a card.",
+	"Out: the pod connects to the host, and the Node masquerades it. In: the host connects to a NodePort of the Node, which leads to a pod of this Node.",
+	"Linux bridge: nftables translate in both directions.",
+	"antrail: a real agent with the objects of examples/web-app, without their Egresses.",
+	"Open vSwitch: the entries of examples/two-nodes, an internal port as gateway, and nftables that masquerade. It has no NodePort.",
+}
 
 // openGateways opens the contenders.
 func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs []*pair, err error) {
-	c.Notes = append(c.Notes, gatewayNote)
+	c.Notes = append(c.Notes, gatewayNotes...)
 	openers := []opener{
 		{bridgeName, openBridgeGateway},
 		{ovs.Version(), func() (*pair, error) { return openOVSGateway(ctx) }},

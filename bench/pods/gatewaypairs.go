@@ -101,8 +101,8 @@ func gatewayPair(o *testbed.Overlay, name string, pod netip.Addr) *pair {
 	}
 }
 
-// translate has the calling thread's namespace forward, masquerade what comes from the pods, and
-// translate the destination of what comes in by eth0, if there is a rule for it.
+// translate turns on forwarding in the calling thread's namespace and masquerades packets of the pods.
+// If inward has a rule, it translates the destination of packets from eth0.
 func translate(pods, inward string) error {
 	text := "table ip nat {\n chain postrouting { type nat hook postrouting priority srcnat; ip saddr " + pods + " oifname eth0 masquerade; }\n"
 	if inward != "" {

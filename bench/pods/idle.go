@@ -27,8 +27,9 @@ const idleSettle = time.Second
 
 // RunIdle is profile idle: what a switch costs a Node whose pods send nothing.
 func RunIdle(ctx context.Context, r *rig.Rig, c *report.Comparison) (err error) {
-	c.Notes = append(c.Notes, fmt.Sprintf("A switch with %d ports on veths, none of which brings a packet: processor time of all threads of its processes, and how often one of them runs. "+
-		"antrail: an agent and its switch, packet sockets. Open vSwitch: its daemon, userspace datapath, AF_PACKET ports. Both: one entry, NORMAL.", idlePorts))
+	c.Notes = append(c.Notes,
+		fmt.Sprintf("A switch has %d ports on veths, and no packet arrives. The figures are the processor time of all threads of its processes, and how often one of them runs.", idlePorts),
+		"antrail: an agent and its switch, packet sockets. Open vSwitch: its daemon, userspace datapath, AF_PACKET ports. Both: one entry, NORMAL.")
 	var sides []*rig.Side
 	defer func() { err = errors.Join(err, rig.CloseSides(sides)) }()
 	c.NoteMissing("Open vSwitch", ovs.Missing())

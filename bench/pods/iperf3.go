@@ -40,7 +40,7 @@ const (
 )
 
 // iperfNote says how iperf3 is measured.
-const iperfNote = "iperf3: what its server received, from the first byte on; all streams together send as much as the one stream above moved in a window, and at least 16 MB."
+const iperfNote = "iperf3: the rate that its server received, from the first byte on. All streams together send as much as the single stream above moved in a window, and at least 16 MB."
 
 // noteIperf adds a note to the comparison: how iperf3 is measured, or that its lines are missing.
 func noteIperf(r *rig.Rig, c *report.Comparison) {

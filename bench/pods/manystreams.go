@@ -14,14 +14,18 @@ import (
 // manyStreams is how many streams flow together.
 const manyStreams = 8
 
-// streamNote says how streams are measured.
-const streamNote = "Streams are as bulk transfers are by default; of one it is told too what it is with TCP_NODELAY, which Go and most servers set: a sender then hands over the end of each write at once, in place of having it go with the next acknowledgement. A stream is measured after half a window, and with offload once the kernel has all of them. Sender and receiver are threads of their own in blocking calls, which run where the kernel puts them. " +
-	"Processor time: all that sender, receiver, the switch and the kernel's threads for softirqs ran, by what arrived; unlike the rate it stays about the same while others take processors away. " +
-	"Bare packet sockets: a thread each way that reads a frame from one pod's packet socket and writes it to the other's, without a pipeline, at rest while others are measured."
+// streamNotes say how streams are measured.
+var streamNotes = []string{
+	"Streams use the socket defaults of a bulk transfer. The rows \"TCP_NODELAY\" repeat one stream with that option, which Go and most servers set: the sender then sends the end of each write at once, rather than with the next acknowledgement.",
+	"A stream is measured after half a window, and with offload once the kernel has all streams.",
+	"Sender and receiver are threads of their own in blocking calls. They run where the kernel puts them.",
+	"Processor time is that of sender, receiver, switch and softirq threads, for each kB that arrived. Unlike the rate, it hardly changes while other programs take processors.",
+	"Bare packet sockets: one thread for each direction reads a frame from one pod's packet socket and writes it to the other's. It has no pipeline, and rests while the rig measures others.",
+}
 
 // RunStream is profile stream: bulk TCP between two pods.
 func (p *Profiles) RunStream(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	c.Notes = append(c.Notes, streamNote)
+	c.Notes = append(c.Notes, streamNotes...)
 	return p.runPairs(ctx, r, c, measureStreams)
 }
 

@@ -3,6 +3,7 @@ package pods
 import (
 	"context"
 	"os"
+	"slices"
 
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/bench/ovs"
@@ -19,9 +20,13 @@ type Profiles struct {
 	absent []string // why this machine lacks further contenders
 }
 
-// podsNote says what the contenders are.
-const podsNote = "Two pods on one Node, MTU 1450, each in a network namespace. antrail: a real agent, with the entries of examples/two-nodes. " +
-	"Open vSwitch: userspace datapath with userspace-tso-enable, AF_PACKET ports, the very same entries, groups and meters; and the same with AF_XDP ports and the pods' transmit checksum offload off, at rest while others are measured."
+// podsNotes say what the contenders are.
+var podsNotes = []string{
+	"Two pods on one Node, MTU 1450, each in a network namespace.",
+	"antrail: a real agent with the entries of examples/two-nodes.",
+	"Open vSwitch: userspace datapath with userspace-tso-enable, AF_PACKET ports, and the same entries, groups and meters.",
+	"Open vSwitch with AF_XDP ports: the same, with the pods' transmit checksum offload off. It rests while the rig measures others.",
+}
 
 // open opens the contenders that take part, unless they are open.
 func (p *Profiles) open(ctx context.Context, r *rig.Rig) error {
@@ -56,7 +61,7 @@ func (p *Profiles) runPairs(ctx context.Context, r *rig.Rig, c *report.Compariso
 		if err := p.open(ctx, r); err != nil {
 			return err
 		}
-		c.Notes = append(append(c.Notes, podsNote), p.absent...)
+		c.Notes = slices.Concat(c.Notes, podsNotes, p.absent)
 		return r.RunRounds(ctx, c, pairSides(r, c.Profile, p.pairs, measure))
 	})
 }

@@ -19,7 +19,7 @@ import (
 // end in 20 µs, on two in 50, and that changes from window to window. So the ends are also kept to
 // one processor, which leaves the others to a switch.
 func (p *Profiles) RunRR(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
-	c.Notes = append(c.Notes, "On a machine of up to four processors antrail keeps idle ones awake while its workers see pods talk (keepAwake), unless its name says otherwise; no other contender does.")
+	c.Notes = append(c.Notes, "On up to four processors, antrail keeps idle processors awake while pods send packets (keepAwake), unless its name says otherwise. No other contender does.")
 	return p.runPairs(ctx, r, c, measureRR)
 }
 

@@ -14,10 +14,14 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// traceLinkNote says what profile trace-link measures.
-const traceLinkNote = "One TCP stream between two pods of a Node through an agent, on packet sockets, given to the kernel by it, and on AF_XDP, with the entries of examples/two-nodes. " +
-	"Contenders are the same agent while nobody watches, while a live trace is armed that wants none of the packets (its filter is \"" + unwantedOfStream + "\"), and while 100 packets are watched (\"" + wantedOfStream + "\"). " +
-	"A stream is measured for five windows after it has flowed for two; a trace begins and ends with that time. Processor time is as in profile stream, with that of who reads the walks, which are made, sent and read as antrail trace --live does. Packets lost are those that matched and were not recorded."
+// traceLinkNotes say what profile trace-link measures.
+var traceLinkNotes = []string{
+	"One TCP stream goes between two pods of a Node through an agent with the entries of examples/two-nodes: on packet sockets, offloaded to the kernel, and on AF_XDP.",
+	"All sides are the same agent under different live traces: no trace, a trace that matches no packet (\"" + unwantedOfStream + "\"), and a trace that records 100 packets (\"" + wantedOfStream + "\").",
+	"A stream flows for two windows, then the rig measures five windows. A trace begins and ends with those five.",
+	"Processor time is as in profile stream, with that of the trace's reader. The walks are made, sent and read as antrail trace --live does.",
+	"Packets lost are those that matched and were not recorded.",
+}
 
 // The filters of both traces: the stream matches the second one only.
 const (
@@ -34,7 +38,7 @@ const traceWindows = 5
 // RunTraceLink is profile trace-link: what a live trace costs a stream between two pods, through an agent
 // with real links. It has the conditions of profile trace, on connections that stay.
 func RunTraceLink(ctx context.Context, r *rig.Rig, c *report.Comparison) (err error) {
-	c.Notes = append(c.Notes, traceLinkNote)
+	c.Notes = append(c.Notes, traceLinkNotes...)
 	dir, err := writeExamples()
 	if err != nil {
 		return err

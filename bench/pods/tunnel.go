@@ -13,13 +13,16 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// tunnelNote says what the contenders are, and how datagrams are measured.
-const tunnelNote = "Two pods on two Nodes, MTU 1450; the Nodes are namespaces with a veth each on a bridge, MTU 1500, which passes on checksums and segments that are left to a card. " +
-	"antrail: two real agents, with the entries of examples/two-nodes, Geneve. Open vSwitch: two userspace datapaths with the very same entries, groups and meters, AF_PACKET ports, Geneve; without " +
-	"userspace-tso-enable, which knows no tunnels, so that its pods cut segments themselves. UDP: one flow of datagrams of 64 bytes, of which at most 512 are under way."
+// tunnelNotes say what the contenders are, and how datagrams are measured.
+var tunnelNotes = []string{
+	"Two pods on two Nodes, MTU 1450. Each Node is a namespace with a veth on a bridge, MTU 1500. The bridge passes on checksums and segments that are left to a card.",
+	"antrail: two real agents with the entries of examples/two-nodes, Geneve.",
+	"Open vSwitch: two userspace datapaths with the same entries, groups and meters, AF_PACKET ports, Geneve. userspace-tso-enable does not work with tunnels, so it is off, and the pods cut segments themselves.",
+	"UDP: one flow of datagrams of 64 bytes, with at most 512 under way.",
+}
 
-// These contenders take part only if they are named: antrail that gives no connection to the kernel,
-// and antrail with AF_XDP on the Nodes' uplinks, which forwards what the kernel otherwise does by itself.
+// These contenders take part only if they are named. The first offloads no connection to the kernel.
+// The second has AF_XDP on the Nodes' uplinks, so it forwards what the kernel otherwise would.
 const (
 	withoutOffload = "without offload"
 	uplinkName     = "AF_XDP uplink"
@@ -27,7 +30,7 @@ const (
 
 // openTunnels opens the contenders.
 func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs []*pair, err error) {
-	c.Notes = append(c.Notes, tunnelNote)
+	c.Notes = append(c.Notes, tunnelNotes...)
 	dir, err := writeExamples()
 	if err != nil {
 		return nil, err

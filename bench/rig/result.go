@@ -79,7 +79,7 @@ func writeJSON(w io.Writer, v any) error {
 // the directory if needed. A result without comparisons is an error, and writes nothing.
 func (r *Result) Save(dir string) error {
 	if len(r.Comparisons) == 0 {
-		return fmt.Errorf("%s: nothing is saved, for no round was whole", dir)
+		return fmt.Errorf("%s: nothing is saved, because no round was complete", dir)
 	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -117,7 +117,7 @@ func Load(path string) (*Result, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if len(r.Comparisons) == 0 {
-		return nil, fmt.Errorf("%s: there are no comparisons: it is of no run of antrail bench with a whole round", path)
+		return nil, fmt.Errorf("%s: there are no comparisons; want the result of antrail bench with a complete round", path)
 	}
 	for _, c := range r.Comparisons {
 		if err := c.Check(); err != nil {

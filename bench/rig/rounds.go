@@ -12,10 +12,10 @@ import (
 	"github.com/antrail/antrail/bench/report"
 )
 
-// All contenders of a profile are open at once and are measured in turn, A B C B C A, until the
-// profile's part of the time is up. The result is the median of the rounds, their extremes, and the
-// median of each round's ratio to the first contender. In a sweep a round has all sizes, so that the
-// growth of a figure is one of each round, too.
+// All contenders of a profile are open at once. The rig measures them in turn, A B C B C A, until the
+// profile's share of the time is over. The result is the median of the rounds, their extremes, and the
+// median of each round's ratio to the first contender. In a sweep, a round has all sizes, so each
+// round also gives the growth of a figure.
 
 // Reading is one figure of one round.
 type Reading struct {
@@ -104,7 +104,7 @@ func (r *Rig) RunSweep(ctx context.Context, c *report.Comparison, points []Point
 }
 
 // MissingNote says why figures are missing that a quiet machine would give.
-const MissingNote = "Figures are missing since other programs had the processors too often. They are there on a quiet machine, and often under chrt -r 10."
+const MissingNote = "Figures are missing, because other programs used the processors too often. Measure on a quiet machine, or under chrt -r 10."
 
 // another says whether a further round begins. It does if there are fewer than asked for, or if it is
 // over in time when it takes as long as the longest.
@@ -128,7 +128,7 @@ func (r *Rig) runRound(ctx context.Context, profile string, points []Point, turn
 	for _, p := range points {
 		for i := range p.Sides {
 			s := p.Sides[(i+turn)%len(p.Sides)]
-			if p.X != 0 || turn == 0 { // nobody knows yet how long the first round takes
+			if p.X != 0 || turn == 0 { // the first round may take long
 				r.Say("%s: %s%s", profile, s.Name, sizeText(p.X))
 			}
 			readings, err := s.Measure(ctx)

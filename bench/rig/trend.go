@@ -20,7 +20,7 @@ type Run struct {
 }
 
 // LoadRuns reads all results in a directory, the oldest first: the bench.json of each directory below it, and each
-// file NAME.json. A file that is no result is an error.
+// file NAME.json. Any other content of such a file is an error.
 func LoadRuns(dir string) (runs []Run, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -67,7 +67,7 @@ func WriteTrend(w io.Writer, runs []Run) error {
 		fmt.Fprintf(w, "%s: %s; %s\n", r.Name, r.Build, r.heading())
 	}
 	if slices.ContainsFunc(runs, func(r Run) bool { return r.Machine.String() != runs[0].Machine.String() }) {
-		fmt.Fprintln(w, "The machines differ: a change may be theirs.")
+		fmt.Fprintln(w, "The machines differ, and may be the reason for a change.")
 	}
 	for _, t := range Trends(runs) {
 		fmt.Fprintln(w)

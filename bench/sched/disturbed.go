@@ -24,8 +24,8 @@ func WatchThread(process string, thread int) (*ThreadWatch, error) {
 	return w, err
 }
 
-// DisturbedPart returns the part of the time since the watch began, from 0 to 1, in which the thread
-// waited for a processor or the host had the machine's processors.
+// DisturbedPart returns the disturbed part of the time since the watch began, from 0 to 1. In it the
+// thread waited for a processor, or the host had the machine's processors.
 func (w *ThreadWatch) DisturbedPart() (float64, error) {
 	t, err := readThreadTime(w.path)
 	long := time.Since(w.began).Seconds()

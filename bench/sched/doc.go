@@ -1,5 +1,5 @@
-// Package sched is the rig's view of the kernel's scheduler: how long threads ran and waited, who
-// else had the processors, and where and with which priority threads run.
+// Package sched is the rig's view of the kernel's scheduler. It measures how long threads ran and waited
+// and which other programs had the processors. It also sets processors and priorities of threads.
 //
 //	times.go                     processor time and memory of processes and threads
 //	processorload.go             the machine's load by other programs

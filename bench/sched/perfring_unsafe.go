@@ -28,9 +28,9 @@ const (
 	maxRecord = 4
 )
 
-// openPerfRing asks for two kinds of events of a processor, with times of CLOCK_MONOTONIC: every
-// period the thread that the timer interrupts, unless the processor is idle; and every switch from
-// one thread to another.
+// openPerfRing subscribes to two kinds of events of a processor, with times of CLOCK_MONOTONIC. A timer
+// event has the interrupted thread; it comes every period, unless the processor is idle. A switch event
+// comes with every switch from one thread to another.
 func openPerfRing(cpu int, period time.Duration) (*perfRing, error) {
 	attr := &unix.PerfEventAttr{
 		Type:        unix.PERF_TYPE_SOFTWARE,

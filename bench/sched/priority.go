@@ -31,9 +31,9 @@ func TakePrecedence() error {
 // RunAsOrdinary runs f. If this process has a real-time class (chrt(1)), all its threads and what f
 // starts have the ordinary class meanwhile.
 //
-// Pods and the switch between them share processors, and are ordinary on a Node. In a real-time
-// class a polling thread would keep its processor for a time slice of 100 ms, and each round trip
-// would take as long.
+// Pods and the switch between them share processors, and are ordinary on a Node. A polling thread in a
+// real-time class would keep its processor for a time slice of 100 ms. Each round trip would take as
+// long.
 func RunAsOrdinary(f func() error) error {
 	class, err := unix.SchedGetAttr(0, 0)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Threads of ordinary priority reap children. Under chrt(1) the other threads have a real-time
-// priority, and with that a reap may take minutes: the kernel clears the child's files from /proc and
-// spins until other readers of /proc are done. Such a reader may be an ordinary program, which cannot
-// run meanwhile.
+// priority, and a reap by one of them may take minutes. The kernel clears the child's files from /proc
+// and spins until other readers of /proc are done. Such a reader may be an ordinary program, which
+// cannot run meanwhile.
 
 // Reap waits for a process as cmd.Wait does, and returns the same errors.
 func Reap(cmd *exec.Cmd) error {

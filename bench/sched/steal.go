@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// StealMonitor tells when somebody else had one of this process's processors. That is the host, or
-// another program that preempted a thread of this process. It is for one goroutine.
+// StealMonitor reports when one of this process's processors was stolen: by the host, or by another
+// program that preempted a thread of this process. It is for one goroutine.
 //
-// Two kinds of the kernel's perf events tell it (perf_event_open(2)):
+// It reads two kinds of the kernel's perf events (perf_event_open(2)):
 //
 //   - A timer interrupts each busy processor every TimerPeriod. If it is late, the host had the
 //     processor.
@@ -77,7 +77,7 @@ func (m *StealMonitor) Close() (err error) {
 
 // SinceStolen returns the time since the last steal ended. Without any steal it is the time since
 // the machine started. It is 0 if the kernel had no room for events, since those may have been
-// steals; that happens if nobody calls SinceStolen for long.
+// steals. That happens if SinceStolen is not called for more than half a second.
 func (m *StealMonitor) SinceStolen() (time.Duration, error) {
 	lost := false
 	for _, p := range m.processors {

@@ -1,5 +1,5 @@
-// Package testbed is what contenders are measured with: network namespaces and links, Nodes and pods,
-// frames, and a generator that sends more of them than any contender takes. Links need root.
+// Package testbed has the parts around a contender: network namespaces and links, Nodes and pods, frames.
+// Its generator sends more frames than any contender takes. Links need root.
 //
 //	namespace.go                         network namespaces, and threads in them
 //	testlinks.go                         links, addresses, routes, a bridge

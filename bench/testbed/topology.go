@@ -25,8 +25,8 @@ const (
 	sinkLink = "sink"
 )
 
-// Topology is two veth pairs in one namespace. Each run has its own: the library slavc/xdp leaves its
-// rings mapped when it is closed, so its socket keeps the queue until the link is gone.
+// Topology is two veth pairs in one namespace. Each run has its own, because the closed library slavc/xdp
+// leaves its rings mapped. Its socket keeps the queue until the link is gone.
 type Topology struct {
 	ns netns.NsHandle
 	// Source, In, Out and Sink are link indexes.
@@ -56,9 +56,9 @@ func NewTopology(ns netns.NsHandle) (*Topology, error) {
 	return t, nil
 }
 
-// ReserveProcessor keeps generators to the first processor of several. Otherwise two threads that never
-// sleep and have one real-time priority may share a processor in turns of a tenth of a second, while
-// another is idle. KeepOffGenerator keeps the contender off that processor.
+// ReserveProcessor keeps generators to the first processor of several. KeepOffGenerator keeps the
+// contender off that processor. Otherwise two threads that never sleep, with one real-time priority, may
+// share a processor in turns of a tenth of a second while another is idle.
 func (t *Topology) ReserveProcessor() error {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {

@@ -41,7 +41,6 @@ var weakYet = []string{
 	"CONTRIBUTING.md",
 	"SECURITY.md",
 	"agent", "agent/answer", "agent/api", "agent/config", "agent/listing", "agent/multicast", "agent/packetin", "agent/pipeline", "agent/podports", "agent/support", "agent/traceflow",
-	"bench", "bench/pipeline", "bench/rig",
 	"cmd/antrail", "cmd/antrail-cni",
 	"cni", "cni/node", "cni/plugin",
 	"conntrack", "conntrack/RULES.md", "conntrack/store",
