@@ -1,7 +1,7 @@
 package cluster
 
-// AppendChanged appends the keys of objects that differ between two maps: those that are new,
-// gone, or another object now.
+// AppendChanged appends the keys of the objects that differ between two maps: new, gone or
+// replaced by another object.
 func AppendChanged[T any](keys []Key, was, now map[Key]*T) []Key {
 	for k, v := range now {
 		if was[k] != v {

@@ -2,15 +2,13 @@ package cluster
 
 import "maps"
 
-// A snapshot of the cluster: what every later stage reads. It is made by the
-// store and never written after. The maps may be ranged over and looked up
-// from any goroutine, but not changed; a changed object is another pointer in
-// the next snapshot, and kinds without a change share their map with it.
-
-// Cluster is an immutable snapshot of all objects. The keys of each map have
-// that map's kind, except that AntreaPolicies holds ClusterNetworkPolicies and
-// Antrea's NetworkPolicies, and Groups holds ClusterGroups and Groups. Tiers
-// holds the default tiers too, EndpointSlices the derived ones.
+// Cluster is an immutable snapshot of all objects, made by the store. Any goroutine may read
+// the maps; none may change them. A changed object is another pointer in the next snapshot.
+// A kind without a change shares its map with the next snapshot.
+//
+// The keys of each map have that map's kind, with two exceptions. AntreaPolicies holds
+// ClusterNetworkPolicies and Antrea's NetworkPolicies, and Groups holds ClusterGroups and
+// Groups. Tiers includes the default tiers, EndpointSlices the derived ones.
 type Cluster struct {
 	NodeConfigs      map[Key]*NodeConfig
 	Nodes            map[Key]*Node
@@ -32,7 +30,7 @@ type Cluster struct {
 	ServiceSlices map[Name][]*EndpointSlice
 }
 
-// EmptyCluster is a snapshot with nothing but the default tiers.
+// EmptyCluster returns a snapshot with the default tiers only.
 func EmptyCluster() *Cluster {
 	return &Cluster{
 		NodeConfigs:      map[Key]*NodeConfig{},
@@ -54,7 +52,7 @@ func EmptyCluster() *Cluster {
 	}
 }
 
-// DefaultTierPriorities are the tiers that Antrea has from the start.
+// DefaultTierPriorities are the priorities of the tiers that Antrea creates.
 var DefaultTierPriorities = map[string]int32{
 	"emergency":   50,
 	"securityops": 100,
@@ -82,15 +80,14 @@ func (c *Cluster) NodeConfig(node string) *NodeConfig {
 // Node returns the named Node, or nil.
 func (c *Cluster) Node(name string) *Node { return c.Nodes[Key{Kind: KindNode, Name: name}] }
 
-// Namespace returns the named Namespace, or nil. A Pod's namespace may be
-// missing in a set of manifests: see NamespaceLabels.
+// Namespace returns the named Namespace, or nil. A set of manifests may lack the namespace
+// of a Pod: see NamespaceLabels.
 func (c *Cluster) Namespace(name string) *Namespace {
 	return c.Namespaces[Key{Kind: KindNamespace, Name: name}]
 }
 
-// NamespaceLabels returns the labels that selectors see of a namespace. One
-// that the snapshot does not hold has its name for label all the same, as
-// every Namespace of a cluster has.
+// NamespaceLabels returns the labels of a namespace for selectors. If the snapshot lacks the
+// Namespace, the only label is its name, which every Namespace has.
 func (c *Cluster) NamespaceLabels(name string) Labels {
 	if ns := c.Namespace(name); ns != nil {
 		return ns.Labels
@@ -98,7 +95,7 @@ func (c *Cluster) NamespaceLabels(name string) Labels {
 	return Labels{NamespaceNameLabel: name}
 }
 
-// LogsPolicies says whether a namespace asks for a log of what its K8s
+// LogsPolicies reports whether a namespace asks for a log of what its K8s
 // NetworkPolicies allow and drop.
 func (c *Cluster) LogsPolicies(namespace string) bool {
 	ns := c.Namespace(namespace)
@@ -114,15 +111,14 @@ func (c *Cluster) Pod(n Name) *Pod { return c.Pods[Key{KindPod, n.Namespace, n.N
 // Service returns the named Service, or nil.
 func (c *Cluster) Service(n Name) *Service { return c.Services[Key{KindService, n.Namespace, n.Name}] }
 
-// SlicesOf returns the EndpointSlices of a Service in the order of their keys;
-// not to be written.
+// SlicesOf returns the EndpointSlices of a Service in the order of their keys. The caller
+// must not write the slice.
 func (c *Cluster) SlicesOf(n Name) []*EndpointSlice { return c.ServiceSlices[n] }
 
 // Tier returns the named Tier, or nil.
 func (c *Cluster) Tier(name string) *Tier { return c.Tiers[Key{Kind: KindTier, Name: name}] }
 
-// SelectsPod reports whether the set chooses a Pod with these labels in that
-// namespace.
+// SelectsPod reports whether the set chooses a Pod by its labels and those of its namespace.
 func (c *Cluster) SelectsPod(s PodSet, p *Pod) bool {
 	if s.Pods == nil && s.Namespaces == nil {
 		return false
@@ -141,15 +137,15 @@ func (c *Cluster) Object(k Key) Object {
 	return nil
 }
 
-// KindSet is one of the snapshot's maps, whatever its type.
+// KindSet is one of the snapshot's maps, for objects of any type.
 type KindSet interface {
 	// Get returns an object, or nil.
 	Get(Key) Object
-	// Own makes the map a copy that may be written.
+	// Own replaces the map by a copy that may be written.
 	Own()
 	// Put adds an object or replaces the one of its key.
 	Put(Object)
-	// Remove takes an object out.
+	// Remove removes the object of a key.
 	Remove(Key)
 }
 

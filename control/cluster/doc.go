@@ -1,7 +1,7 @@
-// Package cluster has the objects of a cluster as plain types, and a snapshot of them all.
-// No type of Kubernetes goes further than the readers of objects (package control).
+// Package cluster defines the objects of a cluster as plain types, and a snapshot of them all.
+// Only the readers of objects below package control use types of Kubernetes.
 //
-//	objects.go  keys, names, labels and what else objects share
+//	objects.go  keys, names, labels and other things that objects share
 //	cluster.go  a snapshot of all objects
 //	changed.go  the objects that differ between two snapshots
 //	node.go     Nodes, NodeConfigs, Namespaces, Pods
@@ -11,6 +11,6 @@
 //	traceflow.go Traceflows and their status
 //	selector.go which labels a selector matches
 //
-// An object in a snapshot is never written again: any goroutine may keep a pointer to it
-// and read it, and two snapshots with the same pointer hold the same object.
+// Nothing writes an object once it is in a snapshot, so any goroutine may keep and read it.
+// Two snapshots with the same pointer hold the same object.
 package cluster

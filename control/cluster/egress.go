@@ -12,27 +12,27 @@ type PodSet struct {
 	Namespaces *Selector
 }
 
-// Egress sends what some Pods send out of the cluster from one address.
+// Egress gives one source address to the traffic that some Pods send out of the cluster.
 type Egress struct {
 	Meta
 	AppliedTo PodSet
-	// Addr is the address in use: the status' when set, else the spec's; not
-	// valid when none is chosen yet.
+	// Addr is the address in use: that of the status, or else that of the spec. It is
+	// invalid until one is chosen.
 	Addr netip.Addr
-	// Node holds the address (status.egressNode); empty: none does yet.
+	// Node holds the address (status.egressNode); empty: no Node does yet.
 	Node  string
 	Pools []string // externalIPPool, externalIPPools
-	// Bandwidth limits what leaves by the address; zero: nothing does.
+	// Bandwidth limits the traffic with this source address; zero: no limit.
 	Bandwidth Bandwidth
 }
 
-// Bandwidth is a rate in kilobits a second, and what may leave at once, in kilobits.
+// Bandwidth is a rate in kilobits a second, and a burst in kilobits.
 type Bandwidth struct {
 	Rate  uint32 `json:"rateKbps"`
 	Burst uint32 `json:"burstKbit"`
 }
 
-// String is the rate, and the burst behind a slash; "" for no bandwidth.
+// String is the rate, a slash and the burst; "" for the zero Bandwidth.
 func (b Bandwidth) String() string {
 	if b == (Bandwidth{}) {
 		return ""
@@ -60,8 +60,8 @@ const (
 	DirectionBoth    TrafficDirection = "Both"
 )
 
-// TrafficControl mirrors the traffic of some Pods to a port, or redirects it
-// there and takes it back at another.
+// TrafficControl mirrors the traffic of some Pods to a port, or redirects it to that port and
+// receives it back from another.
 type TrafficControl struct {
 	Meta
 	AppliedTo  PodSet
@@ -74,7 +74,7 @@ type TrafficControl struct {
 // TrafficPortType says what a TrafficPort is.
 type TrafficPortType string
 
-// Types of ports: one made by the switch, a device that exists, or a tunnel.
+// Types of ports: one that the switch makes, a device that exists, or a tunnel.
 const (
 	OVSInternalPort TrafficPortType = "ovsInternal"
 	DevicePort      TrafficPortType = "device"
@@ -84,8 +84,8 @@ const (
 	ERSPANPort      TrafficPortType = "erspan"
 )
 
-// TrafficPort is a port that traffic is sent to or taken back from. Name is set
-// for the first two types, the rest for tunnels.
+// TrafficPort is a port that receives traffic or returns it. The first two types have a Name,
+// tunnels the other fields.
 type TrafficPort struct {
 	Type     TrafficPortType
 	Name     string
@@ -96,7 +96,7 @@ type TrafficPort struct {
 	ERSPAN          *ERSPAN
 }
 
-// ERSPAN is what an ERSPAN tunnel has besides a session: version 1 has an
+// ERSPAN holds the fields of an ERSPAN tunnel other than the session: version 1 has an
 // index, version 2 a direction and a hardware ID.
 type ERSPAN struct {
 	Version    uint8

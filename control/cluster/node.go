@@ -6,17 +6,17 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// NodeConfig is antrail's own kind: what the switch of one Node is told about
-// itself. On a live Node most of it is discovered (links, addresses) or learned
-// (ports, from the CNI plugin). Its name is the Node's.
+// NodeConfig is antrail's own kind: the configuration of one Node's switch. On a live Node
+// the agent discovers most of it (links, addresses) or learns it from the CNI plugin (ports).
+// Its name is the Node's.
 type NodeConfig struct {
 	Meta
-	Release      tables.Release // of Antrea, whose entries the switch has
+	Release      tables.Release // the Antrea release whose entries the switch has
 	Gateway      GatewayPort
 	Tunnel       TunnelPort
 	TransportIPs []netip.Addr // this Node's addresses on the underlay
-	// Encap is how packets go to Pods of other Nodes, TransportCIDRs where hybrid
-	// mode needs no tunnel.
+	// Encap is how packets reach Pods of other Nodes. TransportCIDRs are the addresses that
+	// hybrid mode reaches without a tunnel.
 	Encap             tables.EncapMode
 	TransportCIDRs    []netip.Prefix
 	ServiceCIDRs      []netip.Prefix // where ClusterIPs come from
@@ -25,18 +25,18 @@ type NodeConfig struct {
 	ProxyAll          bool
 	// Features are Antrea's feature gates by name. See Feature.
 	Features map[string]bool
-	// DefaultDSR says that LoadBalancer Services which ask for no mode get DSR.
+	// DefaultDSR gives DSR to LoadBalancer Services that ask for no mode.
 	DefaultDSR   bool
-	PacketInRate uint32 // packets a second, 0: the default of the pipeline
+	PacketInRate uint32 // packets a second; 0: the pipeline's default
 	Ports        []SwitchPort
 	Bypasses     []tables.Bypass // of an external Node
 }
 
-// External says whether the Node is a machine without Pods.
+// External reports whether the Node is a machine without Pods.
 func (n *NodeConfig) External() bool { return n.Feature("ExternalNode", false) }
 
-// Feature reports whether the named feature gate is on: as the NodeConfig
-// says, else as byDefault.
+// Feature reports whether the named feature gate is on. If the NodeConfig does not set the
+// gate, the answer is byDefault.
 func (n *NodeConfig) Feature(name string, byDefault bool) bool {
 	if on, ok := n.Features[name]; ok {
 		return on
@@ -52,34 +52,34 @@ type GatewayPort struct {
 	IPs    []netip.Addr // one per family
 }
 
-// TunnelPort is the port to the other Nodes. Type is geneve, vxlan or gre, or not
-// given: then it is whatever the agent's configuration says.
+// TunnelPort is the port to the other Nodes. Type is geneve, vxlan or gre; empty: the agent's
+// configuration decides.
 type TunnelPort struct {
 	Name   string
 	OFPort uint32
 	Type   string
 }
 
-// SwitchPort is a port of this Node's switch: a Pod's when Pod is set, else one of a Role, or
-// one that a TrafficControl or the L7 redirection names.
+// SwitchPort is a port of this Node's switch. It belongs to a Pod if Pod is set, and has a
+// Role otherwise. A port without both is one that a TrafficControl or the L7 redirection names.
 type SwitchPort struct {
 	Name   string
 	OFPort uint32
-	Pod    Name // zero: no Pod's
+	Pod    Name // zero: not a Pod's port
 	MAC    [6]byte
-	Role   PortRole // of a port that leads to the Node's card or to the Node; none for a Pod's port
+	Role   PortRole // of a port to the Node's card or to the Node; empty for a Pod's port
 	VLAN   uint16   // of the underlay, of a Pod's port; 0: none
-	Routed bool     // the Pod shares no Ethernet with others: the switch is its router
+	Routed bool     // the Pod shares no Ethernet segment: the switch is its router
 	Uplink string   // of RoleHost: the name of the port to the card
 	Entity Name     // of RoleHost: the ExternalEntity that is behind the port
 }
 
-// PortRole is what a port is to the gates AntreaIPAM and ExternalNode.
+// PortRole is the part that a port has under the gates AntreaIPAM and ExternalNode.
 type PortRole string
 
-// The roles: the Node's card, and the port that the Node's own network is behind, which is
-// RoleBridge with AntreaIPAM and RoleHost on an external Node. MAC of RoleBridge is that of the
-// Node's own interface.
+// The roles. RoleUplink is the Node's card. Behind RoleBridge (AntreaIPAM) and RoleHost (an
+// external Node) is the Node's own network. MAC of RoleBridge is that of the Node's own
+// interface.
 const (
 	RoleUplink PortRole = "uplink"
 	RoleBridge PortRole = "bridge"
@@ -90,12 +90,12 @@ const (
 type Node struct {
 	Meta
 	PodCIDRs []netip.Prefix // at most one per family
-	// Addresses are the InternalIPs, then the ExternalIPs, each at most one
-	// per family, as Antrea takes them.
+	// Addresses are the InternalIPs, then the ExternalIPs, each at most one per family. This
+	// is Antrea's choice.
 	Addresses []netip.Addr
 }
 
-// Zone is the Node's topology zone; empty when it has none.
+// Zone is the Node's topology zone; empty if it has none.
 func (n *Node) Zone() string { return n.Labels["topology.kubernetes.io/zone"] }
 
 // Namespace is a Namespace of the cluster. It always has the label
@@ -103,8 +103,8 @@ func (n *Node) Zone() string { return n.Labels["topology.kubernetes.io/zone"] }
 type Namespace struct {
 	Meta
 	Terminating bool
-	// LogPolicies asks for a log of what K8s NetworkPolicies of the Namespace
-	// allow and drop (annotation networkpolicy.antrea.io/enable-logging).
+	// LogPolicies asks for a log of what K8s NetworkPolicies of the Namespace allow and drop
+	// (annotation networkpolicy.antrea.io/enable-logging).
 	LogPolicies bool
 }
 
@@ -131,25 +131,25 @@ type Pod struct {
 	Ready          bool // condition Ready is True
 	Deleting       bool // has a deletionTimestamp
 	Ports          []ContainerPort
-	// UID is what the Node knows the Pod by: that of the kubelet's own manifest
-	// for one that does not come from the API. Empty in most manifests.
+	// UID is the one by which the Node knows the Pod. For a static Pod it is that of the
+	// kubelet's manifest. It is empty in most manifests.
 	UID string
-	// Attach is the Pod's AttachAnnotation, as it is written.
+	// Attach is the value of the Pod's AttachAnnotation.
 	Attach string
-	// SwitchPort is what the CNI plugin gave the Pod; zero: nothing (PodPort).
+	// SwitchPort is the port that the CNI plugin made for the Pod; zero: none (PodPort).
 	SwitchPort SwitchPort
 }
 
-// AttachAnnotation says how the CNI plugin attaches a Pod: layer2 or layer3. A Pod without it is
-// attached as the CNI configuration says.
+// AttachAnnotation says how the CNI plugin attaches a Pod: layer2 or layer3. For a Pod without
+// it the CNI configuration decides.
 const AttachAnnotation = "antrail.io/attach"
 
-// Terminated reports whether the Pod has ended for good (phase Succeeded or
-// Failed): its addresses may belong to another Pod by now.
+// Terminated reports whether the Pod has ended (phase Succeeded or Failed). Its addresses may
+// belong to another Pod by now.
 func (p *Pod) Terminated() bool { return p.Phase == PodSucceeded || p.Phase == PodFailed }
 
-// Port finds the number of a container port by name and protocol. The first
-// container that has it decides.
+// Port finds the number of a container port by name and protocol. If several containers have
+// it, the first one counts.
 func (p *Pod) Port(name string, proto Protocol) (uint16, bool) {
 	for _, c := range p.Ports {
 		if c.Name == name && c.Protocol == proto {
@@ -167,9 +167,9 @@ type ContainerPort struct {
 }
 
 // ExternalEntity is an end of connections outside the cluster, such as an interface of an
-// external Node, with what policies ask of a Pod: labels, addresses and named ports. Its
+// external Node. Policies use its labels, addresses and named ports like those of a Pod. Its
 // Key.Kind is KindExternalEntity.
 type ExternalEntity struct {
 	Pod
-	ExternalNode string // whose interface it is; empty: of none
+	ExternalNode string // the Node whose interface it is; empty: none
 }

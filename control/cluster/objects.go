@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// Kind names a type of object. It is the kind of the manifest, except that
-// Antrea's NetworkPolicy is told apart from that of Kubernetes.
+// Kind names a type of object. It is the kind of the manifest, except that Antrea's
+// NetworkPolicy and that of Kubernetes have different Kinds.
 type Kind string
 
 // The kinds of objects that a snapshot holds.
@@ -31,8 +31,7 @@ const (
 	KindTraceflow            Kind = "Traceflow"
 )
 
-// Key is the identity of an object. Namespace is empty for the kinds that
-// belong to the whole cluster.
+// Key is the identity of an object. Namespace is empty for cluster-scoped kinds.
 type Key struct {
 	Kind      Kind
 	Namespace string
@@ -56,15 +55,14 @@ func (k Key) Compare(o Key) int {
 	)
 }
 
-// Source says where an object was read: a file and the line at which its
-// document begins, counted from 1. Objects that no file holds (default tiers,
-// derived EndpointSlices) have the zero Source.
+// Source is the place of an object: a file and the line at which its document begins, counted
+// from 1. Default tiers and derived EndpointSlices are in no file and have the zero Source.
 type Source struct {
 	File string
 	Line int
 }
 
-// String gives file:line, or the file alone when the line is 0.
+// String gives file:line, or only the file if the line is 0.
 func (s Source) String() string {
 	switch {
 	case s.File == "":
@@ -78,21 +76,18 @@ func (s Source) String() string {
 // Labels are the labels of an object.
 type Labels map[string]string
 
-// Meta is what every object has. It is embedded, so that an object's key is
-// obj.Key and its labels are obj.Labels.
+// Meta is the part that all objects have. It is embedded, so an object's key is obj.Key and
+// its labels are obj.Labels.
 type Meta struct {
 	Key    Key
 	Labels Labels
 	Source Source
 }
 
-// Metadata returns the object's own Meta; it makes every type that embeds Meta
-// an Object.
+// Metadata returns the object's own Meta. It makes every type that embeds Meta an Object.
 func (m *Meta) Metadata() *Meta { return m }
 
-// Object is any of the types of this package that a snapshot holds: a pointer
-// to NodeConfig, Node, Namespace, Pod, ExternalEntity, Service, EndpointSlice, NetworkPolicy,
-// AntreaPolicy, Tier, Group, Egress, ExternalIPPool, TrafficControl or Traceflow.
+// Object is a pointer to any type of this package that a snapshot holds (see Cluster).
 type Object interface {
 	Metadata() *Meta
 }
@@ -126,8 +121,8 @@ func (p Protocol) String() string {
 	return fmt.Sprintf("protocol %d", uint8(p))
 }
 
-// PortRef is a port by number or by the name that a container gives it. The
-// zero PortRef is no port: any.
+// PortRef is a port by number or by the name that a container gives it. The zero PortRef
+// means any port.
 type PortRef struct {
 	Name   string
 	Number uint16

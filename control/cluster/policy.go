@@ -4,8 +4,8 @@ import (
 	"net/netip"
 )
 
-// NetworkPolicy is a networking.k8s.io/v1 NetworkPolicy. A Pod that one selects
-// for a direction is isolated in it: only what some rule allows passes.
+// NetworkPolicy is a networking.k8s.io/v1 NetworkPolicy. A Pod that a policy selects for a
+// direction is isolated in it: only traffic that some rule allows passes.
 type NetworkPolicy struct {
 	Meta
 	Pods    Selector // of the policy's namespace; the empty selector: all
@@ -33,9 +33,9 @@ type NetworkPolicyPeer struct {
 	Namespaces *Selector
 }
 
-// PolicyPort is one protocol and what of its ports. Port zero: all ports; with
-// EndPort, the numbers Port to EndPort, both included. The source ports are of
-// Antrea-native policies only, 0: any.
+// PolicyPort is one protocol with its ports. A zero Port means all ports. With EndPort, the
+// ports are Port to EndPort, both included. Only Antrea-native policies have source ports; 0
+// means any.
 type PolicyPort struct {
 	Protocol      Protocol
 	Port          PortRef
@@ -44,28 +44,27 @@ type PolicyPort struct {
 	SourceEndPort uint16
 }
 
-// AntreaPolicy is a ClusterNetworkPolicy or a NetworkPolicy of
-// crd.antrea.io/v1beta1: its Key.Kind tells which; Key.Namespace is empty for
-// the former.
+// AntreaPolicy is a ClusterNetworkPolicy or a NetworkPolicy of crd.antrea.io/v1beta1, as its
+// Key.Kind says. Key.Namespace is empty for the former.
 type AntreaPolicy struct {
 	Meta
-	// UID and Generation tell this state of the policy from all others, where they come
-	// from an API server.
+	// UID and Generation identify this state of the policy. They are zero if no API server
+	// gave them.
 	UID        string
 	Generation int64
 	Tier       string  // name of a Tier, in lower case; application when none is given
 	Priority   float64 // 1 to 10000, lower first
 	// AppliedTo is empty when every rule has its own.
 	AppliedTo []AppliedTo
-	Ingress   []PolicyRule // in order: the first that matches decides
+	Ingress   []PolicyRule // in order: the first match decides
 	Egress    []PolicyRule
 }
 
-// RuleAction is what an Antrea-native rule does with what it matches.
+// RuleAction is the action of an Antrea-native rule.
 type RuleAction string
 
-// Actions of a rule. Pass leaves the decision to K8s NetworkPolicies and the
-// Baseline tier.
+// Actions of a rule. Pass skips later Antrea-native rules: K8s NetworkPolicies and the
+// Baseline tier decide.
 const (
 	ActionAllow  RuleAction = "Allow"
 	ActionDrop   RuleAction = "Drop"
@@ -117,8 +116,8 @@ type PolicyPeer struct {
 	ClusterSet       bool // scope ClusterSet: Pods of other clusters too
 }
 
-// PeerNamespaces chooses namespaces by their relation to that of the Pod the
-// policy is applied to: itself, or those that have the same values for labels.
+// PeerNamespaces chooses namespaces by their relation to the namespace of the Pod that the
+// policy applies to: the same namespace, or equal values of some labels.
 type PeerNamespaces struct {
 	Self       bool
 	SameLabels []string
@@ -142,7 +141,7 @@ type IGMPProtocol struct {
 	Group netip.Addr
 }
 
-// L7Protocol is what the application-aware engine lets through: exactly one is
+// L7Protocol matches what the application-aware engine lets through: exactly one field is
 // set. Empty strings match anything.
 type L7Protocol struct {
 	HTTP *L7HTTP
@@ -168,9 +167,8 @@ const BaselineTier = 253
 // DefaultTier is the name of the tier of policies that name none.
 const DefaultTier = "application"
 
-// Group is a ClusterGroup or Group of crd.antrea.io/v1beta1: its Key.Kind tells
-// which. Exactly one way is used: selectors, IPBlocks, a Service, or child
-// groups (of the same kind and namespace).
+// Group is a ClusterGroup or Group of crd.antrea.io/v1beta1, as its Key.Kind says. Exactly one
+// way is used: selectors, IPBlocks, a Service, or child groups of the same kind and namespace.
 type Group struct {
 	Meta
 	Pods             *Selector

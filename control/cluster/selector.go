@@ -6,14 +6,12 @@ import (
 	"strings"
 )
 
-// A selector chooses objects by their labels, as metav1.LabelSelector does:
-// every requirement must hold. The equality pairs of matchLabels become In
-// requirements with one value, so that there is one form, and one text for
-// selectors that mean the same.
-
-// Selector is a conjunction of requirements on labels, in canonical order. The
-// zero Selector has none and matches everything; where "no selector" means
-// something else, a *Selector is nil.
+// Selector chooses objects by their labels, as metav1.LabelSelector does: every requirement
+// must hold. The pairs of matchLabels become In requirements with one value. The order is
+// canonical, so selectors that mean the same have the same text.
+//
+// The zero Selector has no requirement and matches everything. A nil *Selector means that
+// there is no selector.
 type Selector struct {
 	requirements []Requirement
 }
@@ -38,8 +36,8 @@ type Requirement struct {
 	Values []string
 }
 
-// NewSelector makes a Selector that holds when all requirements do. The
-// requirements are not checked, see decode.go; they are copied.
+// NewSelector makes a Selector that holds if all requirements hold. It copies the
+// requirements and does not check them; package control/manifest does.
 func NewSelector(requirements ...Requirement) Selector {
 	rs := make([]Requirement, 0, len(requirements))
 	for _, r := range requirements {
@@ -53,7 +51,7 @@ func NewSelector(requirements ...Requirement) Selector {
 	})}
 }
 
-// SelectLabels makes the Selector that asks for each of the labels.
+// SelectLabels makes the Selector that requires each of the labels.
 func SelectLabels(labels Labels) Selector {
 	rs := make([]Requirement, 0, len(labels))
 	for k, v := range labels {
@@ -75,11 +73,11 @@ func (s Selector) Matches(labels Labels) bool {
 // Empty reports whether the selector matches everything.
 func (s Selector) Empty() bool { return len(s.requirements) == 0 }
 
-// Requirements returns the requirements in canonical order; not to be written.
+// Requirements returns the requirements in canonical order. The caller must not write them.
 func (s Selector) Requirements() []Requirement { return s.requirements }
 
-// String is the same for selectors with the same requirements, whatever their
-// order was, in the syntax of kubectl's -l: "app in (a,b),!old".
+// String gives the requirements in canonical order, in the syntax of kubectl's -l:
+// "app in (a,b),!old".
 func (s Selector) String() string {
 	parts := make([]string, len(s.requirements))
 	for i, r := range s.requirements {

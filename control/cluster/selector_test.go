@@ -28,8 +28,7 @@ func TestSelectorMatches(t *testing.T) {
 	}
 }
 
-// TestSelectorText is the same for selectors that mean the same, and another
-// for others.
+// TestSelectorText: two selectors have the same text exactly if they mean the same.
 func TestSelectorText(t *testing.T) {
 	a := NewSelector(Requirement{"b", In, []string{"2", "1", "2"}}, Requirement{"a", Exists, nil})
 	b := NewSelector(Requirement{"a", Exists, nil}, Requirement{"b", In, []string{"1", "2"}}, Requirement{"a", Exists, nil})
@@ -45,7 +44,7 @@ func TestSelectorText(t *testing.T) {
 	}
 }
 
-// TestSelectsPod puts the selectors of Pods and of their namespaces together.
+// TestSelectsPod combines selectors of Pods and of their namespaces.
 func TestSelectsPod(t *testing.T) {
 	c := EmptyCluster()
 	red := Key{KindNamespace, "", "red"}
@@ -70,6 +69,6 @@ func TestSelectsPod(t *testing.T) {
 	}
 	pod.Key.Namespace = "blue"
 	if !c.SelectsPod(PodSet{Namespaces: &byName}, pod) {
-		t.Error("a namespace that is not there has no name label")
+		t.Error("a missing namespace has no name label")
 	}
 }

@@ -13,20 +13,20 @@ const (
 	ExternalNameService ServiceType = "ExternalName"
 )
 
-// LoadBalancerMode is how a LoadBalancer's replies travel.
+// LoadBalancerMode is the way of a LoadBalancer's replies.
 type LoadBalancerMode uint8
 
-// Modes of a LoadBalancer Service: what the Node's default says, by the Node
-// that the request came in (NAT), or straight to the client (DSR). It is set
-// by the annotation service.antrea.io/load-balancer-mode.
+// Modes of a LoadBalancer Service: the Node's default, through the Node that received the
+// request (NAT), or straight to the client (DSR). The annotation
+// service.antrea.io/load-balancer-mode sets the mode.
 const (
 	DefaultMode LoadBalancerMode = iota
 	NATMode
 	DSRMode
 )
 
-// Distribution is a Service's trafficDistribution: which endpoints are
-// preferred. PreferClose is PreferSameZone's older name.
+// Distribution is a Service's trafficDistribution: the endpoints that it prefers. PreferClose
+// is the older name of PreferSameZone.
 type Distribution string
 
 // Distributions; the empty one prefers none.
@@ -35,26 +35,26 @@ const (
 	PreferSameNode Distribution = "PreferSameNode"
 )
 
-// Service is a Service of the cluster. An address that its manifest does not
-// give is not there: none is allocated.
+// Service is a Service of the cluster. It has only the addresses that its manifest gives:
+// antrail allocates none.
 type Service struct {
 	Meta
 	Type ServiceType
-	// Selector chooses the Pods behind the Service; empty: none are chosen, and
-	// its EndpointSlices are written by somebody else.
+	// Selector chooses the Pods behind the Service. If it is empty, another party writes the
+	// Service's EndpointSlices.
 	Selector Labels
-	// ClusterIPs has at most one address per family; none for a headless
-	// Service and for one without an address.
+	// ClusterIPs has at most one address per family. A headless Service and one without an
+	// address have none.
 	ClusterIPs  []netip.Addr
 	Headless    bool // clusterIP: None
 	ExternalIPs []netip.Addr
-	// LoadBalancerIPs are those of the status that reach the Node as
-	// destination address (ipMode VIP).
+	// LoadBalancerIPs are the addresses of the status that packets still have as destination
+	// when they reach the Node (ipMode VIP).
 	LoadBalancerIPs []netip.Addr
 	SourceRanges    []netip.Prefix // loadBalancerSourceRanges; empty: all
 	Ports           []ServicePort
-	// AffinitySeconds keeps a client at its endpoint for so long (1 to 86400);
-	// 0: sessionAffinity None.
+	// AffinitySeconds is how long a client keeps its endpoint (1 to 86400); 0:
+	// sessionAffinity None.
 	AffinitySeconds     uint32
 	ExternalLocal       bool // externalTrafficPolicy: Local
 	InternalLocal       bool // internalTrafficPolicy: Local
@@ -62,8 +62,8 @@ type Service struct {
 	PublishNotReady     bool // publishNotReadyAddresses
 	// Families are those of ipFamilies (4, 6); empty when not given.
 	Families []int
-	// TopologyHints says that hints of endpoints are to be followed: the
-	// Service asks for them by annotation or by a Distribution.
+	// TopologyHints makes the proxy follow the hints of endpoints. The Service asks for this
+	// by annotation or by a Distribution.
 	TopologyHints         bool
 	Distribution          Distribution
 	LoadBalancerMode      LoadBalancerMode
@@ -72,36 +72,36 @@ type Service struct {
 	LoadBalancerClassName string
 }
 
-// ServicePort is one port of a Service. Name is empty only when it is the only
-// one. NodePort is 0 when none is given.
+// ServicePort is one port of a Service. Name may be empty only if the Service has one port.
+// NodePort is 0 if none is given.
 type ServicePort struct {
 	Name       string
 	Protocol   Protocol
 	Port       uint16
-	TargetPort PortRef // never zero: the Port when the manifest gives none
+	TargetPort PortRef // equal to Port if the manifest gives none
 	NodePort   uint16
 }
 
 // EndpointSlice is a part of a Service's endpoints.
 type EndpointSlice struct {
 	Meta
-	Service   Name // label kubernetes.io/service-name; Name empty: no Service's
+	Service   Name // label kubernetes.io/service-name; Name empty: of no Service
 	Family    int  // 4 or 6; 0 for names (addressType FQDN)
 	Ports     []EndpointPort
 	Endpoints []Endpoint
 	Derived   bool // made from Pods by the store
 }
 
-// EndpointPort is a port of all endpoints in a slice, under the name of the
-// ServicePort that it belongs to. Number 0 is any port.
+// EndpointPort is a port of all endpoints in a slice. Its name is that of the ServicePort it
+// belongs to. Number 0 means any port.
 type EndpointPort struct {
 	Name     string
 	Protocol Protocol
 	Number   uint16
 }
 
-// Endpoint is one place that serves a Service. The conditions are as they
-// count: ready is true when unset, serving as ready, terminating false.
+// Endpoint is one place that serves a Service. The conditions have their defaults: an unset
+// ready is true, serving equals ready, terminating is false.
 type Endpoint struct {
 	// Addresses are interchangeable; proxies use the first.
 	Addresses   []netip.Addr
@@ -112,5 +112,5 @@ type Endpoint struct {
 	Zone        string
 	ForZones    []string // hints; empty: none given
 	ForNodes    []string // hints; empty: none given
-	Pod         Name     // targetRef, when it is a Pod
+	Pod         Name     // targetRef, if that is a Pod
 }

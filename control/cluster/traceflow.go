@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Traceflow asks which way a packet takes from a Pod to another Pod, a Service or an
-// address. Exactly one of Pod, Service and Addr is given.
+// Traceflow asks for the way of a packet from a Pod to another Pod, a Service or an address.
+// Exactly one of Pod, Service and Addr is given.
 type Traceflow struct {
 	Meta
-	// UID and Version tell this state of the object from all others, where they come from
-	// an API server.
+	// UID and Version identify this state of the object. They are empty if no API server
+	// gave them.
 	UID, Version string
 	Source       Name // a Pod
 	Pod, Service Name
@@ -33,8 +33,8 @@ func (t *Traceflow) Destination() string {
 	return t.Addr.String()
 }
 
-// TracedPacket is the packet that a Traceflow sends. Fields that are 0 are the sender's to
-// choose, but for TCPFlags.
+// TracedPacket is the packet that a Traceflow sends. The sender chooses fields that are 0,
+// except TCPFlags.
 type TracedPacket struct {
 	IPv6             bool
 	Protocol         uint8 // TCP, UDP, ICMP or ICMPv6
@@ -45,10 +45,10 @@ type TracedPacket struct {
 	ICMPID, ICMPSeq  uint16
 }
 
-// TraceflowPhase is how far a Traceflow is.
+// TraceflowPhase is the progress of a Traceflow.
 type TraceflowPhase string
 
-// Phases of a Traceflow. One that nobody has looked at has none.
+// Phases of a Traceflow; empty if no controller has handled it yet.
 const (
 	TraceflowRunning   TraceflowPhase = "Running"
 	TraceflowSucceeded TraceflowPhase = "Succeeded"
@@ -65,14 +65,14 @@ type TraceflowStatus struct {
 	Results   []TraceflowResult `json:"results,omitempty"`
 }
 
-// TraceflowResult is what a Node saw of the packet.
+// TraceflowResult is the part of the packet's way that one Node saw.
 type TraceflowResult struct {
 	Node         string        `json:"node,omitempty"`
 	Timestamp    int64         `json:"timestamp,omitempty"` // seconds since 1970
 	Observations []Observation `json:"observations,omitempty"`
 }
 
-// Observation is one thing that happened to the packet.
+// Observation is one event on the packet's way.
 type Observation struct {
 	Component         string            `json:"component,omitempty"`
 	ComponentInfo     string            `json:"componentInfo,omitempty"` // a table
@@ -88,7 +88,7 @@ type Observation struct {
 	EgressNode        string            `json:"egressNode,omitempty"`
 }
 
-// End is the last action on the packet, and its Node; "" if no Node saw the packet.
+// End is the last action on the packet and its Node; "" if no Node saw the packet.
 func (s *TraceflowStatus) End() string {
 	if len(s.Results) == 0 {
 		return ""
@@ -112,7 +112,7 @@ func (s *TraceflowStatus) End() string {
 	return text
 }
 
-// More is the rest of an observation, as words.
+// More is the rest of an observation in words.
 func (o *Observation) More() string {
 	var all []string
 	for _, x := range []struct{ what, is string }{
@@ -141,7 +141,7 @@ const (
 	ActionForwardedToEgressNode ObservationAction = "ForwardedToEgressNode"
 )
 
-// Ends says whether a packet goes nowhere after the action.
+// Ends reports whether the packet's way ends with the action.
 func (a ObservationAction) Ends() bool {
 	switch a {
 	case ActionDelivered, ActionDropped, ActionRejected, ActionForwardedOutOfOverlay:

@@ -1,5 +1,5 @@
-// Package kubectl is what the plugin of kubectl does: it finds the agent of a Node by the API server, and
-// runs a command in the agent's container, as kubectl exec does.
+// Package kubectl is the back end of the kubectl plugin. It finds the agent of a Node through
+// the API server, and runs a command in the agent's container, as kubectl exec does.
 package kubectl
 
 import (
@@ -22,21 +22,21 @@ import (
 	"k8s.io/client-go/util/exec"
 )
 
-// agentLabel and agentContainer are those of the manifests in deploy.
+// agentLabel and agentContainer are as in the manifests in deploy.
 const (
 	agentLabel     = "app.kubernetes.io/name=antrail"
 	agentContainer = "agent"
 )
 
-// Cluster is an API server and the rights of a person.
+// Cluster is an API server, and the user's credentials for it.
 type Cluster struct {
 	config     *rest.Config
 	core       rest.Interface
 	parameters runtime.ParameterCodec
 }
 
-// Connect makes a cluster of a kubeconfig and one of its contexts. Empty ones are those that kubectl would
-// take. It does not connect yet.
+// Connect reads a kubeconfig and makes a Cluster for one of its contexts. If a name is empty,
+// kubectl's default applies. Connect sends nothing yet.
 func Connect(kubeconfig, kubeContext string) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
@@ -59,14 +59,14 @@ func Connect(kubeconfig, kubeContext string) (*Cluster, error) {
 	return &Cluster{config, core, runtime.NewParameterCodec(scheme)}, nil
 }
 
-// Agent is the pod of an agent.
+// Agent is the Pod of an agent.
 type Agent struct {
 	Node            string
 	namespace, name string
 	container       string
 }
 
-// Agents are the agents that run, by Node, in a namespace or, if that is empty, in all.
+// Agents returns the running agents of a namespace, sorted by Node. An empty namespace means all.
 func (c *Cluster) Agents(ctx context.Context, namespace string) (all []Agent, err error) {
 	var pods corev1.PodList
 	err = c.core.Get().Resource("pods").Namespace(namespace).
@@ -85,7 +85,7 @@ func (c *Cluster) Agents(ctx context.Context, namespace string) (all []Agent, er
 	return all, nil
 }
 
-// containerOf is the agent's container; the first one in a pod of other manifests.
+// containerOf is the agent's container, or the first one if the Pod has other manifests.
 func containerOf(p *corev1.Pod) string {
 	for i := range p.Spec.Containers {
 		if p.Spec.Containers[i].Name == agentContainer {
@@ -95,7 +95,7 @@ func containerOf(p *corev1.Pod) string {
 	return p.Spec.Containers[0].Name
 }
 
-// NodeOf is the Node of a Pod, which is NAMESPACE/NAME.
+// NodeOf is the Node of a Pod, given as NAMESPACE/NAME.
 func (c *Cluster) NodeOf(ctx context.Context, pod string) (string, error) {
 	namespace, name, two := strings.Cut(pod, "/")
 	if !two {
@@ -111,7 +111,7 @@ func (c *Cluster) NodeOf(ctx context.Context, pod string) (string, error) {
 	return p.Spec.NodeName, nil
 }
 
-// Choose is the agent of a Node. Without a Node it is the only agent there is.
+// Choose returns the agent of a Node. Without a Node it returns the only agent.
 func Choose(all []Agent, node string) (*Agent, error) {
 	var nodes []string
 	for i := range all {
@@ -129,8 +129,8 @@ func Choose(all []Agent, node string) (*Agent, error) {
 	return nil, fmt.Errorf("no agent runs on Node %q; there are agents on %s", node, strings.Join(slices.Compact(nodes), ", "))
 }
 
-// Run runs a command in an agent's container, and hands on what it writes. The code is the
-// command's. When ctx ends the connection does, and with it a command that goes on writing.
+// Run runs a command in an agent's container and copies its output. The code is the command's
+// exit code. When ctx ends, the connection ends, and so does a command that still writes.
 func (c *Cluster) Run(ctx context.Context, a *Agent, command []string, stdout, stderr io.Writer) (code int, err error) {
 	url := c.core.Post().Resource("pods").Namespace(a.namespace).Name(a.name).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{Container: a.container, Command: command, Stdout: true, Stderr: true}, c.parameters).URL()

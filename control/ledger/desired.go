@@ -25,9 +25,8 @@ import (
 // Origin says where an entry comes from: an object and the place in it.
 type Origin struct {
 	Object cluster.Key
-	// Field is the part of the object that asked for the entry, as a path in
-	// its manifest: spec.ports[0], spec.ingress[1].from. Empty: the object
-	// being there is enough.
+	// Field is the part of the object that asked for the entry, as a path in its manifest:
+	// spec.ports[0], spec.ingress[1].from. If it is empty, the object's existence suffices.
 	Field string
 	// Rule is the name of the policy rule that Field is in; often empty.
 	Rule string
@@ -45,8 +44,8 @@ func (o Origin) String() string {
 	return s
 }
 
-// Part names what is installed and taken away as one. Most objects have a
-// single part, whose Name is empty.
+// Part names the unit that is installed and removed as a whole. Most objects have a single
+// part, whose Name is empty.
 type Part struct {
 	Object cluster.Key
 	Name   string
@@ -83,14 +82,14 @@ type Desired struct {
 	// Paths are the ways of connections that have no end of their own (UDP). The switch
 	// removes the connections of a path that goes.
 	Paths []Path
-	// Node is what goes with it outside the switch.
+	// Node is what the part wants of the Node, outside the switch.
 	Node NodeSide
 }
 
 // Path leads from an address of a Service to an endpoint.
 type Path struct {
 	Proto    cluster.Protocol
-	Service  netip.AddrPort // the address not valid: a NodePort, any address of the Node
+	Service  netip.AddrPort // address invalid: a NodePort, any address of the Node
 	Endpoint netip.AddrPort
 }
 
@@ -178,17 +177,16 @@ func onlyIn(a, b []Wanted) []Wanted {
 	return rest
 }
 
-// AddressOwner is who has an address.
+// AddressOwner is an address and the object that owns it.
 type AddressOwner struct {
 	Addr  netip.Addr
 	Owner cluster.Key
 }
 
-// State is how far an object has come.
+// State is the progress of an object.
 type State string
 
-// States of an object: in the switch; not yet, with what it waits for or what
-// failed; not taken, and why.
+// States of an object: in the switch; not yet, with the reason; not accepted, with the reason.
 const (
 	Installed State = "installed"
 	Pending   State = "pending"

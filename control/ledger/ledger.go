@@ -116,7 +116,7 @@ type idRow[T any] struct {
 	has  *T // what the switch has
 }
 
-// New makes a ledger without claims, for a switch without entries.
+// New returns an empty ledger, for a switch without entries.
 func New() *Ledger {
 	seed := maphash.MakeSeed()
 	return &Ledger{

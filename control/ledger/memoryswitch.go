@@ -9,9 +9,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// MemorySwitch is an Installer that only remembers: what a switch with the same
-// bundles would hold. It stands in for a switch where there is none, offline
-// and in tests.
+// MemorySwitch is an Installer that only remembers entries, groups and meters. It replaces
+// the switch offline and in tests.
 type MemorySwitch struct {
 	names   *flow.Names
 	first   uint8
@@ -20,15 +19,14 @@ type MemorySwitch struct {
 	meters  map[uint32]*flow.Meter
 }
 
-// NewMemorySwitch is one that holds nothing.
+// NewMemorySwitch returns an empty MemorySwitch.
 func NewMemorySwitch() *MemorySwitch {
 	return &MemorySwitch{
 		entries: map[flow.Identity]*flow.Entry{}, groups: map[uint32]*flow.Group{}, meters: map[uint32]*flow.Meter{},
 	}
 }
 
-// Apply remembers a bundle. It fails only for an entry that names a group or
-// meter that is not there, as a switch would.
+// Apply remembers a bundle. Like a switch, it refuses an entry that names a missing group.
 func (m *MemorySwitch) Apply(b *flow.Bundle) error {
 	if err := m.dangling(b); err != nil {
 		return err
@@ -57,7 +55,7 @@ func (m *MemorySwitch) Apply(b *flow.Bundle) error {
 	return nil
 }
 
-// dangling finds a new entry whose group nobody makes.
+// dangling refuses a new entry whose group does not exist.
 func (m *MemorySwitch) dangling(b *flow.Bundle) error {
 	for _, e := range b.Add {
 		for _, a := range e.Actions {
@@ -76,8 +74,8 @@ func (m *MemorySwitch) dangling(b *flow.Bundle) error {
 // Purge does nothing: there are no connections.
 func (m *MemorySwitch) Purge([]Purge) {}
 
-// Program is what the switch holds: entries by table, falling priority and
-// match, groups and meters by number.
+// Program returns the switch's contents: entries by table, falling priority and match; groups
+// and meters by number.
 func (m *MemorySwitch) Program() *flow.Program {
 	p := &flow.Program{Names: m.names, First: m.first}
 	p.Entries = slices.SortedFunc(maps.Values(m.entries), func(a, b *flow.Entry) int {

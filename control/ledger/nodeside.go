@@ -8,14 +8,13 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// NodeSide is what the objects in the switch ask of the Node around it: traffic
-// of the Node and of the world has to be led into the pipeline, and what leaves
-// it with an Egress' mark to be translated. It is part of what an object's part
-// wants (Desired), so that the Node leads to the switch what the switch serves,
-// and nothing else. The lists of the whole are sorted and hold nothing twice.
+// NodeSide is what the objects in the switch want of the Node around it. The Node leads
+// traffic into the pipeline, and translates what leaves with the mark of an Egress. The
+// NodeSide belongs to a part's Desired, so the Node leads only traffic to the switch that the
+// switch serves. The lists of Total are sorted and hold nothing twice.
 type NodeSide struct {
-	// ServiceCIDRs and NodePortAddresses are the NodeConfig's; empty when only
-	// Pods are served (no proxyAll).
+	// ServiceCIDRs and NodePortAddresses are the NodeConfig's. Without proxyAll, when only
+	// Pods are served, they are empty.
 	ServiceCIDRs      []netip.Prefix
 	NodePortAddresses []netip.Addr
 	NodePorts         []NodePort
@@ -23,14 +22,14 @@ type NodeSide struct {
 	External []netip.Addr
 	// Egresses are the addresses of Egresses that this Node holds.
 	Egresses []EgressMark
-	// FarEgresses are those that another Node holds: the tunnel leads to them.
+	// FarEgresses are the addresses that another Node holds. The tunnel leads to them.
 	FarEgresses []netip.Addr
-	// Peers are the other Nodes' pods, as far as the switch leads to them.
+	// Peers are the pod ranges of other Nodes that the switch leads to.
 	Peers []PeerPods
-	// Pods are this Node's that another CNI has routes to, which must lead to the switch.
+	// Pods are the Pods of this Node whose routes, made by another CNI, must lead to the switch.
 	Pods []netip.Addr
 	// Multicast are the other Nodes' addresses. What their pods send to groups comes by the
-	// tunnel, and must not come a second time by the underlay.
+	// tunnel, so the Node drops the copy that comes by the underlay.
 	Multicast []netip.Addr
 }
 
@@ -40,7 +39,7 @@ type PeerPods struct {
 	Address netip.Addr // where the tunnel ends, if there is one
 	PodCIDR netip.Prefix
 	Gateway netip.Addr // next hop to them, in the range
-	NextHop netip.Addr // and without a tunnel, the Node itself; not valid: not so
+	NextHop netip.Addr // without a tunnel, the Node itself; invalid with a tunnel
 }
 
 // NodePort is a port of the Node's addresses of one family, 4 or 6.
@@ -50,13 +49,13 @@ type NodePort struct {
 	Port   uint16
 }
 
-// EgressMark is an Egress' address, and the packet mark of what it translates.
+// EgressMark is an Egress' address, and the mark of the packets that it translates.
 type EgressMark struct {
 	Addr netip.Addr
 	Mark uint8
 }
 
-// add appends what another asks for.
+// add appends another NodeSide.
 func (n *NodeSide) add(o *NodeSide) {
 	n.ServiceCIDRs = append(n.ServiceCIDRs, o.ServiceCIDRs...)
 	n.NodePortAddresses = append(n.NodePortAddresses, o.NodePortAddresses...)
@@ -69,7 +68,7 @@ func (n *NodeSide) add(o *NodeSide) {
 	n.Multicast = append(n.Multicast, o.Multicast...)
 }
 
-// tidy sorts the lists and takes out doubles.
+// tidy sorts the lists and removes duplicates.
 func (n *NodeSide) tidy() {
 	n.ServiceCIDRs = sortedSet(n.ServiceCIDRs, func(a, b netip.Prefix) int {
 		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
@@ -95,7 +94,7 @@ func sortedSet[T comparable](all []T, order func(a, b T) int) []T {
 	return slices.Compact(all)
 }
 
-// Same reports whether two ask for the same, in the same order.
+// Same reports whether two NodeSides are equal, in the same order.
 func (n *NodeSide) Same(o *NodeSide) bool {
 	return slices.Equal(n.ServiceCIDRs, o.ServiceCIDRs) && slices.Equal(n.NodePortAddresses, o.NodePortAddresses) &&
 		slices.Equal(n.NodePorts, o.NodePorts) && slices.Equal(n.External, o.External) &&
@@ -103,22 +102,22 @@ func (n *NodeSide) Same(o *NodeSide) bool {
 		slices.Equal(n.Peers, o.Peers) && slices.Equal(n.Pods, o.Pods) && slices.Equal(n.Multicast, o.Multicast)
 }
 
-// none reports whether nothing is asked for.
+// none reports whether the NodeSide wants nothing.
 func (n *NodeSide) none() bool { return n.Same(&NodeSide{}) }
 
-// Restore takes what the parts asked for in an earlier process. It holds until a part settles.
+// Restore sets the total of an earlier process. It holds until a part settles.
 func (n *NodeSides) Restore(sum *NodeSide) { n.sum = sum }
 
-// NodeSides are what the parts that are in the switch ask of the Node.
+// NodeSides holds the NodeSide of each part in the switch.
 type NodeSides struct {
 	of  map[Part]*NodeSide
-	sum *NodeSide // of all; nil: to be made anew
+	sum *NodeSide // of all parts; nil: out of date
 }
 
-// NewNodeSides has no part yet.
+// NewNodeSides returns NodeSides without parts.
 func NewNodeSides() NodeSides { return NodeSides{of: map[Part]*NodeSide{}} }
 
-// Settle takes what a part asks for that is in the switch now; d is nil if the part has gone.
+// Settle sets what a part in the switch wants of the Node. A nil d means that the part has gone.
 func (n *NodeSides) Settle(p Part, d *Desired) {
 	was, now := n.of[p], &NodeSide{}
 	if d != nil {
@@ -135,7 +134,7 @@ func (n *NodeSides) Settle(p Part, d *Desired) {
 	n.sum = nil
 }
 
-// Total is what all parts together ask for. It is not written after.
+// Total is the sum of all parts. The caller must not write it.
 func (n *NodeSides) Total() *NodeSide {
 	if n.sum == nil {
 		n.sum = &NodeSide{}

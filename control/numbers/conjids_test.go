@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestConjunctionIDs: ids start at 2, and one that was released rests for five
-// seconds, then goes out again in the order of release.
+// TestConjunctionIDs: ids start at 2. A freed id rests for five seconds; then ids are reused
+// in the order in which they were freed.
 func TestConjunctionIDs(t *testing.T) {
 	now := time.Unix(0, 0)
 	ids := NewConjunctionIDs(func() time.Time { return now })

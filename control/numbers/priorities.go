@@ -20,8 +20,8 @@ import (
 //  1. Antrea's formula. It leaves room where new rules are likely.
 //  2. If that number is taken or out of order, the rules of a policy go as a block into
 //     the gap between their neighbours.
-//  3. If the gap is too small, the fewest neighbours move, by the least. HasMoved tells
-//     the caller, who puts the entries of all moved rules into one bundle.
+//  3. If the gap is too small, the fewest neighbours move, by the least. HasMoved reports
+//     this. The caller then puts the entries of all moved rules into one bundle.
 //
 // Rules of equal order (two policies of one tier and priority) share a number.
 
@@ -117,7 +117,7 @@ func (p *Priorities) Free(b Block) {
 	for i := start; i < start+b.Size; i++ {
 		p.placed[i].users--
 	}
-	// Blocks of one rank begin together, so what nobody uses is at the end.
+	// Blocks of one rank begin together, so the rules without users are at the end.
 	kept := start
 	for kept < start+b.Size && p.placed[kept].users > 0 {
 		kept++

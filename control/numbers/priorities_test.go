@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestPriorityFormula: the numbers that rules get where nothing is in the way.
+// TestPriorityFormula: without neighbours in the way, rules get the formula's priorities.
 func TestPriorityFormula(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -39,8 +39,8 @@ func TestPriorityFormula(t *testing.T) {
 	}
 }
 
-// TestPriorityOrder: whatever comes and goes, the numbers are in the order of
-// the ranks, distinct, and inside the zone.
+// TestPriorityOrder: after every change the priorities are in the order of the ranks,
+// distinct and inside the zone.
 func TestPriorityOrder(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
@@ -90,7 +90,7 @@ func fits(p *Priorities, b Block) bool {
 	return len(p.placed)+fresh <= p.zone.Size()
 }
 
-// checkPriorities compares the numbers with a sorted list of the ranks held.
+// checkPriorities compares the priorities with a sorted list of the ranks held.
 func checkPriorities(t *testing.T, p *Priorities, held []Block) {
 	t.Helper()
 	var want []Order
@@ -137,8 +137,7 @@ func TestPrioritiesRunOut(t *testing.T) {
 	checkPriorities(t, p, held)
 }
 
-// TestPriorityNeighboursMoveLeast: a rule between two that touch moves one of
-// them by one.
+// TestPriorityNeighboursMoveLeast: a rule between two adjacent ones moves one of them by one.
 func TestPriorityNeighboursMoveLeast(t *testing.T) {
 	p := NewPriorities(AntreaZone)
 	for _, b := range []Block{{250, 5, 2}, {250, 5.02, 2}, {250, 5.01, 1}} {
