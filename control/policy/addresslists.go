@@ -9,9 +9,9 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Sorted slices of addresses, and sets that rules share. A rule may have several
-// kinds of peers, and other rules the same: their addresses are made once for all
-// of them, and change by what changed in the sets of Pods that they are made of.
+// Sorted slices of addresses, and sets that rules share. A rule may have several kinds of
+// peers, and other rules the same. All of them share one set of addresses. If the Pods of a
+// set change, only the changed addresses cost work.
 
 // compareAddress orders addresses: prefixes, then ports, then groups.
 func compareAddress(a, b tables.Address) int {
@@ -33,14 +33,14 @@ func serviceGroup(a tables.Address) uint32 {
 
 func sameAddress(a, b tables.Address) bool { return compareAddress(a, b) == 0 }
 
-// sortAddresses sorts a slice in place and drops what is there twice.
+// sortAddresses sorts a slice in place and removes duplicates.
 func sortAddresses(all []tables.Address) []tables.Address {
 	slices.SortFunc(all, compareAddress)
 	return slices.CompactFunc(all, sameAddress)
 }
 
-// replaceAddresses is a copy of a sorted slice without some addresses and with
-// some others; false when one to come is there already.
+// replaceAddresses copies a sorted slice without the addresses gone and with the addresses
+// come. It returns false if an address of come is there already.
 func replaceAddresses(all, gone, come []tables.Address) ([]tables.Address, bool) {
 	next := make([]tables.Address, 0, len(all)+len(come))
 	next = append(next, all...)
@@ -59,7 +59,7 @@ func replaceAddresses(all, gone, come []tables.Address) ([]tables.Address, bool)
 	return next, true
 }
 
-// compareAddresses tells what a sorted slice gained and lost.
+// compareAddresses returns the addresses that a sorted slice gained and lost.
 func compareAddresses(before, after []tables.Address) (d AddressDelta) {
 	for len(before) > 0 || len(after) > 0 {
 		switch {
@@ -76,11 +76,11 @@ func compareAddresses(before, after []tables.Address) (d AddressDelta) {
 	return d
 }
 
-// addressDeltas remembers what was found between two slices. Rules that share
-// slices share the work.
+// addressDeltas caches the differences between pairs of slices. Rules that share slices share
+// the work.
 type addressDeltas map[[2]*tables.Address]AddressDelta
 
-// between tells what a sorted slice gained and lost.
+// between returns the addresses that a sorted slice gained and lost.
 func (m addressDeltas) between(before, after []tables.Address) AddressDelta {
 	if len(before) == 0 || len(after) == 0 {
 		return AddressDelta{Added: after, Removed: before}
@@ -97,29 +97,29 @@ func (m addressDeltas) between(before, after []tables.Address) AddressDelta {
 	return d
 }
 
-// AddressSet is the addresses of some sets of Pods and some fixed ones: the
-// peers of a rule, and of all rules that name the same, or what a rule applies
-// to. It lives as long as a rule uses it.
+// AddressSet has the addresses of some sets of Pods and some fixed addresses. They are the
+// peers of a rule, or what it applies to; rules with the same ones share the set. It lives as
+// long as a rule uses it.
 type AddressSet struct {
 	of     addressKind
-	Number int // no two sets of a compiler have the same
+	Number int // unique among the sets of a Policies
 	key    string
 	sets   []*podSet
-	inputs [][]tables.Address // of sets, as they stand in all; the last are the fixed ones
-	all    []tables.Address   // sorted, each once, not written
+	inputs [][]tables.Address // of each of sets, as included in all; the last has the fixed ones
+	all    []tables.Address   // sorted, without duplicates, never written
 	users  int
 }
 
-// addressKind is which addresses of which Pods a set has.
+// addressKind says which addresses of which Pods a set has.
 type addressKind uint8
 
 const (
 	peersOfRules      addressKind = iota // of all Pods
-	subjectsByAddress                    // of this Node's Pods, which send from them
+	subjectsByAddress                    // of this Node's Pods: the addresses that they send from
 	subjectsByPort                       // of this Node's Pods: the ports where packets reach them
 )
 
-// list is the addresses that one set of Pods has in this one.
+// list returns the addresses that a set of Pods contributes.
 func (u *AddressSet) list(set *podSet, families []tables.Family) []tables.Address {
 	if u.of == subjectsByPort {
 		return set.ports()
@@ -127,18 +127,18 @@ func (u *AddressSet) list(set *podSet, families []tables.Family) []tables.Addres
 	return set.list(families)
 }
 
-// Addresses are those of the set now, sorted, not to be written.
+// Addresses returns the current addresses, sorted. The caller must not write them.
 func (u *AddressSet) Addresses() []tables.Address { return u.all }
 
 // addressSets holds each set of addresses once.
 type addressSets struct {
 	byKey map[string]*AddressSet
-	last  int // the number given last
+	last  int // the highest Number so far
 }
 
-// use returns the set of sets of Pods and of fixed addresses, which are sorted;
-// release must follow.
-func (m *addressSets) use(of addressKind, sets []*podSet, fixed []tables.Address, families []tables.Family) *AddressSet {
+// acquireSet returns the AddressSet of some sets of Pods and fixed addresses, both sorted. Each call
+// needs a releaseSet.
+func (m *addressSets) acquireSet(of addressKind, sets []*podSet, fixed []tables.Address, families []tables.Family) *AddressSet {
 	var key strings.Builder
 	key.WriteByte('0' + byte(of))
 	for _, set := range sets {
@@ -149,7 +149,7 @@ func (m *addressSets) use(of addressKind, sets []*podSet, fixed []tables.Address
 	}
 	u := m.byKey[key.String()]
 	if u != nil && !slices.Equal(u.sets, sets) {
-		m.forget(u) // nobody's, of sets of Pods that have been given up
+		m.forget(u) // its sets of Pods were released, so no rule uses it
 		u = nil
 	}
 	if u == nil {
@@ -166,11 +166,10 @@ func (m *addressSets) use(of addressKind, sets []*podSet, fixed []tables.Address
 	return u
 }
 
-// release is the end of one use. The set stays until sweep, since most uses end
-// for another to begin.
-func (m *addressSets) release(u *AddressSet) { u.users-- }
+// releaseSet ends one use. The set stays until sweep, because most uses end when another begins.
+func (m *addressSets) releaseSet(u *AddressSet) { u.users-- }
 
-// sweep forgets the sets that nobody uses.
+// sweep forgets the sets without users.
 func (m *addressSets) sweep() {
 	for _, u := range m.byKey {
 		if u.users == 0 {
@@ -186,7 +185,7 @@ func (m *addressSets) forget(u *AddressSet) {
 	}
 }
 
-// addressKey is a text that no other address has.
+// addressKey is a text that is unique to an address.
 func addressKey(a tables.Address) string {
 	if a.Group != 0 {
 		return fmt.Sprintf("group %d\n", a.Group)
@@ -194,7 +193,7 @@ func addressKey(a tables.Address) string {
 	return a.Prefix.String() + "\n"
 }
 
-// update brings the set up to date and tells what it gained and lost.
+// update brings the set up to date and returns what it gained and lost.
 func (u *AddressSet) update(families []tables.Family, deltas addressDeltas) AddressDelta {
 	before := u.all
 	for i, set := range u.sets {
@@ -213,8 +212,8 @@ func (u *AddressSet) update(families []tables.Family, deltas addressDeltas) Addr
 	return deltas.between(before, u.all)
 }
 
-// single reports whether the set is one of Pods and nothing else: then it has
-// that one's slice.
+// single reports whether the set has one set of Pods and nothing more. It then uses the slice
+// of that set.
 func (u *AddressSet) single() bool { return len(u.sets) == 1 && len(u.inputs[1]) == 0 }
 
 func (u *AddressSet) build(families []tables.Family) {
@@ -230,7 +229,7 @@ func (u *AddressSet) build(families []tables.Family) {
 	u.all = sortAddresses(all)
 }
 
-// notElsewhere leaves out the addresses that another input has too.
+// notElsewhere returns the addresses that no other input has.
 func (u *AddressSet) notElsewhere(here int, addresses []tables.Address) (rest []tables.Address) {
 	for _, a := range addresses {
 		if !slices.ContainsFunc(u.inputs[:here], has(a)) && !slices.ContainsFunc(u.inputs[here+1:], has(a)) {
@@ -248,8 +247,8 @@ func has(a tables.Address) func([]tables.Address) bool {
 	}
 }
 
-// change replaces the slice, and remembers the difference when it is the first
-// of this Update; later ones are found by comparing.
+// change replaces the slice. It caches the difference for between, which holds only if this is
+// the first change of the Update; otherwise between compares the slices.
 func (u *AddressSet) change(d AddressDelta, deltas addressDeltas) {
 	before := u.all
 	if len(d.Added)+len(d.Removed) > bulkChange {

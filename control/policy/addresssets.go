@@ -10,22 +10,20 @@ import (
 
 // Sets of Pods, shared by all rules that choose Pods in the same way.
 //
-// A set is a choice (podChoice) and the Pods that it chooses now. It exists as
-// long as some rule uses it, and is told of every Pod that comes, goes or
-// changes. So a change of a Pod costs one look at each set, not at each rule
-// and each Pod.
+// A set is a choice (podChoice) and the Pods that it chooses now. It exists as long as some
+// rule uses it, and learns of every Pod that comes, goes or changes. So a change of a Pod
+// costs one check for each set, not one for each rule and Pod.
 //
-// The addresses of a set are a sorted slice. It is never written: a change
-// makes another one by one merge, and rules that hold the slice hold what was
-// true when they took it. Who wants to know what changed compares two slices
-// (compareAddresses), which goes by merging too.
+// The addresses of a set are a sorted slice, which is never written. A change makes another
+// slice by one merge. A rule that holds the old slice still holds the old addresses, and
+// compareAddresses finds the difference by one merge.
 //
-// There are two indexes of sets: of all Pods, for peers, and of the Pods of
-// this Node that have a port, for what rules apply to.
+// There are two indexes of sets: of all Pods, for peers, and of the Pods of this Node that
+// have a port, for what rules apply to.
 
-// podChoice chooses Pods: those of one namespace or of chosen ones, with
-// chosen labels or with a service account. A nil Selector does not restrict. With entities,
-// it chooses ExternalEntities in the same way, and no Pods.
+// podChoice chooses Pods of one namespace or of chosen ones, by labels or by service account.
+// A nil Selector does not restrict. With entities, it chooses ExternalEntities in the same
+// way, and no Pods.
 type podChoice struct {
 	entities       bool
 	namespace      string // empty: see namespaces
@@ -34,7 +32,7 @@ type podChoice struct {
 	serviceAccount string // empty: any
 }
 
-// key is the same for choices that mean the same.
+// key is equal for choices that mean the same.
 func (c podChoice) key() string {
 	key := c.namespace + "|" + selectorKey(c.namespaces) + "|" + selectorKey(c.pods) + "|" + c.serviceAccount
 	if c.entities {
@@ -43,8 +41,7 @@ func (c podChoice) key() string {
 	return key
 }
 
-// selectorKey tells no selector and the empty one apart, though both match
-// everything: whoever has one has asked for a set.
+// selectorKey gives no selector and the empty one the same key, because both match everything.
 func selectorKey(s *cluster.Selector) string {
 	if s == nil || s.Empty() {
 		return "*"
@@ -52,7 +49,7 @@ func selectorKey(s *cluster.Selector) string {
 	return s.String()
 }
 
-// matches reports whether the choice takes a Pod.
+// matches reports whether the choice contains a Pod.
 func (c podChoice) matches(in *cluster.Cluster, p *cluster.Pod) bool {
 	if c.entities != (p.Key.Kind == cluster.KindExternalEntity) || c.namespace != "" && p.Key.Namespace != c.namespace {
 		return false
@@ -66,8 +63,7 @@ func (c podChoice) matches(in *cluster.Cluster, p *cluster.Pod) bool {
 	return c.namespaces == nil || c.namespaces.Matches(in.NamespaceLabels(p.Key.Namespace))
 }
 
-// serviceAccountOf is the account that a Pod runs under; the API server fills
-// in "default".
+// serviceAccountOf is the account that a Pod runs under. The API server's default is "default".
 func serviceAccountOf(p *cluster.Pod) string {
 	if p.ServiceAccount == "" {
 		return "default"
@@ -75,7 +71,7 @@ func serviceAccountOf(p *cluster.Pod) string {
 	return p.ServiceAccount
 }
 
-// member is a Pod with its port of this Node's switch, 0 when it has none.
+// member is a Pod with its port of this Node's switch, or 0 without one.
 type member struct {
 	pod  *cluster.Pod
 	port uint32
@@ -87,10 +83,10 @@ type podSet struct {
 	choice    podChoice
 	members   map[cluster.Key]member
 	users     map[*policySpec]int
-	watchers  map[*policySpec]bool // users for whom a Pod is more than its addresses
-	parents   map[*AddressSet]bool // that the addresses are part of
-	addresses []tables.Address     // of all members; sorted, each once, not written
-	stale     bool                 // addresses is to be made anew
+	watchers  map[*policySpec]bool // users that need more of a Pod than its addresses
+	parents   map[*AddressSet]bool // sets that contain the addresses
+	addresses []tables.Address     // of all members; sorted, without duplicates, never written
+	stale     bool                 // addresses is out of date
 	crowded   bool                 // two members claim the same address
 }
 
@@ -101,8 +97,8 @@ type podSets struct {
 	pods     map[string]map[cluster.Key]member    // the population, by namespace
 	labelled map[[2]string]map[cluster.Key]member // the population, by label and value
 	sets     map[string]*podSet
-	asking   map[[2]string]map[string]*podSet // sets by the label that choice.label says
-	bulk     bool                             // so many Pods change that addresses are made anew
+	asking   map[[2]string]map[string]*podSet // sets by choice.label, then by key
+	bulk     bool                             // many Pods change: rebuild addresses, do not merge
 }
 
 func newPodSets(families []tables.Family) *podSets {
@@ -113,15 +109,15 @@ func newPodSets(families []tables.Family) *podSets {
 	}
 }
 
-// watch is use for a user to whom a Pod is more than its addresses.
-func (s *podSets) watch(c podChoice, user *policySpec) *podSet {
-	set := s.use(c, user)
+// acquireWatchedSet is acquireSet for a user that needs more of a Pod than its addresses.
+func (s *podSets) acquireWatchedSet(c podChoice, user *policySpec) *podSet {
+	set := s.acquireSet(c, user)
 	set.watchers[user] = true
 	return set
 }
 
-// use returns the set of a choice for a user; release must follow.
-func (s *podSets) use(c podChoice, user *policySpec) *podSet {
+// acquireSet returns the set of a choice for a user. Each call needs a releaseSet.
+func (s *podSets) acquireSet(c podChoice, user *policySpec) *podSet {
 	key := c.key()
 	set := s.sets[key]
 	if set == nil {
@@ -138,8 +134,8 @@ func (s *podSets) use(c podChoice, user *policySpec) *podSet {
 	return set
 }
 
-// release is the end of one use.
-func (s *podSets) release(set *podSet, user *policySpec) {
+// releaseSet ends one use.
+func (s *podSets) releaseSet(set *podSet, user *policySpec) {
 	if set.users[user]--; set.users[user] == 0 {
 		delete(set.users, user)
 		delete(set.watchers, user)
@@ -151,8 +147,8 @@ func (s *podSets) release(set *podSet, user *policySpec) {
 	}
 }
 
-// fill finds the members of a new set: among the Pods with a label that it asks
-// for, else among those of its namespaces.
+// fill finds the members of a new set. It searches the Pods with a label that the choice
+// requires, or else the Pods of its namespaces.
 func (s *podSets) fill(set *podSet) {
 	c := set.choice
 	if label, ok := c.label(); ok {
@@ -170,8 +166,8 @@ func (s *podSets) fill(set *podSet) {
 	}
 }
 
-// label is a label with its value that every Pod of the choice has; the zero
-// pair and false when none is sure.
+// label is a label and value that every Pod of the choice has. If none is certain, it returns
+// the zero pair and false.
 func (c podChoice) label() (pair [2]string, ok bool) {
 	if c.pods == nil {
 		return pair, false
@@ -192,9 +188,9 @@ func (s *podSets) fillFrom(set *podSet, pods map[cluster.Key]member) {
 	}
 }
 
-// put makes a Pod part of the population, in place of an older state of it,
-// and returns the sets that are not as before.
-func (s *podSets) put(name cluster.Key, m member) []*podSet {
+// setPod adds a Pod to the population, or replaces its older state. It returns the sets that
+// changed.
+func (s *podSets) setPod(name cluster.Key, m member) []*podSet {
 	old := s.pods[name.Namespace][name]
 	if old == m {
 		return nil
@@ -207,7 +203,7 @@ func (s *podSets) put(name cluster.Key, m member) []*podSet {
 	return s.rematch(name, old.pod, m)
 }
 
-// names are the Pods of the population.
+// names returns the Pods of the population.
 func (s *podSets) names() (all []cluster.Key) {
 	for _, ns := range s.pods {
 		all = slices.AppendSeq(all, maps.Keys(ns))
@@ -215,8 +211,8 @@ func (s *podSets) names() (all []cluster.Key) {
 	return all
 }
 
-// remove takes a Pod out of the population.
-func (s *podSets) remove(name cluster.Key) []*podSet {
+// removePod removes a Pod from the population. It returns the sets that changed.
+func (s *podSets) removePod(name cluster.Key) []*podSet {
 	old, there := s.pods[name.Namespace][name]
 	if !there {
 		return nil
@@ -226,7 +222,7 @@ func (s *podSets) remove(name cluster.Key) []*podSet {
 	return s.rematch(name, old.pod, member{})
 }
 
-// unlabel takes a Pod that was in the population out of its labels' index.
+// unlabel removes a Pod from the index by labels.
 func (s *podSets) unlabel(name cluster.Key, old member) {
 	if old.pod == nil {
 		return
@@ -250,7 +246,7 @@ func removeName[K, N comparable, V any](by map[K]map[N]V, k K, name N) {
 	}
 }
 
-// renamespace looks at the Pods of a namespace again, whose labels changed.
+// renamespace matches the Pods of a namespace against the sets after its labels changed.
 func (s *podSets) renamespace(namespace string) (touched []*podSet) {
 	for name, m := range s.pods[namespace] {
 		touched = append(touched, s.rematch(name, nil, m)...)
@@ -258,8 +254,8 @@ func (s *podSets) renamespace(namespace string) (touched []*podSet) {
 	return touched
 }
 
-// rematch settles which sets a Pod is in and returns those that changed. before
-// is an older state of the Pod, and now.pod is nil when it has gone.
+// rematch puts a Pod into the sets that choose it and takes it out of the others. It returns
+// the sets that changed. before is an older state of the Pod; now.pod is nil if the Pod has gone.
 func (s *podSets) rematch(name cluster.Key, before *cluster.Pod, now member) (touched []*podSet) {
 	visit := func(label [2]string) {
 		for _, set := range s.asking[label] {
@@ -280,8 +276,7 @@ func (s *podSets) rematch(name cluster.Key, before *cluster.Pod, now member) (to
 	return touched
 }
 
-// settle puts a Pod into a set or out of it, and reports whether that changed
-// the set.
+// settle puts a Pod into a set or takes it out, and reports whether the set changed.
 func (s *podSets) settle(set *podSet, name cluster.Key, now member) bool {
 	old, was := set.members[name]
 	is := now.pod != nil && set.choice.matches(s.cluster, now.pod)
@@ -301,8 +296,8 @@ func (s *podSets) settle(set *podSet, name cluster.Key, now member) bool {
 	return true
 }
 
-// change brings the addresses up to date with one member's change, or leaves
-// that to list when it is cheaper or not certain.
+// change updates the addresses for one member's change. If that costs more than a rebuild, or
+// its result is uncertain, it leaves the work to list.
 func (s *podSets) change(set *podSet, gone, come []tables.Address) {
 	if set.stale || slices.Equal(gone, come) {
 		return
@@ -315,7 +310,7 @@ func (s *podSets) change(set *podSet, gone, come []tables.Address) {
 	set.addresses, set.stale = next, !ok
 }
 
-// list is the addresses of the set's Pods, sorted, not to be written.
+// list returns the addresses of the set's Pods, sorted. The caller must not write them.
 func (set *podSet) list(families []tables.Family) []tables.Address {
 	if set.stale {
 		all := make([]tables.Address, 0, len(set.members))
@@ -329,7 +324,7 @@ func (set *podSet) list(families []tables.Family) []tables.Address {
 	return set.addresses
 }
 
-// ports are the ports of the set's Pods, sorted.
+// ports returns the ports of the set's Pods, sorted.
 func (set *podSet) ports() []tables.Address {
 	all := make([]tables.Address, 0, len(set.members))
 	for _, m := range set.members {
@@ -338,7 +333,7 @@ func (set *podSet) ports() []tables.Address {
 	return sortAddresses(all)
 }
 
-// podAddresses appends the addresses of a Pod that the Node's families have.
+// podAddresses appends the addresses of a Pod that are of the given families.
 func podAddresses(to []tables.Address, p *cluster.Pod, families []tables.Family) []tables.Address {
 	for _, ip := range familyIPs(p, families) {
 		to = append(to, hostAddress(ip))

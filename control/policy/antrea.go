@@ -12,8 +12,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Reasons for which a policy is refused: what the pipeline does not have, and
-// what makes no sense in it.
+// Reasons to refuse a policy: the pipeline lacks what it needs, or it makes no sense there.
 var (
 	errIGMPType        = errors.New("igmpType needs the feature Multicast: flow entries do not match the type of an IGMP message")
 	errIGMPRule        = errors.New("a rule of IGMP is outside tier Baseline, allows or drops, does not log, and has no peers and no other protocols")
@@ -34,7 +33,7 @@ type planner struct {
 	plan     *policyPlan
 }
 
-// planAntreaPolicy is an Antrea-native policy as specs: one for each rule.
+// planAntreaPolicy turns an Antrea-native policy into specs, one for each rule.
 func planAntreaPolicy(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPolicy) (*policyPlan, error) {
 	p := &planner{cluster: c, features: f, policy: ap, plan: &policyPlan{borrows: true}}
 	if err := manifest.Unbuilt(ap); err != nil {
@@ -67,7 +66,7 @@ func (p *planner) rules(d tables.Direction, field string, rules []cluster.Policy
 	return nil
 }
 
-// rule is one rule as a spec.
+// rule turns one rule into a spec.
 func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) {
 	spec := &policySpec{
 		key: key, name: r.Name, kind: tables.AntreaPolicy,
@@ -96,7 +95,7 @@ func (p *planner) rule(key RuleKey, r *cluster.PolicyRule) (*policySpec, error) 
 	return spec, p.multicast(spec)
 }
 
-// multicast finds a rule that speaks of multicast groups, which has a table of its own.
+// multicast recognises a rule about multicast groups, which has a table of its own.
 func (p *planner) multicast(s *policySpec) error {
 	groups := 0
 	if slices.ContainsFunc(s.proto, func(x cluster.PolicyProtocol) bool { return x.IGMP != nil }) {
@@ -120,10 +119,11 @@ func (p *planner) multicast(s *policySpec) error {
 	return nil
 }
 
-// allHosts is the group that queries go to (RFC 3376, section 4.1.12).
+// allHosts is the destination of queries (RFC 3376, section 4.1.12).
 var allHosts = netip.AddrFrom4([4]byte{224, 0, 0, 1})
 
-// igmp finds what a rule of IGMP decides on. Without Multicast, it is a rule of the protocol.
+// igmp checks a rule of IGMP and chooses its kind. Without Multicast it is a rule about the
+// IP protocol.
 func (p *planner) igmp(s *policySpec) error {
 	s.proto = slices.Clone(s.proto)
 	ingress := s.key.Direction == tables.Ingress
@@ -154,7 +154,7 @@ var ruleActions = map[cluster.RuleAction]tables.Action{
 	cluster.ActionAllow: tables.Allow, cluster.ActionDrop: tables.Drop, cluster.ActionReject: tables.Reject, cluster.ActionPass: tables.Pass,
 }
 
-// ActionOf is the action of rules that the tables know as a.
+// ActionOf is the RuleAction for an action of the tables.
 func ActionOf(a tables.Action) cluster.RuleAction {
 	for name, action := range ruleActions {
 		if action == a {
@@ -164,7 +164,7 @@ func ActionOf(a tables.Action) cluster.RuleAction {
 	return ""
 }
 
-// applied fills in who a rule applies to: its own appliedTo, else the policy's.
+// applied sets what a rule applies to: its own appliedTo, or else the policy's.
 func (p *planner) applied(spec *policySpec, r *cluster.PolicyRule) error {
 	list := r.AppliedTo
 	if len(list) == 0 {
@@ -191,13 +191,13 @@ func (p *planner) applied(spec *policySpec, r *cluster.PolicyRule) error {
 	return nil
 }
 
-// accountPods is the Pods that run under a service account.
+// accountPods chooses the Pods of a service account.
 func accountPods(account cluster.Name) podChoice {
 	return podChoice{namespace: account.Namespace, serviceAccount: account.Name}
 }
 
-// peers fills in who a rule speaks of. No peers: everybody, but peers that
-// choose nobody are nobody.
+// peers sets the peers of a rule. Without peers any address matches. Peers that choose no Pod
+// match nothing.
 func (p *planner) peers(spec *policySpec, r *cluster.PolicyRule) error {
 	to := &spec.peers
 	to.any = len(r.Peers) == 0 && len(r.ToServices) == 0
@@ -230,8 +230,8 @@ func (p *planner) peer(to *peerSpec, peer *cluster.PolicyPeer) error {
 	return nil
 }
 
-// group adds the members of a ClusterGroup (of a cluster's policy) or Group. A
-// group that is not there has none.
+// group adds the members of a ClusterGroup (for a policy without a namespace) or a Group. A
+// missing group has none.
 func (p *planner) group(name string, to *peerSpec) error {
 	kind := cluster.KindClusterGroup
 	if p.policy.Key.Namespace != "" {
@@ -275,8 +275,7 @@ func (w *groupWalk) addGroup(k cluster.Key) error {
 	return nil
 }
 
-// addService adds the Pods behind a Service. One without a selector chooses
-// none.
+// addService adds the Pods behind a Service. A Service without a selector adds none.
 func (w *groupWalk) addService(n cluster.Name) {
 	if svc := w.cluster.Service(n); svc != nil && len(svc.Selector) > 0 {
 		pods := cluster.SelectLabels(svc.Selector)

@@ -16,9 +16,9 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// TestChangesAddUp: after any series of changes, the rules that the changes
-// tell are those that a compiler makes which sees the last state only, up to
-// ids and to numbers of priorities, whose order must be the same.
+// TestChangesAddUp: after any series of changes, the published changes add up to the rules of
+// a new Policies that sees the last state only. Ids may differ, and priorities may differ as
+// long as their order is the same.
 func TestChangesAddUp(t *testing.T) {
 	for seed := range uint64(8) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestChangesAddUp(t *testing.T) {
 	}
 }
 
-// mutate changes something of the world.
+// mutate makes one change in the world.
 func (w *world) mutate(rng *rand.Rand) {
 	spaces, apps := []string{"shop", "ops", "lab"}, []string{"web", "api", "db"}
 	name := cluster.Name{Namespace: pick(rng, spaces), Name: pick(rng, apps)}
@@ -105,7 +105,7 @@ func randomAntreaPolicy(rng *rand.Rand, name string) *cluster.AntreaPolicy {
 	return ap
 }
 
-// checkFresh compares the rules with those of a new compiler.
+// checkFresh compares the rules with those of new Policies.
 func (w *world) checkFresh(t *testing.T, step int) {
 	t.Helper()
 	fresh := w.compiler()
@@ -113,16 +113,16 @@ func (w *world) checkFresh(t *testing.T, step int) {
 	want := fresh.Rules()
 	got := slices.SortedFunc(maps.Values(w.rules), func(a, b *RealisedRule) int { return a.Key.compare(b.Key) })
 	if !slices.EqualFunc(got, want, sameUpToNumbers) {
-		t.Fatalf("step %d: the changes come to\n%v\na new compiler has\n%v", step, keysOf(got), keysOf(want))
+		t.Fatalf("step %d: the changes add up to\n%v\nnew Policies have\n%v", step, keysOf(got), keysOf(want))
 	}
 	if !slices.Equal(rankingOf(got), rankingOf(want)) {
-		t.Fatalf("step %d: the order of priorities is\n%v\na new compiler has\n%v", step, rankingOf(got), rankingOf(want))
+		t.Fatalf("step %d: the order of priorities is\n%v\nnew Policies have\n%v", step, rankingOf(got), rankingOf(want))
 	}
 	if !reflect.DeepEqual(got, append([]*RealisedRule(nil), w.policies.Rules()...)) {
-		t.Fatalf("step %d: the changes do not come to what the compiler has", step)
+		t.Fatalf("step %d: the changes do not add up to the rules of the Policies", step)
 	}
 	if have := w.policies.Isolations(); !slices.EqualFunc(have, fresh.Isolations(), sameIsolation) || len(have) != len(w.isolated) {
-		t.Fatalf("step %d: isolated are\n%v\na new compiler has\n%v", step, have, fresh.Isolations())
+		t.Fatalf("step %d: isolated are\n%v\nnew Policies have\n%v", step, have, fresh.Isolations())
 	}
 	seen := map[uint32]RuleKey{}
 	for _, r := range got {
@@ -152,7 +152,7 @@ func keysOf(rules []*RealisedRule) (text []string) {
 	return text
 }
 
-// rankingOf is the Antrea-native rules of each table by priority, ties by key.
+// rankingOf returns the Antrea-native rules of each table by priority, ties by key.
 func rankingOf(rules []*RealisedRule) (text []string) {
 	rules = slices.DeleteFunc(slices.Clone(rules), func(r *RealisedRule) bool { return r.Rule.Kind == tables.K8sPolicy })
 	slices.SortStableFunc(rules, func(a, b *RealisedRule) int {
@@ -175,8 +175,8 @@ func (w *world) crowd(n int) {
 
 func crowdIP(i int) string { return netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)}).String() }
 
-// TestOnePodInTenThousand: a Pod of a large group that comes, moves and goes
-// costs its own addresses and nothing else, once for all rules.
+// TestOnePodInTenThousand: if a Pod of a large group comes, moves or goes, only its own
+// addresses change, once for all rules.
 func TestOnePodInTenThousand(t *testing.T) {
 	w := shop()
 	w.crowd(10000)
@@ -235,8 +235,7 @@ func TestRulesShareAddresses(t *testing.T) {
 	}
 }
 
-// TestIDsStay: a rule keeps its conjunction id when its policy, its addresses
-// and its priority change.
+// TestIDsStay: a rule keeps its conjunction id if its policy, addresses or priority change.
 func TestIDsStay(t *testing.T) {
 	w := shop()
 	k := RuleKey{cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "a"}, tables.Ingress, 0, ""}
@@ -248,15 +247,15 @@ func TestIDsStay(t *testing.T) {
 	w.put(cnp("a", "emergency", 5, []cluster.PolicyRule{{Action: cluster.ActionAllow}}, nil))
 	change := w.update(t)
 	if r := w.rules[k].Rule; r.ID != id || r.Priority == priority {
-		t.Errorf("rule %d has priority %d, want rule %d with another than %d", r.ID, r.Priority, id, priority)
+		t.Errorf("rule %d has priority %d, want rule %d with a priority other than %d", r.ID, r.Priority, id, priority)
 	}
 	if len(change.Removed) != 1 || len(change.Added) != 1 || change.Removed[0].Rule.ID != id {
-		t.Errorf("the move is told as %d rules gone and %d come, want one each", len(change.Removed), len(change.Added))
+		t.Errorf("the move is published as %d removed and %d added rules, want one of each", len(change.Removed), len(change.Added))
 	}
 }
 
-// TestRoomIsMade: a policy between two that touch moves one of them, in the
-// same change, and the moved rule keeps its id.
+// TestRoomIsMade: a policy between two adjacent ones moves one of them in the same change. The
+// moved rule keeps its id.
 func TestRoomIsMade(t *testing.T) {
 	w := shop()
 	drop := []cluster.PolicyRule{{Action: cluster.ActionDrop}}
@@ -280,8 +279,8 @@ func TestRoomIsMade(t *testing.T) {
 	}
 }
 
-// TestRefusedForRoom: a policy that finds no priority is taken when others have
-// gone, without being touched itself.
+// TestRefusedForRoom: a policy that found no priority gets one when others have gone, without
+// an edit of its own.
 func TestRefusedForRoom(t *testing.T) {
 	for tier, zone := range map[string]numbers.Zone{"": numbers.AntreaZone, "baseline": numbers.BaselineZone} {
 		w := shop()
@@ -297,14 +296,13 @@ func TestRefusedForRoom(t *testing.T) {
 		w.remove(cluster.Key{Kind: cluster.KindClusterNetworkPolicy, Name: "first"})
 		w.update(t)
 		if len(w.policies.Refused()) != 0 || len(w.rules) != 1 {
-			t.Errorf("tier %q: with room, refused are %v and %d rules stand, want none and 1", tier, w.policies.Refused(), len(w.rules))
+			t.Errorf("tier %q: with room, refused are %v and there are %d rules, want none and 1", tier, w.policies.Refused(), len(w.rules))
 		}
 	}
 }
 
-// BenchmarkPolicies loads 10,000 Pods and 10,000 rules, then changes one Pod
-// that every rule names. BenchmarkSelectors does the same where every rule names
-// a Pod of its own.
+// BenchmarkPolicies loads 10,000 Pods and 10,000 rules, then changes one Pod that every rule
+// names. In BenchmarkSelectors every rule names a Pod of its own.
 func BenchmarkPolicies(b *testing.B) {
 	w := shop()
 	w.crowd(10000)

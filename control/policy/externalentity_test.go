@@ -15,7 +15,7 @@ func entity(ns, name, ip string, l cluster.Labels, ports ...cluster.ContainerPor
 }
 
 // TestExternalEntities: selectors of ExternalEntities choose no Pods, and those of Pods no
-// ExternalEntities, even of one name, as peers, through groups, and as what a rule applies to.
+// ExternalEntities, even with equal names. This holds for peers, groups and subjects.
 func TestExternalEntities(t *testing.T) {
 	w := shop()
 	key := cluster.Key{Kind: cluster.KindExternalEntity, Namespace: "shop", Name: "web"}

@@ -2,12 +2,11 @@ package policy
 
 import "github.com/antrail/antrail/control/cluster"
 
-// The first stage of an Update: what of the cluster changed, and which specs
-// must therefore be looked at. Pods go through the sets, which know their
-// users; the rest is asked of every spec.
+// The first stage of an Update finds what changed in the cluster and marks the specs that
+// depend on it. For Pods the sets know their users. For everything else each spec is checked.
 
-// movePods tells the sets of Pods what came, went and changed, and marks the
-// specs that look at the Pods of sets which are not as before. ExternalEntities are Pods here.
+// movePods updates the sets of Pods, and marks the specs that depend on the sets that changed.
+// ExternalEntities are Pods here.
 func (p *Policies) movePods(old *cluster.Cluster, keys []cluster.Key, ports map[cluster.Key]uint32) {
 	if keys == nil {
 		keys = cluster.AppendChanged(nil, old.Pods, p.cluster.Pods)
@@ -16,43 +15,41 @@ func (p *Policies) movePods(old *cluster.Cluster, keys []cluster.Key, ports map[
 	p.peers.bulk = len(keys) > bulkChange
 	for _, k := range keys {
 		if k.Kind == cluster.KindPod || k.Kind == cluster.KindExternalEntity {
-			p.move(p.peers, k, 0)
+			p.movePod(p.peers, k, 0)
 		}
 	}
 	for k, port := range ports {
-		p.moveHere(p.move(p.local, k, port))
+		p.moveHere(p.movePod(p.local, k, port))
 	}
 	for _, k := range p.local.names() {
 		if _, there := ports[k]; !there {
-			p.moveHere(p.touch(p.local.remove(k)))
+			p.moveHere(p.markUsers(p.local.removePod(k)))
 		}
 	}
 }
 
-// moveHere notes that Pods of this Node may have moved into policies or out.
+// moveHere records that Pods of this Node may have entered or left policies.
 func (p *Policies) moveHere(moved bool) { p.regroup = p.regroup || moved }
 
-// bulkChange is how many Pods may change before addresses are made anew.
+// bulkChange is the number of changed Pods above which addresses are rebuilt, not merged.
 const bulkChange = 32
 
-// move brings one Pod of a population up to date, and reports whether a set is
-// not as before. Pods that have ended, and those that share their Node's
-// addresses, are in none.
-func (p *Policies) move(sets *podSets, k cluster.Key, port uint32) bool {
+// movePod updates one Pod of a population and reports whether a set changed. Terminated Pods, and
+// Pods that share their Node's addresses, are in no set.
+func (p *Policies) movePod(sets *podSets, k cluster.Key, port uint32) bool {
 	pod := p.cluster.Pods[k]
 	if e := p.cluster.ExternalEntities[k]; e != nil {
 		pod = &e.Pod
 	}
 	if pod == nil || pod.Terminated() || pod.HostNetwork {
-		return p.touch(sets.remove(k))
+		return p.markUsers(sets.removePod(k))
 	}
-	return p.touch(sets.put(k, member{pod, port}))
+	return p.markUsers(sets.setPod(k, member{pod, port}))
 }
 
-// touch marks what depends on sets of Pods: the specs that look at their Pods,
-// and the sets of addresses that other specs share. It reports whether there is
-// any set.
-func (p *Policies) touch(sets []*podSet) bool {
+// markUsers marks what depends on sets of Pods: the specs that watch their Pods, and the
+// AddressSets that contain them. It reports whether sets is not empty.
+func (p *Policies) markUsers(sets []*podSet) bool {
 	for _, set := range sets {
 		for s := range set.watchers {
 			p.dirty[s] = true
@@ -64,14 +61,14 @@ func (p *Policies) touch(sets []*podSet) bool {
 	return len(sets) > 0
 }
 
-// markChanged marks the specs for which a namespace, a Node or the groups of a
-// Service may have changed.
+// markChanged marks the specs that depend on a changed namespace or Node, and all specs that
+// name Services, because their groups may have changed.
 func (p *Policies) markChanged(old *cluster.Cluster) {
 	spaces := changedNamespaces(old, p.cluster)
-	p.regroup = p.regroup || len(spaces) > 0 // they say whether isolation is logged
+	p.regroup = p.regroup || len(spaces) > 0 // namespaces say whether isolation is logged
 	for _, ns := range spaces {
-		p.touch(p.peers.renamespace(ns))
-		p.moveHere(p.touch(p.local.renamespace(ns)))
+		p.markUsers(p.peers.renamespace(ns))
+		p.moveHere(p.markUsers(p.local.renamespace(ns)))
 	}
 	nodes := !equalMaps(old.Nodes, p.cluster.Nodes)
 	for s := range p.outlook {
@@ -88,9 +85,8 @@ func (s *policySpec) looksAround() bool {
 	return len(s.peers.relative)+len(s.peers.nodes)+len(s.services)+len(s.peers.services) > 0
 }
 
-// settleSets brings the sets of addresses up to date whose Pods changed. Specs
-// begin to have parts with the first address that they apply to, and end with
-// the last.
+// settleSets updates the AddressSets whose Pods changed. A spec has parts while it applies to
+// an address, so it marks specs whose first address came or whose last address went.
 func (p *Policies) settleSets() {
 	for u := range p.moved {
 		before := len(u.all)

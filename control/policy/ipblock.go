@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Prefixes as addresses of rules. A match has no "but not": a block with
+// Prefixes as addresses of rules. A match cannot express an exception, so a block with
 // exceptions becomes the fewest prefixes that cover the rest.
 
 // hostAddress is the rule address of one IP address.
@@ -16,7 +16,7 @@ func hostAddress(ip netip.Addr) tables.Address {
 	return tables.Address{Prefix: netip.PrefixFrom(ip, ip.BitLen())}
 }
 
-// hasFamily reports whether an address is of one of the families.
+// hasFamily reports whether an address belongs to one of the families.
 func hasFamily(families []tables.Family, ip netip.Addr) bool {
 	f := tables.IPv4
 	if ip.Is6() && !ip.Is4In6() {
@@ -25,7 +25,7 @@ func hasFamily(families []tables.Family, ip netip.Addr) bool {
 	return slices.Contains(families, f)
 }
 
-// blockAddresses are the disjoint prefixes of a block.
+// blockAddresses returns the disjoint prefixes of a block.
 func blockAddresses(b cluster.IPBlock, families []tables.Family) (all []tables.Address) {
 	if !hasFamily(families, b.CIDR.Addr()) {
 		return nil
@@ -36,10 +36,9 @@ func blockAddresses(b cluster.IPBlock, families []tables.Family) (all []tables.A
 	return all
 }
 
-// subtract is the fewest prefixes that hold the addresses of p and of none of
-// the exceptions. It halves p until a half has nothing to do with them, so the
-// depth is at most the address' length and the result at most that many
-// prefixes for each exception.
+// subtract returns the fewest prefixes that hold the addresses of p outside all exceptions. It
+// halves p until no exception overlaps a half. So the depth is at most the address length, and
+// each exception adds at most as many prefixes.
 func subtract(p netip.Prefix, except []netip.Prefix) []netip.Prefix {
 	var inside []netip.Prefix
 	for _, e := range except {
@@ -57,7 +56,7 @@ func subtract(p netip.Prefix, except []netip.Prefix) []netip.Prefix {
 	return append(subtract(low, inside), subtract(high, inside)...)
 }
 
-// halves are the two prefixes that are one bit longer.
+// halves returns the two prefixes that are one bit longer.
 func halves(p netip.Prefix) (low, high netip.Prefix) {
 	bits := p.Bits()
 	b := p.Addr().AsSlice()

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// TestSubtract: blocks with exceptions, as the fewest prefixes.
+// TestSubtract turns blocks with exceptions into the fewest prefixes.
 func TestSubtract(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -37,8 +37,8 @@ func TestSubtract(t *testing.T) {
 	}
 }
 
-// TestSubtractIsExact: each address is in one prefix when it is in the block
-// and in no exception, else in none.
+// TestSubtractIsExact: each address of the block outside the exceptions is in one prefix, every
+// other address in none.
 func TestSubtractIsExact(t *testing.T) {
 	const seed = 3
 	t.Logf("seed %d", seed)
@@ -70,7 +70,7 @@ func TestSubtractIsExact(t *testing.T) {
 	}
 }
 
-// TestUnions: a union follows the sets that it is made of, whatever they share.
+// TestUnions: a union follows its sets, even if they share addresses.
 func TestUnions(t *testing.T) {
 	const seed = 5
 	t.Logf("seed %d", seed)
@@ -79,12 +79,12 @@ func TestUnions(t *testing.T) {
 	pods := newPodSets(families)
 	user := &policySpec{}
 	sets := []*podSet{
-		pods.use(podChoice{namespace: "a"}, user), pods.use(podChoice{pods: selector("app", "x")}, user),
+		pods.acquireSet(podChoice{namespace: "a"}, user), pods.acquireSet(podChoice{pods: selector("app", "x")}, user),
 	}
 	fixed := blockAddresses(*block("10.0.0.3/32"), families)
 	unions := addressSets{byKey: map[string]*AddressSet{}}
-	u := unions.use(peersOfRules, sets, fixed, families)
-	if unions.use(peersOfRules, sets, fixed, families) != u {
+	u := unions.acquireSet(peersOfRules, sets, fixed, families)
+	if unions.acquireSet(peersOfRules, sets, fixed, families) != u {
 		t.Fatal("the same union is made twice")
 	}
 	for step := range 500 {
@@ -93,11 +93,11 @@ func TestUnions(t *testing.T) {
 		for range 1 + rng.IntN(2) {
 			name := cluster.Key{Kind: cluster.KindPod, Namespace: pick(rng, []string{"a", "b"}), Name: fmt.Sprint(rng.IntN(4))}
 			if rng.IntN(3) == 0 {
-				pods.remove(name)
+				pods.removePod(name)
 				continue
 			}
 			ip := fmt.Sprintf("10.0.0.%d", rng.IntN(6))
-			pods.put(name, member{pod: pod(name.Namespace, name.Name, ip, labels("app", pick(rng, []string{"x", "y"})))})
+			pods.setPod(name, member{pod: pod(name.Namespace, name.Name, ip, labels("app", pick(rng, []string{"x", "y"})))})
 		}
 		want := slices.Clone(fixed)
 		for _, set := range sets {
@@ -112,13 +112,13 @@ func TestUnions(t *testing.T) {
 		}
 		plain := compareAddresses(before, got)
 		if !slices.EqualFunc(d.Added, plain.Added, sameAddress) || !slices.EqualFunc(d.Removed, plain.Removed, sameAddress) {
-			t.Fatalf("step %d: from %v to %v is told as %v", step, addressTexts(before), addressTexts(got), d)
+			t.Fatalf("step %d: the change from %v to %v is %v", step, addressTexts(before), addressTexts(got), d)
 		}
 	}
-	unions.release(u)
-	unions.release(u)
+	unions.releaseSet(u)
+	unions.releaseSet(u)
 	unions.sweep()
 	if len(unions.byKey) != 0 {
-		t.Error("a union is left that nobody uses")
+		t.Error("a union without users is left")
 	}
 }

@@ -6,14 +6,12 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// planNetworkPolicy is a K8s NetworkPolicy as specs: for each direction of it,
-// one that isolates and one for each rule. Its rules only ever allow; log says
-// whether they log.
+// planNetworkPolicy turns a K8s NetworkPolicy into specs: for each of its directions, one that
+// isolates and one for each rule. All rules allow; log says whether they log.
 //
-// In a direction without rules, the isolation is also a rule whose peers are
-// nobody. Antrea's controller makes the same rule, so that the tables hold an
-// entry under the policy's conjunction id for every policy. The rule allows
-// nothing and counts nothing.
+// In a direction without rules, the isolation is also a rule without peers. Antrea's controller
+// makes the same rule. The tables thus hold an entry with the policy's conjunction id for every
+// policy. The rule allows nothing and counts nothing.
 func planNetworkPolicy(np *cluster.NetworkPolicy, log bool) *policyPlan {
 	applied := podChoice{namespace: np.Key.Namespace, pods: &np.Pods}
 	plan := &policyPlan{}
@@ -48,8 +46,7 @@ func planNetworkPolicy(np *cluster.NetworkPolicy, log bool) *policyPlan {
 	return plan
 }
 
-// networkPolicyPeers are the peers of a rule; without any, it speaks of
-// everybody.
+// networkPolicyPeers returns the peers of a rule. Without peers any address matches.
 func networkPolicyPeers(namespace string, peers []cluster.NetworkPolicyPeer) peerSpec {
 	spec := peerSpec{any: len(peers) == 0}
 	for _, p := range peers {
@@ -62,8 +59,8 @@ func networkPolicyPeers(namespace string, peers []cluster.NetworkPolicyPeer) pee
 	return spec
 }
 
-// choosePods is the choice of a pod selector and a namespace selector: without
-// the latter, of the policy's own namespace.
+// choosePods is the choice of a pod selector and a namespace selector. Without a namespace
+// selector, it chooses from the policy's own namespace.
 func choosePods(namespace string, pods, namespaces *cluster.Selector) podChoice {
 	if namespaces == nil {
 		return podChoice{namespace: namespace, pods: pods}

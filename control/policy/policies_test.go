@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The world of the tables below: three namespaces; web, api and db on this
-// Node, client and spare on others.
+// The world of the tables below has three namespaces. web, api and db are on this Node, client
+// and spare on others.
 func shop() *world {
 	w := newWorld()
 	w.put(namespace("shop", "team", "a"), namespace("ops", "team", "a"), namespace("lab", "team", "b"))
@@ -30,8 +30,8 @@ const (
 	outside       = "198.51.100.9"
 )
 
-// networkPolicy is a K8s policy of namespace shop for some Pods. Directions
-// with rules, and those asked for, isolate.
+// networkPolicy is a K8s policy of namespace shop for some Pods. It isolates in the given
+// directions and in those with rules.
 func networkPolicy(pods *cluster.Selector, isolate string, in, out []cluster.NetworkPolicyRule) *cluster.NetworkPolicy {
 	return &cluster.NetworkPolicy{
 		Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindNetworkPolicy, Namespace: "shop", Name: "np"}}, Pods: *pods,
@@ -319,8 +319,7 @@ func TestAntreaPolicies(t *testing.T) {
 	}
 }
 
-// TestServiceRules: rules that speak of a Service have its groups, and follow
-// them.
+// TestServiceRules: rules about a Service have its groups, and follow their changes.
 func TestServiceRules(t *testing.T) {
 	w := shop()
 	target := cluster.Name{Namespace: "shop", Name: "web"}
@@ -346,8 +345,8 @@ func TestServiceRules(t *testing.T) {
 	want([]string{"group 9"}, []string{"service 9"})
 }
 
-// TestRefusedPolicies: a policy that cannot be had is named with its reason,
-// stands in no table, and is taken when the reason is gone.
+// TestRefusedPolicies: a refused policy is named with its reason and has no rule. When the
+// reason is gone, it is enforced.
 func TestRefusedPolicies(t *testing.T) {
 	bad := func(r cluster.PolicyRule) *cluster.AntreaPolicy {
 		return cnp("bad", "", 5, []cluster.PolicyRule{r}, nil)
@@ -388,14 +387,14 @@ func TestRefusedPolicies(t *testing.T) {
 			w.put(cnp("bad", "", 5, []cluster.PolicyRule{{Action: cluster.ActionDrop}}, nil))
 			w.update(t)
 			if len(w.policies.Refused()) != 0 || len(w.rules) != 2 {
-				t.Errorf("mended, it is still refused: %v", w.policies.Refused())
+				t.Errorf("without the fault it is still refused: %v", w.policies.Refused())
 			}
 		})
 	}
 }
 
-// TestL7VLANs: every L7 rule has a VLAN id of its own, which it keeps when its
-// policy changes and when rules come and go above it.
+// TestL7VLANs: every L7 rule has its own VLAN id. The rule keeps it when its policy changes and
+// when rules come and go above it.
 func TestL7VLANs(t *testing.T) {
 	w := shop()
 	l7 := cluster.PolicyRule{Action: cluster.ActionAllow, Ports: []cluster.PolicyPort{tcp(80)}, L7: []cluster.L7Protocol{{HTTP: &cluster.L7HTTP{Method: "GET"}}}}

@@ -10,11 +10,11 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The last stage of an Update: what the specs come to is compared with what
-// they came to before, and the difference is told.
+// The last stage of an Update compares the new parts of the specs with the old ones and
+// publishes the difference.
 
-// publish compares the parts of the specs that were looked at with what they
-// were, and those of all others by their priorities.
+// publish compares the parts of dirty specs with the old ones. Of all other specs it compares
+// the priorities.
 func (p *Policies) publish(change *Change) {
 	for _, s := range p.dirtySpecs() {
 		p.publishSpec(s, change)
@@ -35,7 +35,7 @@ func (p *Policies) publishSpec(s *policySpec, change *Change) {
 	parts := make(map[string]*RealisedRule, len(s.next))
 	for _, part := range slices.Sorted(maps.Keys(s.parts)) {
 		if s.next[part] == nil {
-			p.remove(s.parts[part], change)
+			p.removePart(s.parts[part], change)
 		}
 	}
 	for _, part := range slices.Sorted(maps.Keys(s.next)) {
@@ -48,8 +48,8 @@ func (p *Policies) publishSpec(s *policySpec, change *Change) {
 	s.parts, s.next = parts, nil
 }
 
-// publishSets tells what came and went in the sets of addresses that rules
-// share. One that is new in this Update is told by the rules that have it.
+// publishSets publishes the addresses that shared sets gained and lost. The addresses of a set
+// that is new in this Update are published with the rules that use it.
 func (p *Policies) publishSets(change *Change) {
 	for u, d := range p.moved {
 		if !d.Empty() && u.users > 0 {
@@ -66,14 +66,14 @@ func (p *Policies) priorityOf(s *policySpec) uint16 {
 		return 0
 	}
 	kind := s.kind
-	if kind == tables.MulticastPolicy || kind == tables.ReportPolicy { // they are numbered with the other rules of their policies
+	if kind == tables.MulticastPolicy || kind == tables.ReportPolicy { // they share the numbering of their policies' other rules
 		kind = tables.AntreaPolicy
 	}
 	return p.priorities[kind][s.key.Direction].Of(s.order)
 }
 
-// replace tells the difference between a part before (nil: none) and now, and
-// returns the one that stands.
+// replace publishes the difference between the old part (nil: none) and the new one. It returns
+// the part that is in force.
 func (p *Policies) replace(old, now *RealisedRule, change *Change) *RealisedRule {
 	if old == nil {
 		now.Rule.ID = p.newID(now.Key)
@@ -98,16 +98,14 @@ func (p *Policies) replace(old, now *RealisedRule, change *Change) *RealisedRule
 	return now
 }
 
-// sameButAddresses reports whether two states of a part differ in their
-// addresses at most.
+// sameButAddresses reports whether two states of a part differ at most in their addresses.
 func sameButAddresses(a, b *RealisedRule) bool {
 	ra, rb := a.Rule, b.Rule
 	ra.From, ra.To, rb.From, rb.To = nil, nil, nil, nil
 	return a.Name == b.Name && a.LogLabel == b.LogLabel && a.Peers == b.Peers && a.Subjects == b.Subjects && reflect.DeepEqual(ra, rb)
 }
 
-// republishMoved tells which rules got another priority because a neighbour
-// needed room.
+// republishMoved publishes the rules whose priority changed because a neighbour needed room.
 func (p *Policies) republishMoved(change *Change) {
 	for block, have := range p.ranked {
 		if !p.zone(have, block.direction).HasMoved() {
@@ -129,8 +127,8 @@ func (p *Policies) republishMoved(change *Change) {
 	}
 }
 
-// isolate compares which Pods are isolated with which were.
-func (p *Policies) isolate(change *Change) {
+// publishIsolations publishes the Pods whose isolation began, changed or ended.
+func (p *Policies) publishIsolations(change *Change) {
 	if !p.regroup {
 		return
 	}
@@ -159,8 +157,8 @@ func (p *Policies) isolate(change *Change) {
 	sortIsolations(change.Isolated)
 }
 
-// calm is the end of one spec that isolates a set.
-func (p *Policies) calm(set isolatedSet) {
+// releaseIsolation ends the isolation of a set by one spec.
+func (p *Policies) releaseIsolation(set isolatedSet) {
 	if p.isolating[set]--; p.isolating[set] == 0 {
 		delete(p.isolating, set)
 	}

@@ -9,15 +9,14 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The third stage of an Update: priorities for Antrea-native policies. A policy
-// has them for all rules of a direction as soon as one of those stands in this
-// Node's tables, so that its rules are a block without strangers in between.
+// The third stage of an Update assigns priorities to Antrea-native policies. As soon as one rule
+// of a direction is in this Node's tables, all rules of that direction get priorities. They are
+// a block, which rules of other policies do not interrupt.
 
 var directions = [...]tables.Direction{tables.Ingress, tables.Egress}
 
-// rank gives priorities to the Antrea-native policies that have a part now,
-// whole directions of them, and takes back those of policies without. More
-// important policies come first, so that a table is filled from the top.
+// rank assigns priorities to directions of policies that have a part now, and frees those of
+// directions without parts. More important policies come first, so a table fills from the top.
 func (p *Policies) rank() {
 	var waiting []rankedBlock
 	for block := range p.dirtyBlocks() {
@@ -46,8 +45,7 @@ func (p *Policies) rank() {
 	}
 }
 
-// dirtyBlocks are the directions of Antrea-native policies with a spec that
-// was looked at.
+// dirtyBlocks returns the directions of Antrea-native policies with a dirty spec.
 func (p *Policies) dirtyBlocks() map[rankedBlock]bool {
 	blocks := map[rankedBlock]bool{}
 	for s := range p.dirty {
@@ -67,7 +65,7 @@ func (plan *policyPlan) active(d tables.Direction) bool {
 	})
 }
 
-// zone is the priorities of the table that a block stands in.
+// zone returns the priorities of a block's table.
 func (p *Policies) zone(b numbers.Block, d tables.Direction) *numbers.Priorities {
 	if b.Tier >= cluster.BaselineTier {
 		return p.priorities[tables.BaselinePolicy][d]
@@ -75,8 +73,7 @@ func (p *Policies) zone(b numbers.Block, d tables.Direction) *numbers.Priorities
 	return p.priorities[tables.AntreaPolicy][d]
 }
 
-// unrank takes the priorities of a block back, unless the next plan of its
-// policy wants the same.
+// unrank frees the priorities of a block, unless the next plan of its policy wants the same.
 func (p *Policies) unrank(k cluster.Key, d tables.Direction, next *policyPlan) {
 	block := rankedBlock{k, d}
 	if have, ranked := p.ranked[block]; ranked && have != next.blocks[d] {

@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// What the policies of this Node reach.
+// The Pods and Services that the policies of this Node apply to.
 
 // AppliesToPod reports whether a policy applies to a Pod of this Node.
 func (p *Policies) AppliesToPod(policy cluster.Key, pod cluster.Name) bool {
@@ -24,8 +24,8 @@ func (p *Policies) AppliesToPod(policy cluster.Key, pod cluster.Name) bool {
 	return false
 }
 
-// AppliesTo says whether a policy applies to connected Pods of this Node, to a Service,
-// or to any of more Pods.
+// AppliesTo reports whether a policy applies to connected Pods of this Node, to a Service, or
+// to any of more Pods.
 func (p *Policies) AppliesTo(k cluster.Key, more []*cluster.Pod) bool {
 	plan := p.plans[k]
 	if plan == nil {
@@ -46,7 +46,7 @@ func (p *Policies) AppliesTo(k cluster.Key, more []*cluster.Pod) bool {
 	return false
 }
 
-// CountSets are the sets of peers, and those of Pods of this Node, that rules use.
+// CountSets counts the sets of peers, and the sets of this Node's Pods, that rules use.
 func (p *Policies) CountSets() (peers, subjects int) {
 	for _, u := range p.shared.byKey {
 		if u.of == peersOfRules {

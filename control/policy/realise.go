@@ -10,27 +10,26 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// From a spec to its parts. A rule that applies to no Pod of this Node has
-// none. Else the Pods that it applies to are split by what differs between
-// them:
+// From a spec to its parts. A rule that applies to no Pod of this Node has no part. Otherwise
+// the Pods that it applies to are split by these differences:
 //
 //   - the numbers of named ports, for ingress;
-//   - the namespaces that relative peers (Self, sameLabels) stand for;
+//   - the namespaces that relative peers (Self, sameLabels) mean.
 //
-// and each of these parts once more, for egress, by the numbers that named
-// ports have at the peers. A peer without the named ports keeps those by
-// number, and so do blocks, Nodes and Services, which name nothing.
+// For egress, each of these parts is split again, by the numbers of named ports at the peers.
+// Peers without the named ports keep only the ports given by number. So do blocks, Nodes and
+// Services, because they have no named ports.
 
-// subjects are Pods of this Node for which a rule is the same.
+// subjects are the Pods of this Node for which a rule means the same.
 type subjects struct {
 	shared   *AddressSet // nil: pods and services
 	pods     []member
 	services []uint32 // groups of Services that the rule applies to
 	matches  []tables.L4Match
-	space    string // a namespace that stands for all of pods; when peers are relative
+	space    string // the namespace of all pods, if peers are relative
 }
 
-// peerPart is peers for whom a rule is the same.
+// peerPart has the peers for which a rule means the same.
 type peerPart struct {
 	shared    *AddressSet      // nil: addresses
 	addresses []tables.Address // sorted
@@ -38,8 +37,7 @@ type peerPart struct {
 	matches   []tables.L4Match
 }
 
-// realise computes what the parts of a spec are now, without ids and
-// priorities.
+// realise computes the parts of a spec, without ids and priorities.
 func (p *Policies) realise(s *policySpec) map[string]*RealisedRule {
 	parts := map[string]*RealisedRule{}
 	if s.isolates && !s.noRules {
@@ -58,10 +56,10 @@ func (p *Policies) realise(s *policySpec) map[string]*RealisedRule {
 		}
 	}
 	for _, set := range s.relative {
-		p.peers.release(set, s)
+		p.peers.releaseSet(set, s)
 	}
 	for _, u := range shared {
-		p.shared.release(u)
+		p.shared.releaseSet(u)
 	}
 	s.relative = relative
 	return parts
@@ -74,9 +72,8 @@ func joinPart(a, b string) string {
 	return a + ";" + b
 }
 
-// split sorts the local Pods that a rule applies to into subjects, by a key
-// that stays the same while they do. A Service that it applies to is one more,
-// for which named ports mean nothing.
+// split groups the local Pods that a rule applies to into subjects. The key of a group is
+// stable. Services that the rule applies to are one more group, without named ports.
 func (p *Policies) split(s *policySpec) map[string]*subjects {
 	if s.sharesSubjects() {
 		return p.sharedSubjects(s)
@@ -99,19 +96,19 @@ func (p *Policies) split(s *policySpec) map[string]*subjects {
 	return all
 }
 
-// sharesSubjects reports whether a rule is the same for all that it applies to,
-// which is Pods then.
+// sharesSubjects reports whether a rule means the same for all that it applies to. It then
+// applies to Pods only.
 func (s *policySpec) sharesSubjects() bool {
 	return len(s.services)+len(s.peers.relative) == 0 && (s.key.Direction == tables.Egress || !s.hasNamedPorts())
 }
 
-// sharedSubjects is split for a rule that is the same for all Pods.
+// sharedSubjects is split for a rule that means the same for all Pods.
 func (p *Policies) sharedSubjects(s *policySpec) map[string]*subjects {
 	of := subjectsByPort
 	if s.key.Direction == tables.Egress {
 		of = subjectsByAddress
 	}
-	u := p.shared.use(of, s.local, nil, p.config.Families)
+	u := p.shared.acquireSet(of, s.local, nil, p.config.Families)
 	s.shared = append(s.shared, u)
 	if len(u.Addresses()) == 0 {
 		return nil
@@ -120,8 +117,8 @@ func (p *Policies) sharedSubjects(s *policySpec) map[string]*subjects {
 	return map[string]*subjects{"": {shared: u, matches: fixed}}
 }
 
-// subject is what a rule is for one Pod, and a text that is the same for Pods
-// for which it is the same; false when it says nothing for this Pod.
+// subject returns the meaning of a rule for one Pod. The key is equal for Pods for which the
+// rule means the same. It returns false if the rule has no meaning for the Pod.
 func (p *Policies) subject(s *policySpec, pod *cluster.Pod) (key string, sub *subjects, ok bool) {
 	fixed, fixedOK := s.fixedMatches(p.config.Families)
 	sub = &subjects{matches: fixed}
@@ -142,7 +139,7 @@ func (p *Policies) subject(s *policySpec, pod *cluster.Pod) (key string, sub *su
 	return key, sub, true
 }
 
-// localMembers are the Pods of some sets, each once, by name.
+// localMembers returns the Pods of some sets, without duplicates, by name.
 func localMembers(sets []*podSet) []member {
 	seen := map[cluster.Key]member{}
 	for _, set := range sets {
@@ -158,8 +155,8 @@ func localMembers(sets []*podSet) []member {
 	return all
 }
 
-// relation is the same for namespaces whose Pods have the same relative peers;
-// false when a rule says nothing for a namespace, because it lacks a label.
+// relation is equal for namespaces whose Pods have the same relative peers. It returns false if
+// the rule means nothing for a namespace, because that lacks a label.
 func (p *Policies) relation(s *policySpec, namespace string) (string, bool) {
 	var words []string
 	for _, r := range s.peers.relative {
@@ -177,8 +174,8 @@ func (p *Policies) relation(s *policySpec, namespace string) (string, bool) {
 	return strings.Join(slices.Compact(words), ";"), true
 }
 
-// sameLabels chooses the namespaces that have the values of these labels;
-// false when one of them is missing.
+// sameLabels chooses the namespaces with the values that have gives to the named labels. It
+// returns false if have lacks one of them.
 func sameLabels(have cluster.Labels, names []string) (cluster.Selector, bool) {
 	want := cluster.Labels{}
 	for _, name := range names {
@@ -191,7 +188,7 @@ func sameLabels(have cluster.Labels, names []string) (cluster.Selector, bool) {
 	return cluster.SelectLabels(want), true
 }
 
-// groupsOf are the group ids of Services, sorted.
+// groupsOf returns the group ids of Services, sorted.
 func (p *Policies) groupsOf(services []cluster.Name) (all []uint32) {
 	if p.groups == nil {
 		return nil
@@ -203,8 +200,8 @@ func (p *Policies) groupsOf(services []cluster.Name) (all []uint32) {
 	return slices.Compact(all)
 }
 
-// peersOf splits the peers of a rule for some subjects, and returns the sets
-// that it took into use for relative ones.
+// peersOf splits the peers of a rule for some subjects. It also returns the sets of relative
+// peers; each of them needs a releaseSet.
 func (p *Policies) peersOf(s *policySpec, sub *subjects) (parts map[string]*peerPart, used []*podSet) {
 	for _, r := range s.peers.relative {
 		if sub.space != "" {
@@ -222,10 +219,10 @@ func (p *Policies) peersOf(s *policySpec, sub *subjects) (parts map[string]*peer
 	return map[string]*peerPart{"": part}, used
 }
 
-// splitsPeers reports whether it matters to a rule which ports its peers name.
+// splitsPeers reports whether a rule depends on the port names of its peers.
 func (s *policySpec) splitsPeers() bool { return s.key.Direction == tables.Egress && s.hasNamedPorts() }
 
-// relativeChoice is the Pods that a relative peer stands for in a namespace.
+// relativeChoice chooses the Pods that a relative peer means for Pods of a namespace.
 func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
 	if r.Self {
 		return podChoice{namespace: namespace, pods: r.pods}
@@ -234,14 +231,14 @@ func (p *Policies) relativeChoice(r relativePeer, namespace string) podChoice {
 	return podChoice{namespaces: &sel, pods: r.pods}
 }
 
-// peerAddresses is the set of all addresses of peers.
+// peerAddresses is the AddressSet of a rule's peers.
 func (p *Policies) peerAddresses(s *policySpec, sets []*podSet) *AddressSet {
-	u := p.shared.use(peersOfRules, sets, sortAddresses(p.fixedAddresses(s)), p.config.Families)
+	u := p.shared.acquireSet(peersOfRules, sets, sortAddresses(p.fixedAddresses(s)), p.config.Families)
 	s.shared = append(s.shared, u)
 	return u
 }
 
-// fixedAddresses are the peers that are no Pods.
+// fixedAddresses returns the peers that are not Pods.
 func (p *Policies) fixedAddresses(s *policySpec) (all []tables.Address) {
 	for _, b := range s.peers.blocks {
 		all = append(all, blockAddresses(b, p.config.Families)...)
@@ -255,8 +252,8 @@ func (p *Policies) fixedAddresses(s *policySpec) (all []tables.Address) {
 	return all
 }
 
-// nodeAddresses are the addresses of chosen Nodes: their own and those of their
-// gateways, from which a Node reaches its Pods.
+// nodeAddresses returns the addresses of chosen Nodes and of their gateways. From its gateway a
+// Node reaches its Pods.
 func (p *Policies) nodeAddresses(sel cluster.Selector) (all []tables.Address) {
 	for _, n := range p.cluster.Nodes {
 		if !sel.Matches(n.Labels) {
@@ -275,8 +272,8 @@ func (p *Policies) nodeAddresses(sel cluster.Selector) (all []tables.Address) {
 	return all
 }
 
-// splitPeers sorts the peers of an egress rule by the numbers that its named
-// ports have there. Where everybody is a peer, so is every Pod by name.
+// splitPeers groups the peers of an egress rule by the numbers of its named ports there. If any
+// address is a peer, so is every Pod, because it may have the named ports.
 func (p *Policies) splitPeers(s *policySpec, sets []*podSet) map[string]*peerPart {
 	fixed, fixedOK := s.fixedMatches(p.config.Families)
 	parts := map[string]*peerPart{}
@@ -306,7 +303,7 @@ func (p *Policies) splitPeers(s *policySpec, sets []*podSet) map[string]*peerPar
 	return parts
 }
 
-// rule is a part as the tables want it; false when it applies to no address.
+// rule builds a part for the tables. It returns false if the part applies to no address.
 func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*RealisedRule, bool) {
 	realised := &RealisedRule{Name: s.name, LogLabel: s.logLabel, Peers: peer.shared, Subjects: sub.shared, Rule: tables.Rule{
 		Direction: s.key.Direction, Kind: s.kind, Action: s.action, Log: s.log,
@@ -322,8 +319,7 @@ func (p *Policies) rule(s *policySpec, sub *subjects, peer *peerPart) (*Realised
 	return realised, sub.shared != nil || len(applied) > 0
 }
 
-// appliedAddresses are the subjects of a rule: by port where packets arrive, by
-// address where they come from.
+// appliedAddresses returns the subjects of a rule: for ingress by port, for egress by address.
 func appliedAddresses(d tables.Direction, sub *subjects, families []tables.Family) (all []tables.Address) {
 	for _, id := range sub.services {
 		all = append(all, tables.Address{Service: &tables.ServiceRef{Group: id}})
@@ -338,8 +334,8 @@ func appliedAddresses(d tables.Direction, sub *subjects, families []tables.Famil
 	return sortAddresses(all)
 }
 
-// FieldPath is a rule's place in its policy as a path of the manifest. That of an
-// isolation without rules is the empty list of rules.
+// FieldPath is the rule's place in the manifest of its policy. An isolation without rules has
+// the path of the empty list of rules.
 func (k RuleKey) FieldPath() string {
 	field := "ingress"
 	if k.Direction == tables.Egress {
@@ -351,7 +347,7 @@ func (k RuleKey) FieldPath() string {
 	return fmt.Sprintf("spec.%s[%d]", field, k.Index)
 }
 
-// familyIPs are the addresses of a Pod that the Node's families have.
+// familyIPs returns the addresses of a Pod that are of the given families.
 func familyIPs(p *cluster.Pod, families []tables.Family) (ips []netip.Addr) {
 	for _, ip := range p.IPs {
 		if ip = ip.Unmap(); hasFamily(families, ip) {

@@ -9,10 +9,10 @@ import (
 )
 
 // Rules about membership reports. A report of IGMP version 3 may have many groups, and a flow
-// entry sees none of them. So reports go to the agent, which asks here for each group. A Pod that may
-// not join a group gets no copy of its packets.
+// entry sees none of them. So reports go to the agent, which asks this package about each group.
+// A Pod that may not join a group gets no copy of its packets.
 
-// reportRules are the rules about reports, and what they decided, by conjunction id.
+// reportRules has the rules about reports, and their counters by conjunction id.
 type reportRules struct {
 	specs   map[*policySpec]bool
 	decided map[uint32]RuleCounters
@@ -22,8 +22,8 @@ func newReportRules() reportRules {
 	return reportRules{map[*policySpec]bool{}, map[uint32]RuleCounters{}}
 }
 
-// MayReport says whether a Pod of this Node may be a member of a group, which it reported by an
-// IGMP message of a type. Without a rule it may.
+// MayReport reports whether a Pod of this Node may join a group that it reported in an IGMP
+// message of a type. Without a rule it may.
 func (p *Policies) MayReport(pod cluster.Key, group netip.Addr, igmpType uint8) bool {
 	r := p.reportRule(pod, group, igmpType)
 	return r == nil || r.Rule.Action == tables.Allow
@@ -36,12 +36,12 @@ func (p *Policies) CountReport(pod cluster.Key, group netip.Addr, igmpType uint8
 	}
 }
 
-// Reports are what the rules about reports have decided, by conjunction id. The map is only
-// to be read.
+// Reports returns the counters of the rules about reports, by conjunction id. The caller must
+// not write the map.
 func (p *Policies) Reports() map[uint32]RuleCounters { return p.reports.decided }
 
-// reportRule is the rule that decides on a report; nil for none. Of two rules of one rank, the
-// one that drops decides.
+// reportRule is the rule that decides on a report, or nil. If two rules have one rank, the one
+// that drops decides.
 func (p *Policies) reportRule(pod cluster.Key, group netip.Addr, igmpType uint8) (first *RealisedRule) {
 	for s := range p.reports.specs {
 		if !slices.ContainsFunc(s.local, func(set *podSet) bool { _, in := set.members[pod]; return in }) {

@@ -9,26 +9,26 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The numbers of rules, over a restart of the agent.
+// Restoring the numbers of rules after a restart of the agent.
 
 // maxRestoredID bounds the conjunction ids of an earlier process. Each lower id that no rule
 // has costs an item in a list.
 const maxRestoredID = 1 << 20
 
-// restoredRules are the numbers of an earlier process that no rule has taken yet.
+// restoredRules has the numbers of an earlier process that no rule has claimed yet.
 type restoredRules struct {
 	ids   map[RuleKey]uint32
-	vlans map[RuleKey]*policySpec // each stands in for the rule to come
+	vlans map[RuleKey]*policySpec // each is a placeholder for the rule to come
 }
 
-// RuleNumber is a number of a policy's rule.
+// RuleNumber is a number and the rule that has it.
 type RuleNumber struct {
 	Rule RuleKey
 	ID   uint32
 }
 
-// RulePriority is a rank of rules and its priority in the table of a kind of
-// policies and a direction. They are listed by falling priority.
+// RulePriority is the priority of a rank of rules in the table of a kind of policies and a
+// direction. They are listed by falling priority.
 type RulePriority struct {
 	Kind      tables.PolicyKind
 	Direction tables.Direction

@@ -10,44 +10,45 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What the tables IngressMetric, EgressMetric and those of multicast counted, by rule. An entry
-// there belongs to one conjunction id: in its direction's half of ct_label for
-// a rule that allows, with one entry for the packets that open connections and
-// one for all others; in reg3 for a rule that drops or rejects. Rules that Pass
-// are not counted.
+// The counters of the tables IngressMetric, EgressMetric and those of multicast, by rule. Each
+// entry there belongs to one conjunction id:
+//
+//   - The entries of a rule that allows match the id in their direction's half of ct_label. One
+//     counts packets that open connections, the other all other packets.
+//   - The entry of a rule that drops or rejects matches the id in reg3.
+//
+// Rules that Pass are not counted.
 
-// RuleCounters is what a rule decided. Sessions are the connections that it
-// allowed, or the packets that it refused. Bytes are of whole frames.
+// RuleCounters has the counters of a rule. Sessions are the connections that it allowed, or the
+// packets that it refused. Bytes are of whole frames.
 type RuleCounters struct {
 	Sessions uint64 `json:"sessions"`
 	Packets  uint64 `json:"packets"`
 	Bytes    uint64 `json:"bytes"`
 }
 
-// Plus is the sum of both.
+// Plus returns the sum of both.
 func (c RuleCounters) Plus(o RuleCounters) RuleCounters {
 	return RuleCounters{c.Sessions + o.Sessions, c.Packets + o.Packets, c.Bytes + o.Bytes}
 }
 
-// RuleRow is a rule of a policy that stands in this Node's tables, and what it
-// has counted, all its parts together.
+// RuleRow is a rule in this Node's tables, with the sum of its parts' counters.
 type RuleRow struct {
 	Policy    cluster.Key        `json:"-"`
 	Direction string             `json:"direction"` // Ingress, Egress
 	Index     int                `json:"index"`
-	Name      string             `json:"name"` // the rule's own, else its place in the policy: ingress[0]
+	Name      string             `json:"name"` // the rule's own, or its place in the policy: ingress[0]
 	Action    cluster.RuleAction `json:"action"`
-	// Priority is that of its entries, higher first; 0 for rules of K8s
-	// NetworkPolicies, which have none among each other.
+	// Priority is that of its entries, higher first. It is 0 for rules of K8s NetworkPolicies,
+	// which have no order among them.
 	Priority uint16 `json:"priority,omitempty"`
-	// State is pending while a part of the rule is not in the switch as it is
-	// wanted.
+	// State is pending while the switch lacks a part of the rule in its current form.
 	State ledger.State `json:"state"`
 	RuleCounters
 }
 
-// CountRules reads the counters of the Metric tables' entries, by conjunction
-// id. Entries of other tables are passed over.
+// CountRules reads the counters of the Metric tables' entries, by conjunction id. It skips
+// entries of other tables.
 func CountRules(entries []*flow.Entry, names *flow.Names, count Counter) map[uint32]RuleCounters {
 	rules := map[uint32]RuleCounters{}
 	for _, e := range entries {
@@ -65,8 +66,8 @@ func CountRules(entries []*flow.Entry, names *flow.Names, count Counter) map[uin
 	return rules
 }
 
-// CountedBy is the conjunction id that an entry of a Metric table counts for,
-// and whether each packet is a session; 0 for an entry that counts for none.
+// CountedBy returns the conjunction id that an entry of a Metric table counts for, and whether
+// each packet is a session. The id is 0 for other entries.
 func CountedBy(e *flow.Entry, table string) (id uint32, sessions bool) {
 	shift := 0
 	switch table {
@@ -84,13 +85,11 @@ func CountedBy(e *flow.Entry, table string) (id uint32, sessions bool) {
 	return uint32(label.Lo >> shift), state.Lo&ctStateNew != 0
 }
 
-// ctStateNew is the bit of ct_state that the first packets of connections
-// have (OVS, CS_NEW).
+// ctStateNew is the bit of ct_state that the first packets of connections have (OVS, CS_NEW).
 const ctStateNew = 1
 
-// RuleRows joins realised rules with counters by conjunction id: one row for
-// each rule of each policy, in the order of the rules. waits says whether the
-// switch does not have a part yet.
+// RuleRows joins realised rules with counters by conjunction id: one row for each rule of each
+// policy, in the order of the rules. waits reports whether the switch lacks a part.
 func RuleRows(rules []*RealisedRule, counters map[uint32]RuleCounters, waits func(*RealisedRule) bool) []RuleRow {
 	rows := []RuleRow{}
 	index := map[RuleKey]int{}
@@ -121,8 +120,7 @@ func ruleRow(r *RealisedRule) RuleRow {
 	}
 }
 
-// Title is what a rule is called: its name, or when it has none, its place in
-// the policy, ingress[0].
+// Title is the rule's name, or its place in the policy if it has none: ingress[0].
 func (r *RealisedRule) Title() string {
 	if r.Name != "" {
 		return r.Name
@@ -135,6 +133,6 @@ func (r *RealisedRule) Origin() ledger.Origin {
 	return ledger.Origin{Object: r.Key.Policy, Field: r.Key.FieldPath(), Rule: r.Name}
 }
 
-// Counter tells what a switch counted for an entry; a nil Counter is that of a
-// switch without traffic.
+// Counter reads the counters of an entry from a switch. A switch without traffic has a nil
+// Counter.
 type Counter func(*flow.Entry) (packets, bytes uint64)

@@ -9,12 +9,11 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Ports and protocols of rules as matches. A named port is a number that a Pod
-// decides: the destination, so for ingress the Pod that the rule applies to,
-// for egress the peer.
+// Ports and protocols of rules as matches. The number of a named port depends on the destination
+// Pod. For ingress that is the Pod that the rule applies to, for egress the peer.
 
-// fixedMatches are the ports by number and the protocols of a rule. ok is
-// false when the rule names ports or protocols and none of them is such.
+// fixedMatches returns a rule's protocols and its ports given by number. ok is false if the rule
+// has ports or protocols, but only named ports.
 func (s *policySpec) fixedMatches(families []tables.Family) (all []tables.L4Match, ok bool) {
 	for _, port := range s.ports {
 		if port.Port.Name == "" {
@@ -27,13 +26,13 @@ func (s *policySpec) fixedMatches(families []tables.Family) (all []tables.L4Matc
 	return all, len(all) > 0 || len(s.ports)+len(s.proto) == 0
 }
 
-// hasNamedPorts reports whether some port depends on the destination.
+// hasNamedPorts reports whether a port depends on the destination.
 func (s *policySpec) hasNamedPorts() bool {
 	return slices.ContainsFunc(s.ports, func(p cluster.PolicyPort) bool { return p.Port.Name != "" })
 }
 
-// namedMatches are the named ports as one Pod has them, and a text that is the
-// same for Pods that have them alike; empty for one that has none of them.
+// namedMatches returns the matches of the named ports at one Pod. The key is equal for Pods with
+// equal numbers, and empty for a Pod without these ports.
 func (s *policySpec) namedMatches(p *cluster.Pod) (key string, all []tables.L4Match) {
 	var words []string
 	for _, port := range s.ports {
@@ -48,7 +47,7 @@ func (s *policySpec) namedMatches(p *cluster.Pod) (key string, all []tables.L4Ma
 	return strings.Join(words, ","), all
 }
 
-// portMatch is a port or a range of a protocol; number 0 is any port.
+// portMatch matches a port or a range of ports of a protocol; number 0 is any port.
 func portMatch(p cluster.PolicyPort, number uint16) tables.L4Match {
 	return tables.L4Match{
 		Proto: uint8(p.Protocol), Port: number, EndPort: p.EndPort,
@@ -56,17 +55,17 @@ func portMatch(p cluster.PolicyPort, number uint16) tables.L4Match {
 	}
 }
 
-// IP protocol numbers of the protocols that have no ports.
+// IP protocol numbers of the protocols without ports.
 const (
 	protoICMP   = 1
 	protoIGMP   = 2
 	protoICMPv6 = 58
 )
 
-// igmpQuery is the type of queries of IGMP.
+// igmpQuery is the IGMP type of queries.
 const igmpQuery = 0x11
 
-// protocolMatches are the matches of ICMP, one for each family, or IGMP.
+// protocolMatches returns the matches of IGMP, or those of ICMP for each family.
 func protocolMatches(p cluster.PolicyProtocol, families []tables.Family) (all []tables.L4Match) {
 	if p.IGMP != nil {
 		return []tables.L4Match{{Proto: protoIGMP, GroupAddress: p.IGMP.Group, IGMPType: p.IGMP.Type}}

@@ -8,27 +8,27 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Spans are the Nodes that Antrea-native policies are to be realised on: those with
-// Pods that a policy applies to, or all of them for one that applies to a Service. It is
-// what a policy's status counts Nodes against, and follows from the cluster's objects
-// alone. Only the agent that sums up has one; it is used from one goroutine.
+// Spans has the Nodes that must realise each Antrea-native policy: the Nodes of the Pods that it
+// applies to, or all Nodes if it applies to a Service. A policy's status counts these Nodes.
+// They follow from the cluster's objects only. Only the agent that sums up statuses has a Spans.
+// One goroutine uses it.
 type Spans struct {
 	features tables.Features
 	cluster  *cluster.Cluster
 	pods     *podSets // of all Nodes
 	plans    map[cluster.Key]*spanPlan
-	nodes    map[*podSet][]string // of its Pods; what is missing is found anew
+	nodes    map[*podSet][]string // cache: the Nodes of a set's Pods
 }
 
-// spanPlan is what a policy applies to.
+// spanPlan has what a policy applies to.
 type spanPlan struct {
 	specs  []*policySpec
 	sets   []*podSet
-	err    error // why it is refused
+	err    error // the reason for a refusal
 	policy *cluster.AntreaPolicy
 }
 
-// NewSpans makes Spans without policies, for a pipeline with some features.
+// NewSpans makes Spans without policies. The features are those of the pipeline.
 func NewSpans(f tables.Features) *Spans {
 	s := &Spans{features: f}
 	s.clear()
@@ -40,8 +40,8 @@ func (s *Spans) clear() {
 	s.plans, s.nodes = map[cluster.Key]*spanPlan{}, map[*podSet][]string{}
 }
 
-// Update takes the next snapshot; keys are the objects that differ from the last one,
-// nil: any may. Without policies nothing is kept.
+// Update takes the next snapshot. keys are the objects that changed since the last one; nil: all
+// may have changed. Without policies it keeps nothing.
 func (s *Spans) Update(c *cluster.Cluster, keys []cluster.Key) {
 	if len(c.AntreaPolicies) == 0 {
 		s.clear()
@@ -54,7 +54,7 @@ func (s *Spans) Update(c *cluster.Cluster, keys []cluster.Key) {
 	s.cluster, s.pods.cluster = c, c
 	for _, k := range keys {
 		if k.Kind == cluster.KindPod {
-			s.move(k)
+			s.movePod(k)
 		}
 	}
 	for _, ns := range changedNamespaces(old, c) {
@@ -63,15 +63,14 @@ func (s *Spans) Update(c *cluster.Cluster, keys []cluster.Key) {
 	s.replan(old)
 }
 
-// move brings one Pod up to date: one counts that is on a Node and that policies speak
-// of.
-func (s *Spans) move(k cluster.Key) {
+// movePod updates one Pod. A Pod counts if it has a Node and policies can apply to it.
+func (s *Spans) movePod(k cluster.Key) {
 	pod := s.cluster.Pods[k]
 	if pod == nil || pod.NodeName == "" || pod.Terminated() || pod.HostNetwork {
-		s.forget(s.pods.remove(k))
+		s.forget(s.pods.removePod(k))
 		return
 	}
-	s.forget(s.pods.put(k, member{pod: pod}))
+	s.forget(s.pods.setPod(k, member{pod: pod}))
 }
 
 func (s *Spans) forget(sets []*podSet) {
@@ -80,7 +79,7 @@ func (s *Spans) forget(sets []*podSet) {
 	}
 }
 
-// replan looks at the policies that changed, or at all when what they borrow did.
+// replan plans the policies that changed, or all if a Group, Service or Tier changed.
 func (s *Spans) replan(old *cluster.Cluster) {
 	c := s.cluster
 	lenders := !equalMaps(old.Groups, c.Groups) || !equalMaps(old.Services, c.Services) || !equalMaps(old.Tiers, c.Tiers)
@@ -111,7 +110,7 @@ func (s *Spans) plan(ap *cluster.AntreaPolicy) *spanPlan {
 	p.specs = plan.specs
 	for _, spec := range p.specs {
 		for _, c := range spec.applied {
-			set := s.pods.use(c, spec)
+			set := s.pods.acquireSet(c, spec)
 			p.sets = append(p.sets, set)
 			spec.local = append(spec.local, set)
 		}
@@ -122,7 +121,7 @@ func (s *Spans) plan(ap *cluster.AntreaPolicy) *spanPlan {
 func (s *Spans) release(p *spanPlan) {
 	for _, spec := range p.specs {
 		for _, set := range spec.local {
-			s.pods.release(set, spec)
+			s.pods.releaseSet(set, spec)
 			if len(set.users) == 0 {
 				delete(s.nodes, set)
 			}
@@ -130,8 +129,8 @@ func (s *Spans) release(p *spanPlan) {
 	}
 }
 
-// Of is the Nodes of a policy, in order, and the state of the policy that they follow
-// from; nil when there is no such policy. The error says why it is refused.
+// Of returns the Nodes of a policy, sorted, and the state of the policy that they follow from.
+// Both are nil if the policy does not exist. The error is the reason for a refusal.
 func (s *Spans) Of(k cluster.Key) (policy *cluster.AntreaPolicy, nodes []string, err error) {
 	p := s.plans[k]
 	if p == nil {
@@ -147,7 +146,7 @@ func (s *Spans) Of(k cluster.Key) (policy *cluster.AntreaPolicy, nodes []string,
 	}
 	for _, set := range p.sets {
 		for _, n := range s.nodesOf(set) {
-			if s.cluster.Node(n) != nil { // else it is gone, and its Pods will be
+			if s.cluster.Node(n) != nil { // without it, its Pods will go too
 				all[n] = true
 			}
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// TestSpans: after any series of changes, the Nodes of each policy are those that have a
-// Pod which one of its rules applies to, found by asking every Pod.
+// TestSpans: after any series of changes, each policy has the Nodes that a search of all Pods
+// finds: those with a Pod that one of its rules applies to.
 func TestSpans(t *testing.T) {
 	names := []string{"here", "there", "gone", ""}
 	for seed := range uint64(8) {
@@ -59,7 +59,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// requestedNodes are the Nodes of a policy's Pods, one Pod after the other.
+// requestedNodes finds the Nodes of a policy's Pods by a search of all Pods.
 func requestedNodes(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPolicy) (nodes []string, refused bool) {
 	plan, err := planAntreaPolicy(c, f, ap)
 	if err != nil {
@@ -78,7 +78,7 @@ func requestedNodes(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaPol
 	return slices.Sorted(maps.Keys(all)), false
 }
 
-// TestServiceSpan: a policy of a Service is every Node's.
+// TestServiceSpan: a policy that applies to a Service has all Nodes.
 func TestServiceSpan(t *testing.T) {
 	w := shop()
 	ap := cnp("service", "", 5, []cluster.PolicyRule{{Action: cluster.ActionDrop}}, nil)

@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// policySpec is one rule of a policy in the form that both kinds of policies
-// share, with the sets of Pods it uses and the parts it is realised in.
+// policySpec is one rule of a policy, in a form that both kinds of policies share. It has the
+// sets of Pods that the rule uses, and its parts in the tables.
 type policySpec struct {
 	key    RuleKey // without Part
 	name   string
@@ -23,19 +23,19 @@ type policySpec struct {
 	log      bool
 	logLabel string
 	l7       []cluster.L7Protocol
-	// isolates makes it the isolation of the Pods it applies to. It is no rule,
-	// unless noRules: then it stands in the tables as a rule that nothing fulfils.
+	// isolates makes the spec the isolation of the Pods that it applies to, and not a rule. With
+	// noRules it is also a rule in the tables, without peers.
 	isolates, noRules bool
 
 	local    []*podSet // of applied
 	remote   []*podSet // of peers.choices
-	relative []*podSet // of peers.relative, for the namespaces it applies to
+	relative []*podSet // of peers.relative, for the namespaces of the rule's subjects
 	shared   []*AddressSet
 	parts    map[string]*RealisedRule
-	next     map[string]*RealisedRule // what parts will be, while an Update runs
+	next     map[string]*RealisedRule // the new parts, during an Update
 }
 
-// peerSpec is who a rule speaks of.
+// peerSpec has the peers of a rule.
 type peerSpec struct {
 	any      bool
 	choices  []podChoice
@@ -45,27 +45,25 @@ type peerSpec struct {
 	services []cluster.Name // toServices
 }
 
-// relativePeer is Pods of the namespace of the Pod that the rule applies to,
-// or of namespaces that agree with it in labels.
+// relativePeer chooses Pods of the namespace of the Pod that the rule applies to, or of
+// namespaces with equal labels.
 type relativePeer struct {
 	cluster.PeerNamespaces
 	pods *cluster.Selector
 }
 
-// policyPlan is a policy as specs.
+// policyPlan is the specs of a policy.
 type policyPlan struct {
 	specs []*policySpec
-	// blocks are the ranks of its rules by direction; of Antrea-native
-	// policies only.
+	// blocks are the ranks of its rules by direction. Only Antrea-native policies have them.
 	blocks map[tables.Direction]numbers.Block
-	// borrows says that the specs depend on other objects than the policy:
-	// groups, Services or its tier.
+	// borrows says that the specs depend on other objects too: groups, Services or a tier.
 	borrows bool
 }
 
-// isolationIndex stands for the index of a rule in the spec that isolates.
+// isolationIndex replaces the index of a rule in a spec that isolates.
 const isolationIndex = -1
 
-// Isolates reports whether a realised rule is the isolation of a policy that has
-// no rules in the direction. No packet meets it.
+// Isolates reports whether a realised rule is the isolation of a policy without rules in the
+// direction. It matches no packet.
 func (r *RealisedRule) Isolates() bool { return r.Key.Index == isolationIndex }

@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// TestRulesKeepTheirIDs changes a policy around its rules: a rule keeps its
-// conjunction id, and with it its counters, as long as it is the same rule.
+// TestRulesKeepTheirIDs edits a policy around its rules. A rule keeps its conjunction id, and
+// with it its counters, as long as it is the same rule.
 func TestRulesKeepTheirIDs(t *testing.T) {
 	rule := func(name string, a cluster.RuleAction, port uint16) cluster.PolicyRule {
 		r := antreaRule(a, nil, cluster.PolicyPort{Protocol: cluster.TCP, Port: cluster.PortRef{Number: port}})
@@ -21,7 +21,7 @@ func TestRulesKeepTheirIDs(t *testing.T) {
 	for _, s := range []struct {
 		name          string
 		before, after []cluster.PolicyRule
-		want          []int // for each rule after, which one before it is; -1: none
+		want          []int // for each rule after, its index before; -1: new
 	}{
 		{"one comes before", ruleList(allow, drop), ruleList(reject, allow, drop), []int{-1, 0, 1}},
 		{"the first goes", ruleList(allow, drop, reject), ruleList(drop, reject), []int{1, 2}},
@@ -61,7 +61,7 @@ func TestRulesKeepTheirIDs(t *testing.T) {
 	}
 }
 
-// idsByIndex are the conjunction ids of ingress rules without parts.
+// idsByIndex returns the conjunction ids of ingress rules without parts.
 func idsByIndex(rules []*RealisedRule) map[int]uint32 {
 	ids := map[int]uint32{}
 	for _, r := range rules {

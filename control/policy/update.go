@@ -12,14 +12,14 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Policies compiles the policies of a cluster for one Node, change by change.
-// Not safe for concurrent use.
+// Policies compiles the policies of a cluster for one Node, change by change. It is not safe for
+// concurrent use.
 type Policies struct {
 	config     Config
 	cluster    *cluster.Cluster
 	groups     func(cluster.Name) []uint32
 	plans      map[cluster.Key]*policyPlan
-	refused    map[cluster.Key]error // plans that could not be made, or found no number
+	refused    map[cluster.Key]error // plans that failed, or for which no number was free
 	peers      *podSets              // of all Pods
 	local      *podSets              // of the Pods of this Node that have a port
 	ids        *numbers.ConjunctionIDs
@@ -28,17 +28,17 @@ type Policies struct {
 	priorities map[tables.PolicyKind]map[tables.Direction]*numbers.Priorities
 	ranked     map[rankedBlock]numbers.Block // blocks that have priorities
 	isolated   map[isolationKey]Isolation
-	isolating  map[isolatedSet]int  // for how many specs
+	isolating  map[isolatedSet]int  // number of specs that isolate the set
 	outlook    map[*policySpec]bool // specs that depend on more than Pods
 	reports    reportRules
 	dirty      map[*policySpec]bool
 	shared     addressSets
-	moved      map[*AddressSet]AddressDelta // whose Pods changed in this Update
-	regroup    bool                         // who is isolated may have changed in this Update
+	moved      map[*AddressSet]AddressDelta // sets whose Pods changed in this Update
+	regroup    bool                         // isolations may have changed in this Update
 	deltas     addressDeltas                // of slices compared in this Update
 }
 
-// rankedBlock is the rules of one direction of a policy.
+// rankedBlock names the rules of one direction of a policy.
 type rankedBlock struct {
 	policy    cluster.Key
 	direction tables.Direction
@@ -49,13 +49,13 @@ type isolationKey struct {
 	direction tables.Direction
 }
 
-// isolatedSet is Pods that are isolated in a direction.
+// isolatedSet is a set of Pods that are isolated in a direction.
 type isolatedSet struct {
 	pods      *podSet
 	direction tables.Direction
 }
 
-// New makes a compiler that knows no policy yet.
+// New makes Policies without a policy.
 func New(c Config) *Policies {
 	p := &Policies{
 		config: c, cluster: cluster.EmptyCluster(),
@@ -79,8 +79,8 @@ func New(c Config) *Policies {
 	return p
 }
 
-// Update takes the next state of the world and says what changes in the rules.
-// It keeps in, and what in points to.
+// Update takes the next Input and returns the change of the rules. It keeps in, and what in
+// points to.
 func (p *Policies) Update(in Input) *Change {
 	p.deltas, p.moved, p.regroup = addressDeltas{}, map[*AddressSet]AddressDelta{}, false
 	old := p.cluster
@@ -94,15 +94,15 @@ func (p *Policies) Update(in Input) *Change {
 	p.realiseDirty()  // realise.go
 	p.rank()          // rank.go
 	p.publish(change) // publish.go
-	p.isolate(change)
+	p.publishIsolations(change)
 	p.shared.sweep()
 	return change
 }
 
-// Refused are the policies that are not enforced, and why.
+// Refused returns the policies that are not enforced, with the reasons.
 func (p *Policies) Refused() map[cluster.Key]error { return maps.Clone(p.refused) }
 
-// Rules are all realised rules, by policy, direction, index and part.
+// Rules returns all realised rules, by policy, direction, index and part.
 func (p *Policies) Rules() (all []*RealisedRule) {
 	for _, plan := range p.plans {
 		for _, s := range plan.specs {
@@ -113,15 +113,14 @@ func (p *Policies) Rules() (all []*RealisedRule) {
 	return all
 }
 
-// Isolations are the Pods of this Node that are isolated, by Pod and direction.
+// Isolations returns the Pods of this Node that are isolated, by Pod and direction.
 func (p *Policies) Isolations() []Isolation {
 	all := slices.Collect(maps.Values(p.isolated))
 	sortIsolations(all)
 	return all
 }
 
-// replan makes the specs of policies that changed, or whose groups, Services
-// or tiers did.
+// replan makes new specs for policies that changed, or whose groups, Services or tiers changed.
 func (p *Policies) replan(old *cluster.Cluster, change *Change) {
 	p.replanK8s(old, change)
 	p.replanAntrea(old, change)
@@ -135,13 +134,14 @@ func (p *Policies) replanK8s(old *cluster.Cluster, change *Change) {
 	for _, k := range slices.SortedFunc(maps.Keys(p.cluster.NetworkPolicies), cluster.Key.Compare) {
 		np, log := p.cluster.NetworkPolicies[k], p.cluster.LogsPolicies(k.Namespace)
 		if np != old.NetworkPolicies[k] || log != old.LogsPolicies(k.Namespace) {
-			p.adopt(k, planNetworkPolicy(np, log), nil, change)
+			p.replacePlan(k, planNetworkPolicy(np, log), nil, change)
 		}
 	}
 }
 
-// replanAntrea makes those policies anew that changed, that were refused, for what was
-// missing may be there now, and those that borrow from others, when these changed.
+// replanAntrea plans three kinds of policies: those that changed, those that were refused, and,
+// if a Group, Service or Tier changed, those that depend on one. What a refused policy lacked
+// may exist now.
 func (p *Policies) replanAntrea(old *cluster.Cluster, change *Change) {
 	dropGone(p, old.AntreaPolicies, p.cluster.AntreaPolicies, change)
 	lenders := !equalMaps(old.Groups, p.cluster.Groups) || !equalMaps(old.Services, p.cluster.Services) ||
@@ -159,12 +159,12 @@ func (p *Policies) replanAntrea(old *cluster.Cluster, change *Change) {
 		if err == nil && !refused && plan != nil && before != nil && samePlan(plan, before) {
 			continue
 		}
-		p.adopt(k, plan, err, change)
+		p.replacePlan(k, plan, err, change)
 	}
 }
 
-// dropGone drops the policies that are in a snapshot's map and not in the next one's.
-// It does so in order, since ids are given away again in the order of their release.
+// dropGone drops the policies that the next snapshot lacks. It does so in order, because freed
+// ids are reused in the order in which they were freed.
 func dropGone[T any](p *Policies, old, now map[cluster.Key]*T, change *Change) {
 	var gone []cluster.Key
 	for k := range old {
@@ -174,12 +174,12 @@ func dropGone[T any](p *Policies, old, now map[cluster.Key]*T, change *Change) {
 	}
 	slices.SortFunc(gone, cluster.Key.Compare)
 	for _, k := range gone {
-		p.drop(k, change)
+		p.dropPolicy(k, change)
 	}
 }
 
-// sameMap reports whether two snapshots have the very same map, as they do of
-// kinds of which no object changed. It may say no of maps that are equal.
+// sameMap reports whether two snapshots share one map, as they do for kinds without a change. It
+// may be false for equal maps.
 func sameMap[T any](a, b map[cluster.Key]T) bool {
 	return reflect.ValueOf(a).Pointer() == reflect.ValueOf(b).Pointer()
 }
@@ -187,9 +187,8 @@ func sameMap[T any](a, b map[cluster.Key]T) bool {
 // equalMaps reports whether two maps hold the same objects.
 func equalMaps[T comparable](a, b map[cluster.Key]T) bool { return sameMap(a, b) || maps.Equal(a, b) }
 
-// adopt puts a plan in place of a policy's older one. Parts of the same rule
-// keep their ids.
-func (p *Policies) adopt(k cluster.Key, plan *policyPlan, err error, change *Change) {
+// replacePlan replaces the plan of a policy. Parts of the same rule keep their ids.
+func (p *Policies) replacePlan(k cluster.Key, plan *policyPlan, err error, change *Change) {
 	delete(p.refused, k)
 	if err != nil {
 		p.refused[k] = err
@@ -198,17 +197,17 @@ func (p *Policies) adopt(k cluster.Key, plan *policyPlan, err error, change *Cha
 	p.regroup = true
 	old := p.plans[k]
 	for _, s := range plan.specs {
-		p.connect(s)
+		p.acquireSets(s)
 		p.dirty[s] = true
 	}
 	p.plans[k] = plan
 	if old != nil {
-		p.inherit(k, old, plan, change)
+		p.handOverParts(k, old, plan, change)
 	}
 }
 
-// connect takes the sets of a spec into use.
-func (p *Policies) connect(s *policySpec) {
+// acquireSets acquires the sets of a spec.
+func (p *Policies) acquireSets(s *policySpec) {
 	for _, c := range s.applied {
 		set := p.subjectsFor(s)(c, s)
 		s.local = append(s.local, set)
@@ -224,61 +223,61 @@ func (p *Policies) connect(s *policySpec) {
 	}
 	choices := s.peers.choices
 	if s.peers.any && s.key.Direction == tables.Egress && s.hasNamedPorts() {
-		choices = []podChoice{{}} // the names are of every Pod
+		choices = []podChoice{{}} // any Pod may have the named ports
 	}
 	for _, c := range choices {
 		s.remote = append(s.remote, p.peersFor(s)(c, s))
 	}
 }
 
-// subjectsFor is how a spec takes sets of the Pods that it applies to into use.
+// subjectsFor returns how a spec acquires sets of the Pods that it applies to.
 func (p *Policies) subjectsFor(s *policySpec) func(podChoice, *policySpec) *podSet {
 	if s.isolates || s.sharesSubjects() {
-		return p.local.use
+		return p.local.acquireSet
 	}
-	return p.local.watch
+	return p.local.acquireWatchedSet
 }
 
-// peersFor is how a spec takes sets of peers into use.
+// peersFor returns how a spec acquires sets of peers.
 func (p *Policies) peersFor(s *policySpec) func(podChoice, *policySpec) *podSet {
 	if s.splitsPeers() {
-		return p.peers.watch
+		return p.peers.acquireWatchedSet
 	}
-	return p.peers.use
+	return p.peers.acquireSet
 }
 
-// disconnect gives a spec's sets back.
-func (p *Policies) disconnect(s *policySpec) {
+// releaseSets releases the sets of a spec.
+func (p *Policies) releaseSets(s *policySpec) {
 	for _, set := range s.local {
-		p.local.release(set, s)
+		p.local.releaseSet(set, s)
 		if s.isolates {
-			p.calm(isolatedSet{set, s.key.Direction})
+			p.releaseIsolation(isolatedSet{set, s.key.Direction})
 		}
 	}
 	delete(p.outlook, s)
 	delete(p.reports.specs, s)
 	for _, set := range append(s.remote, s.relative...) {
-		p.peers.release(set, s)
+		p.peers.releaseSet(set, s)
 	}
 	for _, u := range s.shared {
-		p.shared.release(u)
+		p.shared.releaseSet(u)
 	}
 	s.local, s.remote, s.relative, s.shared = nil, nil, nil, nil
 	delete(p.dirty, s)
 }
 
-// drop takes a policy away.
-func (p *Policies) drop(k cluster.Key, change *Change) {
+// dropPolicy removes a policy.
+func (p *Policies) dropPolicy(k cluster.Key, change *Change) {
 	p.regroup = true
 	if plan := p.plans[k]; plan != nil {
 		delete(p.plans, k)
-		p.inherit(k, plan, &policyPlan{}, change)
+		p.handOverParts(k, plan, &policyPlan{}, change)
 	}
 	delete(p.refused, k)
 }
 
-// inherit hands what an old plan had to its successor, and takes away the rest.
-func (p *Policies) inherit(k cluster.Key, old, next *policyPlan, change *Change) {
+// handOverParts hands the parts of an old plan to the successors of its rules, and removes the others.
+func (p *Policies) handOverParts(k cluster.Key, old, next *policyPlan, change *Change) {
 	successorOf := successors(old.specs, next.specs)
 	for _, s := range old.specs {
 		if successor := successorOf[s]; successor != nil {
@@ -286,19 +285,19 @@ func (p *Policies) inherit(k cluster.Key, old, next *policyPlan, change *Change)
 			p.vlans.Transfer(s, successor)
 		} else {
 			for _, part := range slices.Sorted(maps.Keys(s.parts)) {
-				p.remove(s.parts[part], change)
+				p.removePart(s.parts[part], change)
 			}
 		}
 		p.vlans.Free(s)
-		p.disconnect(s)
+		p.releaseSets(s)
 	}
 	for _, d := range directions {
 		p.unrank(k, d, next)
 	}
 }
 
-// remove takes a part out of the tables and frees its id.
-func (p *Policies) remove(r *RealisedRule, change *Change) {
+// removePart publishes the removal of a part and frees its id.
+func (p *Policies) removePart(r *RealisedRule, change *Change) {
 	change.Removed = append(change.Removed, r)
 	p.ids.Free(r.Rule.ID)
 	delete(p.reports.decided, r.Rule.ID)
@@ -311,14 +310,14 @@ func samePlan(a, b *policyPlan) bool {
 	})
 }
 
-// wording is a spec without what it became.
+// wording returns a spec without its sets and parts.
 func (s *policySpec) wording() policySpec {
 	w := *s
 	w.local, w.remote, w.relative, w.shared, w.parts, w.next = nil, nil, nil, nil, nil, nil
 	return w
 }
 
-// realiseDirty computes the parts of the specs that something changed for.
+// realiseDirty computes the parts of dirty specs.
 func (p *Policies) realiseDirty() {
 	for _, s := range p.dirtySpecs() {
 		if p.refused[s.key.Policy] != nil {
@@ -336,15 +335,15 @@ func (p *Policies) realiseDirty() {
 	}
 }
 
-// dirtySpecs are the specs to look at, in the order of their policies.
+// dirtySpecs returns the dirty specs, in the order of their policies.
 func (p *Policies) dirtySpecs() []*policySpec {
 	return slices.SortedFunc(maps.Keys(p.dirty), func(a, b *policySpec) int { return a.key.compare(b.key) })
 }
 
 var errNoVLAN = errors.New("all VLAN ids of the application-aware engine are taken")
 
-// refuse takes all rules of a policy out that cannot have what it needs; the
-// next Update tries it again.
+// refuse removes all rules of a policy for which no number is free. The next Update tries it
+// again.
 func (p *Policies) refuse(k cluster.Key, err error) {
 	p.refused[k] = err
 	for _, s := range p.plans[k].specs {
@@ -357,6 +356,6 @@ func (p *Policies) refuse(k cluster.Key, err error) {
 	}
 }
 
-// maxVLAN is the highest VLAN id by which the application-aware engine tells
-// rules apart; 0 and 4095 are reserved by IEEE 802.1Q.
+// maxVLAN is the highest VLAN id by which the application-aware engine distinguishes rules. IEEE
+// 802.1Q reserves 0 and 4095.
 const maxVLAN = 4094

@@ -12,15 +12,15 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// world is a cluster of which the policies of one Node, "here", are compiled.
+// world is a cluster, with the Policies of its Node "here".
 type world struct {
 	*cluster.Cluster
 	ports    map[cluster.Key]uint32
 	groups   map[cluster.Name][]uint32
 	now      time.Time
 	policies *Policies
-	rules    map[RuleKey]*RealisedRule // as the changes tell
-	sets     map[*AddressSet][]string  // likewise, for those of rules
+	rules    map[RuleKey]*RealisedRule // the sum of the published changes
+	sets     map[*AddressSet][]string  // likewise, for the sets of rules
 	isolated map[isolationKey]Isolation
 }
 
@@ -48,7 +48,7 @@ func (w *world) input() Input {
 	}
 }
 
-// snapshot is the cluster as it is, so that the next change makes another one.
+// snapshot copies the cluster, so that the next change makes another one.
 func (w *world) snapshot() *cluster.Cluster {
 	c := *w.Cluster
 	for _, k := range []cluster.Kind{cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindExternalEntity, cluster.KindService, cluster.KindNetworkPolicy, cluster.KindClusterNetworkPolicy, cluster.KindTier, cluster.KindGroup} {
@@ -65,7 +65,7 @@ func (w *world) put(objects ...cluster.Object) {
 
 func (w *world) remove(k cluster.Key) { w.Set(k.Kind).Remove(k) }
 
-// update compiles the world and keeps w.rules by what the change tells.
+// update compiles the world and applies the published change to w.rules.
 func (w *world) update(t *testing.T) *Change {
 	t.Helper()
 	change := w.policies.Update(w.input())
@@ -74,7 +74,7 @@ func (w *world) update(t *testing.T) *Change {
 	}
 	for _, r := range change.Removed {
 		if w.rules[r.Key] != r {
-			t.Fatalf("%v is removed, but was not as told", r.Key)
+			t.Fatalf("%v is removed, but differs from the published rule", r.Key)
 		}
 		delete(w.rules, r.Key)
 	}
@@ -103,8 +103,8 @@ func (w *world) update(t *testing.T) *Change {
 	return change
 }
 
-// moveSet applies a change to what was told of a set; nothing was of one that no
-// rule has had.
+// moveSet applies a change to the addresses published for a set. It ignores a set that no rule
+// has had.
 func (w *world) moveSet(t *testing.T, c SetChange) {
 	t.Helper()
 	if _, told := w.sets[c.Set]; !told {
@@ -113,7 +113,7 @@ func (w *world) moveSet(t *testing.T, c SetChange) {
 	for _, a := range addressTexts(c.Removed) {
 		i, found := slices.BinarySearch(w.sets[c.Set], a)
 		if !found {
-			t.Fatalf("a set loses %s, which it had not", a)
+			t.Fatalf("a set loses %s, which it did not have", a)
 		}
 		w.sets[c.Set] = slices.Delete(w.sets[c.Set], i, i+1)
 	}
@@ -121,8 +121,7 @@ func (w *world) moveSet(t *testing.T, c SetChange) {
 	slices.Sort(w.sets[c.Set])
 }
 
-// checkSets compares what was told of the sets that rules have with what they
-// hold.
+// checkSets compares the addresses published for the sets of rules with their contents.
 func (w *world) checkSets(t *testing.T) {
 	t.Helper()
 	for _, r := range w.rules {
@@ -134,7 +133,7 @@ func (w *world) checkSets(t *testing.T) {
 	}
 }
 
-// sets are the addresses that a rule shares.
+// sets returns the AddressSets of a rule.
 func (r *RealisedRule) sets() []*AddressSet {
 	return slices.DeleteFunc([]*AddressSet{r.Peers, r.Subjects}, func(u *AddressSet) bool { return u == nil })
 }
@@ -158,7 +157,7 @@ func (w *world) checkDelta(t *testing.T, c AddressChange) {
 	t.Helper()
 	old := w.rules[c.Key]
 	if old == nil || old.Rule.ID != c.Rule.ID {
-		t.Fatalf("%v changed, but was not there as rule %d", c.Key, c.Rule.ID)
+		t.Fatalf("%v changed, but there was no such rule with id %d", c.Key, c.Rule.ID)
 	}
 	for _, clause := range []struct {
 		before, after []tables.Address
@@ -170,7 +169,7 @@ func (w *world) checkDelta(t *testing.T, c AddressChange) {
 		}
 		for _, a := range clause.delta.Removed {
 			if !got[addressText(a)] {
-				t.Fatalf("%v loses %s, which it had not", c.Key, addressText(a))
+				t.Fatalf("%v loses %s, which it did not have", c.Key, addressText(a))
 			}
 			delete(got, addressText(a))
 		}
@@ -261,8 +260,7 @@ type probe struct {
 	port     uint16
 }
 
-// verdict evaluates a packet by the rules as the tables would: no tables, one
-// rule after the other.
+// verdict evaluates a packet by the rules, one after the other, without tables.
 func (w *world) verdict(pk probe) string {
 	for _, d := range []tables.Direction{tables.Egress, tables.Ingress} {
 		if v := w.directed(d, pk); v != tables.Allow {
