@@ -16,22 +16,25 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// Manifests: a file, or a directory with all files below it whose names end in
-// .yaml, .yml or .json and do not begin with a dot. They are read into a store,
-// once or (manifests_watch.go) whenever they change.
+// Manifests are a file, or a directory with all files below it. Their names end in .yaml, .yml
+// or .json and do not begin with a dot. A store reads them once, or whenever they change
+// (manifests_watch.go).
 //
-// What cannot be read does not take away what was there. An object that is
-// refused stays as it was when it was last good; a part of a file that cannot
-// be understood keeps every object that the file held and that does not stand
-// in its readable parts; a file that cannot be opened keeps all its objects.
-// Only a file or an object that is gone is gone; but when the path itself is
-// gone, all that was read stays.
+// A fault removes nothing:
+//
+//   - A refused object keeps its last good state.
+//   - If a part of a file cannot be understood, the objects of the file that the readable
+//     parts lack stay.
+//   - If a file cannot be opened, all its objects stay.
+//   - If the path itself is gone, everything that was read stays.
+//
+// Only a missing file or object removes objects.
 
-// Limits of a directory.
+// maxFiles is the limit of files in a directory.
 const maxFiles = 10000
 
-// Manifests reads a file or directory of manifests into a store. Its methods
-// may be called from any goroutine.
+// Manifests reads a file or directory of manifests into a store. Any goroutine may call its
+// methods.
 type Manifests struct {
 	path  string
 	store *Store
@@ -41,18 +44,18 @@ type Manifests struct {
 	fault *manifest.Problem // the path itself cannot be read
 }
 
-// manifestFile is a file as it was last read.
+// manifestFile is the state of a file at its last reading.
 type manifestFile struct {
 	stat      os.FileInfo
 	objects   map[cluster.Key]cluster.Object // last good
 	problems  []manifest.Problem
 	edits     RefusedEdits
-	unread    error // why it could not be opened or read the last time
+	unread    error // why the last reading failed
 	documents manifest.Documents
 }
 
-// NewManifests reads path into the store. It is an error if there is no such
-// file or directory; faults in the files are not, see Problems.
+// NewManifests reads path into the store. It returns an error if the file or directory does
+// not exist. Problems has the faults in files.
 func NewManifests(path string, store *Store) (*Manifests, error) {
 	stat, err := os.Stat(path)
 	if err != nil {
@@ -68,8 +71,8 @@ func NewManifests(path string, store *Store) (*Manifests, error) {
 	return m, nil
 }
 
-// LoadManifests reads a file or directory once, without watching it, and
-// derives EndpointSlices where Services have none.
+// LoadManifests reads a file or directory once, without watching it. It derives
+// EndpointSlices for Services without any.
 func LoadManifests(path string) (*cluster.Cluster, []manifest.Problem, error) {
 	store := NewStore(DeriveEndpoints)
 	m, err := NewManifests(path, store)
@@ -79,8 +82,8 @@ func LoadManifests(path string) (*cluster.Cluster, []manifest.Problem, error) {
 	return store.Snapshot(), m.Problems(), nil
 }
 
-// Problems are all faults of the manifests as they are now: those of files in
-// order of files and lines, then those between objects.
+// Problems returns all faults of the manifests: first those in files, by file and line, then
+// those between objects.
 func (m *Manifests) Problems() []manifest.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,9 +97,8 @@ func (m *Manifests) Problems() []manifest.Problem {
 	return append(out, m.store.Problems()...)
 }
 
-// Unread is why not all of the files could be read the last time: of what they
-// held nothing is known, unless they were read before. What is wrong in a file
-// that was read is no reason.
+// Unread says why the last reading did not read all files. The objects of an unread file are
+// those of an earlier reading, or unknown. Faults in a file that was read do not count.
 func (m *Manifests) Unread() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,14 +113,13 @@ func (m *Manifests) Unread() error {
 	return nil
 }
 
-// Read reads the files that are new or look different (size, time or inode)
-// and takes over what changed, as one snapshot. It is called by NewManifests
-// and by Watch.
+// Read reads the files that are new or look different (size, time or inode), and applies all
+// changes as one snapshot. NewManifests and Watch call it.
 func (m *Manifests) Read() Update { return m.read(nil, time.Time{}, func(string) {}) }
 
-// read is Read; files that are touched are read even if they look the same, and
-// since is when the first of them was, zero when that is not known.
-// Each directory is told to seeDir before it is listed.
+// read is Read with three additions. It reads touched files even if they look the same. since
+// is the time of the first event, or zero. It calls seeDir with each directory before it lists
+// the directory.
 func (m *Manifests) read(touched map[string]bool, since time.Time, seeDir func(string)) Update {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,8 +144,8 @@ func (m *Manifests) read(touched map[string]bool, since time.Time, seeDir func(s
 	return m.store.Apply(changes...)
 }
 
-// list names the files, in order. Directories that a link names are not
-// entered; a file that a link names is read.
+// list returns the files in order. It reads a file through a link, but does not enter a
+// directory through a link.
 func (m *Manifests) list(seeDir func(string)) ([]string, error) {
 	var names []string
 	err := filepath.WalkDir(m.path, func(path string, d fs.DirEntry, err error) error {
@@ -175,7 +176,7 @@ func isManifest(path string) bool {
 	return false
 }
 
-// forget gives up the files that are gone.
+// forget drops the files that are gone.
 func (m *Manifests) forget(names []string) []Change {
 	var changes []Change
 	for name, f := range m.files {
@@ -188,7 +189,7 @@ func (m *Manifests) forget(names []string) []Change {
 	return changes
 }
 
-// readFile reads a file if it may have changed and tells what differs.
+// readFile reads a file if it may have changed, and returns the difference.
 func (m *Manifests) readFile(name string, touched bool) (Change, bool) {
 	f := m.files[name]
 	if f == nil {
@@ -241,8 +242,8 @@ func readText(name string, stat os.FileInfo) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, manifest.MaxFile+1))
 }
 
-// setDecoded makes what was decoded the file's state, keeps what was last good where
-// something is wrong, and tells the difference.
+// setDecoded sets the decoded objects, keeps the last good state of faulty ones, and returns
+// the difference.
 func (f *manifestFile) setDecoded(name string, d *manifest.Decoded) Change {
 	next := make(map[cluster.Key]cluster.Object, len(d.Objects))
 	for _, obj := range d.Objects {
@@ -277,7 +278,7 @@ func (f *manifestFile) setDecoded(name string, d *manifest.Decoded) Change {
 	return c
 }
 
-// explainKept says of refused objects that their last good state stays.
+// explainKept adds to the problems of refused objects that their last good state stays.
 func explainKept(problems []manifest.Problem, kept map[cluster.Key]bool) []manifest.Problem {
 	problems = slices.Clone(problems)
 	for i := range problems {

@@ -40,8 +40,8 @@ func problemLines(dir string, problems []manifest.Problem) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestReadManifests changes files step by step: what is in force after each
-// reading, and what is told.
+// TestReadManifests changes files step by step, and checks the objects in force and the
+// problems after each reading.
 func TestReadManifests(t *testing.T) {
 	steps := []struct {
 		name     string
@@ -108,12 +108,12 @@ func TestReadManifests(t *testing.T) {
 			t.Errorf("%s: %q is in force, want %q", step.name, got, step.want)
 		}
 		if got := problemLines(dir, m.Problems()); got != step.problems && (step.problems == "" || !strings.HasPrefix(got, step.problems)) {
-			t.Errorf("%s: told %q, want %q", step.name, got, step.problems)
+			t.Errorf("%s: problems %q, want %q", step.name, got, step.problems)
 		}
 	}
 }
 
-// TestMoveIsOneStep moves an object between files: no snapshot lacks it.
+// TestMoveIsOneStep moves an object between files. Every snapshot has the object.
 func TestMoveIsOneStep(t *testing.T) {
 	dir, store := t.TempDir(), NewStore(DeriveEndpoints)
 	antrailtest.Write(t, namespaceText("a", "1"), dir, "one.yaml")
@@ -128,7 +128,7 @@ func TestMoveIsOneStep(t *testing.T) {
 	}
 }
 
-// TestSameDocuments keeps the objects of a file whose text did not change.
+// TestSameDocuments: a reading keeps the objects of documents whose text did not change.
 func TestSameDocuments(t *testing.T) {
 	dir, store := t.TempDir(), NewStore(DeriveEndpoints)
 	antrailtest.Write(t, namespaceText("a", "1")+namespaceText("b", "1"), dir, "f.yaml")
@@ -144,7 +144,8 @@ func TestSameDocuments(t *testing.T) {
 	}
 }
 
-// TestNoManifests is the one fault that NewManifests itself tells.
+// TestNoManifests: NewManifests returns an error if the path does not exist. If it goes later,
+// the objects stay.
 func TestNoManifests(t *testing.T) {
 	if _, _, err := LoadManifests(filepath.Join(t.TempDir(), "none")); err == nil {
 		t.Error("no error")
@@ -193,7 +194,7 @@ func watchDir(t testing.TB, path string) func(want string) {
 	}
 }
 
-// TestWatch changes files in the ways that editors and tools do.
+// TestWatch changes files in the ways of editors and tools.
 func TestWatch(t *testing.T) {
 	dir := t.TempDir()
 	antrailtest.Write(t, namespaceText("a", "1"), dir, "f.yaml")
@@ -228,8 +229,7 @@ func TestWatch(t *testing.T) {
 	wait("")
 }
 
-// TestWatchMountedConfigMap exchanges all files at once by a link, as the
-// kubelet does.
+// TestWatchMountedConfigMap replaces all files at once by a link, as the kubelet does.
 func TestWatchMountedConfigMap(t *testing.T) {
 	dir := t.TempDir()
 	version := func(name, label string) {
@@ -254,7 +254,7 @@ func TestWatchMountedConfigMap(t *testing.T) {
 	wait("a=2")
 }
 
-// TestWatchHere watches the working directory under its short name.
+// TestWatchHere watches the working directory by the path ".".
 func TestWatchHere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	antrailtest.Write(t, namespaceText("a", "1"), "f.yaml")
@@ -296,8 +296,8 @@ func TestWatchFile(t *testing.T) {
 	wait("a=2")
 }
 
-// BenchmarkWatch is from a file's writing until its objects are in the
-// snapshot: most of it is the wait for an editor to be done.
+// BenchmarkWatch measures the time from writing a file to a snapshot with its objects. Most of
+// it is the wait for more events.
 func BenchmarkWatch(b *testing.B) {
 	dir := b.TempDir()
 	wait := watchDir(b, dir)
@@ -310,8 +310,8 @@ func BenchmarkWatch(b *testing.B) {
 	}
 }
 
-// TestUnread: what keeps files from being read is told, and what is wrong in one
-// that was read is not that.
+// TestUnread: Unread names files that cannot be read. A fault in a file that was read does not
+// count.
 func TestUnread(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {

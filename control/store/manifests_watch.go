@@ -14,24 +14,23 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// Watching manifests with inotify. Directories are watched, not files, so that
-// a file that is renamed over another (editors, and the links of a mounted
-// ConfigMap) is seen like one that is written. Events only say that something
-// happened: after a short quiet time everything that looks different is read
-// again. So a file that is written in several steps is mostly read once; who
-// wants to be sure renames a finished file into its place.
+// Watching manifests with inotify. The watch is on directories, because editors and mounted
+// ConfigMaps rename files or links into place. An event only says that something happened.
+// After a short quiet time, everything that looks different is read again.
+//
+// A file that is written in several steps is thus mostly read once. To be certain, write
+// another file and rename it into place.
 
-// A change is read when nothing has happened for settleTime, and at the latest
-// after maxSettleTime; it shall be in a snapshot within 100 ms.
+// A change is read after settleTime without events, and after maxSettleTime at the latest. The
+// aim is a snapshot within 100 ms.
 const (
 	settleTime    = 15 * time.Millisecond
 	maxSettleTime = 50 * time.Millisecond
 )
 
-// Watch begins to watch and reads again what changed since the last Read. Until
-// the context ends, changes go to the store, and report, when not nil, is
-// called with all problems after each reading. Wait for the channel it returns
-// to know that no more calls come.
+// Watch reads what changed since the last Read, and watches until ctx ends. Changes go to the
+// store. After each reading, it calls report, if not nil, with all problems. When the returned
+// channel is closed, no more calls come.
 func (m *Manifests) Watch(ctx context.Context, report func([]manifest.Problem)) (<-chan struct{}, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -48,19 +47,18 @@ func (m *Manifests) Watch(ctx context.Context, report func([]manifest.Problem)) 
 	return done, nil
 }
 
-// manifestWatch is a watch that goes on.
+// manifestWatch is a running watch.
 type manifestWatch struct {
 	manifests *Manifests
 	watcher   *fsnotify.Watcher
 	report    func([]manifest.Problem)
 	isDir     bool            // whether the path is a directory
-	touched   map[string]bool // named by events since the last reading
-	since     time.Time       // of the first of these events
+	touched   map[string]bool // files with events since the last reading
+	since     time.Time       // the first of these events
 }
 
-// root watches the directory that the path is listed in, so that one that goes
-// and comes again is seen. The path itself, if it is a directory, is watched
-// when it is read.
+// root watches the parent directory of the path, because the path may go and come again. If
+// the path is a directory, read watches it.
 func (w *manifestWatch) root() error {
 	stat, err := os.Stat(w.manifests.path)
 	if err != nil {
@@ -70,8 +68,7 @@ func (w *manifestWatch) root() error {
 	return w.watcher.Add(filepath.Dir(w.manifests.path))
 }
 
-// read reads what changed; directories that are new are watched from before
-// they are listed, so that nothing is missed.
+// read reads what changed. It watches a new directory before listing it, so no change is missed.
 func (w *manifestWatch) read() {
 	var faults []manifest.Problem
 	w.manifests.read(w.touched, w.since, func(dir string) {
@@ -86,7 +83,7 @@ func (w *manifestWatch) read() {
 	}
 }
 
-// run takes events and reads when they have settled.
+// run collects events, and reads when they have settled.
 func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 	defer close(done)
 	defer w.watcher.Close()
@@ -101,7 +98,7 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 				w.noteEvent(event.Name)
 				settled.Reset(w.waitAtMost())
 			}
-		case <-w.watcher.Errors: // events were lost: look at everything
+		case <-w.watcher.Errors: // events were lost: read everything
 			w.noteEvent(w.manifests.path)
 			settled.Reset(w.waitAtMost())
 		case <-settled.C:
@@ -110,14 +107,14 @@ func (w *manifestWatch) run(ctx context.Context, done chan<- struct{}) {
 	}
 }
 
-// concerns tells the path of a directory from its neighbours. A single file may
-// be a link through one of its neighbours.
+// concerns ignores events of the neighbours of a watched directory. It accepts all events of a
+// single file's neighbours, because the file may be a link through one of them.
 func (w *manifestWatch) concerns(name string) bool {
 	below, err := filepath.Rel(w.manifests.path, name)
 	return !w.isDir || err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// noteEvent takes down an event.
+// noteEvent records an event.
 func (w *manifestWatch) noteEvent(name string) {
 	w.touched[filepath.Clean(name)] = true
 	if w.since.IsZero() {
@@ -125,7 +122,7 @@ func (w *manifestWatch) noteEvent(name string) {
 	}
 }
 
-// polling is how long to wait for more events.
+// waitAtMost is how long to wait for more events.
 func (w *manifestWatch) waitAtMost() time.Duration {
 	return max(0, min(settleTime, maxSettleTime-time.Since(w.since)))
 }

@@ -8,28 +8,26 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// PodPort is the port that the CNI plugin made for a Pod of this Node. Its key
-// is the Pod's, with KindPodPort. No snapshot holds it: the store puts it into
-// the Pod, whose addresses it then gives, for a Pod's status has them later, if
-// at all.
+// PodPort is the port that the CNI plugin made for a Pod of this Node. Its key is that of the
+// Pod, with KindPodPort. No snapshot holds it. The store puts the port and its addresses into
+// the Pod, because the Pod's status has the addresses later or never.
 //
-// A Pod may have more interfaces than its first. The port of each further one
-// is named for POD@INTERFACE, and its twin is in the snapshot under that name: a
-// Pod with all that the Pod says of itself, with port and addresses of its own.
-// So what policies say of a Pod holds on all its ports. No Service has a twin as
-// its endpoint.
+// A Pod may have more than one interface. The port of each further interface has the name
+// POD@INTERFACE. For each, the snapshot has a twin of that name: a copy of the Pod with the
+// port and addresses of that interface. Policies of the Pod thus hold on all its ports. A twin
+// is no endpoint of a Service.
 type PodPort struct {
 	cluster.Meta
 	cluster.SwitchPort              // Pod is the Pod's name
 	IPs                []netip.Addr // at most one per family
-	// UID is that of the Pod the port was made for; empty: whichever has the name.
+	// UID is that of the Pod that the port was made for; empty: any Pod of the name.
 	UID string
 }
 
 // KindPodPort is the kind of a PodPort's key.
 const KindPodPort cluster.Kind = "PodPort"
 
-// NewPodPort makes the object of a port, as the source of that name says it.
+// NewPodPort makes the PodPort that a source gives.
 func NewPodPort(source string, port cluster.SwitchPort, ips []netip.Addr, uid string) *PodPort {
 	k := cluster.Key{Kind: KindPodPort, Namespace: port.Pod.Namespace, Name: port.Pod.Name}
 	return &PodPort{Meta: cluster.Meta{Key: k, Source: cluster.Source{File: source}}, SwitchPort: port, IPs: ips, UID: uid}
@@ -45,19 +43,19 @@ func portOfPod(k cluster.Key) cluster.Key {
 	return cluster.Key{Kind: KindPodPort, Namespace: k.Namespace, Name: k.Name}
 }
 
-// twinMark stands in no name of a Pod.
+// twinMark cannot be in the name of a Pod.
 const twinMark = "@"
 
-// TwinName names a Pod's further interface where a Pod's name stands.
+// TwinName is the name of a twin, for one further interface of a Pod.
 func TwinName(pod, ifname string) string { return pod + twinMark + ifname }
 
-// origin is the key of the Pod that a twin is one of; false for no twin's.
+// origin is the key of a twin's Pod. It returns false if k is not the key of a twin.
 func origin(k cluster.Key) (cluster.Key, bool) {
 	name, _, twin := strings.Cut(k.Name, twinMark)
 	return cluster.Key{Kind: cluster.KindPod, Namespace: k.Namespace, Name: name}, twin && k.Kind == cluster.KindPod
 }
 
-// noteTwin keeps the twins of each Pod.
+// noteTwin records the twins of each Pod.
 func (s *Store) noteTwin(k cluster.Key, there bool) {
 	pod, twin := origin(podOf(k))
 	if !twin || k.Kind != KindPodPort {
@@ -71,8 +69,8 @@ func (s *Store) noteTwin(k cluster.Key, there bool) {
 	}
 }
 
-// twin is the twin of a key: its Pod with the port that is the key's; nil when
-// there is no such Pod or port.
+// twin makes the twin with a key: its Pod, with the port of the key. It returns nil if the Pod
+// or the port does not exist.
 func (s *Store) twin(k, podKey cluster.Key) cluster.Object {
 	if len(s.claims[portOfPod(k)]) == 0 || len(s.claims[podKey]) == 0 {
 		return nil
@@ -84,14 +82,14 @@ func (s *Store) twin(k, podKey cluster.Key) cluster.Object {
 	twin := *pod
 	twin.Key = k
 	attached := s.attach(&twin)
-	if attached == &twin { // the port is not this Pod's
+	if attached == &twin { // the port belongs to another Pod
 		return nil
 	}
 	return attached
 }
 
-// attach is a Pod with its port, if there is one that was made for it: one of
-// the same name that came after another has another UID.
+// attach returns a Pod with its port. It returns the Pod itself if the port is missing or has
+// another UID: then it was made for an earlier Pod of that name.
 func (s *Store) attach(pod *cluster.Pod) *cluster.Pod {
 	k := portOfPod(pod.Key)
 	if len(s.claims[k]) == 0 {

@@ -9,34 +9,32 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// Refused edits. An object whose new state is refused stays as it was when it was last
-// good, and so do all objects of a file that cannot be read. The old state is in force
-// then, so the object is installed; what its source says now is not in force, and
-// whoever edited it has to see that. The store keeps the refused edits of its source, and
-// the Reconciler puts them into each Status.
+// Refused edits. If the new state of an object is refused, its last good state stays in force.
+// The same holds for all objects of a file that cannot be read. The object is then installed,
+// but not as its source says, and the editor must learn that. The store holds the refused
+// edits, and the Reconciler puts them into each Status.
 //
-// The source sets all of its own at once, and the store those that it judges
-// (store_refuse.go): an edit that is mended, or whose object is deleted, is not among the
-// next ones.
+// The source sets all its refused edits at once. The store sets those that it finds itself
+// (store_refuse.go). A corrected edit, or that of a deleted object, is not in the next set.
 
-// RefusedEdits says of each object that stays as it was before a refused edit where that
-// edit stands and what is wrong with it. Nobody writes to one that was handed out.
+// RefusedEdits has the objects whose old state stays, each with the place of the refused edit
+// and the reason. Nobody may write one after its publication.
 type RefusedEdits map[cluster.Key]string
 
-// Keys are the objects, in order.
+// Keys returns the keys of the objects, in order.
 func (e RefusedEdits) Keys() []cluster.Key {
 	return slices.SortedFunc(maps.Keys(e), cluster.Key.Compare)
 }
 
-// SetRefusedEdits sets the refused edits of the store's source in place of those before.
+// SetRefusedEdits replaces the refused edits of the store's source.
 func (s *Store) SetRefusedEdits(e RefusedEdits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.setEdits(e, s.invalid)
 }
 
-// setEdits publishes the edits that the source refused, and those that the store judged
-// bad. s.mu is held.
+// setEdits publishes the edits that the source refused and those that the store refused. The
+// caller holds s.mu.
 func (s *Store) setEdits(edited, invalid RefusedEdits) {
 	s.edited, s.invalid = edited, invalid
 	all := make(RefusedEdits, len(edited)+len(invalid))
@@ -45,7 +43,7 @@ func (s *Store) setEdits(edited, invalid RefusedEdits) {
 	s.edits.Store(&all)
 }
 
-// RefusedEdits are those of the store's source and of the store now. It takes no lock.
+// RefusedEdits returns the refused edits of the source and of the store. It takes no lock.
 func (s *Store) RefusedEdits() RefusedEdits {
 	if e := s.edits.Load(); e != nil {
 		return *e
@@ -53,8 +51,8 @@ func (s *Store) RefusedEdits() RefusedEdits {
 	return nil
 }
 
-// refusedEdits are the refused edits of a file of which some objects stay as they were.
-// An object without a problem of its own stays because of a part that cannot be read.
+// refusedEdits returns the refused edits of a file. The objects in kept keep their old states.
+// One without a problem of its own is in a part that cannot be read.
 func refusedEdits(file string, problems []manifest.Problem, kept map[cluster.Key]bool) RefusedEdits {
 	if len(kept) == 0 {
 		return nil
@@ -77,7 +75,7 @@ func refusedEdits(file string, problems []manifest.Problem, kept map[cluster.Key
 	return edits
 }
 
-// unread says of all objects of a file that they stay, because of a problem of the file.
+// unreadEdits marks all objects of a file as kept, because of a problem of the file.
 func (f *manifestFile) unreadEdits(p manifest.Problem) RefusedEdits {
 	edits := RefusedEdits{}
 	for k := range f.objects {
@@ -86,7 +84,7 @@ func (f *manifestFile) unreadEdits(p manifest.Problem) RefusedEdits {
 	return edits
 }
 
-// refusedEdits are those of all files. m.mu is held.
+// refusedEdits returns the refused edits of all files. The caller holds m.mu.
 func (m *Manifests) refusedEdits() RefusedEdits {
 	all := RefusedEdits{}
 	for _, f := range m.files {

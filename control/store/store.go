@@ -14,52 +14,49 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// The store holds what the sources say and hands out snapshots. A source is a
-// file or the Kubernetes API; the same object may stand in several, and then
-// the source whose name sorts first has it and the others are told. What needs
-// more than one object to be judged is judged here (store_refuse.go), and what
-// follows from several objects is made here (store_derive.go).
+// The store holds the objects of all sources and makes snapshots. A source is a file or the
+// Kubernetes API. If several sources have an object, the source whose name sorts first wins,
+// and Problems names the others.
 //
-// All of that depends on what the sources hold now and not on the order in
-// which it came.
+// The store checks what needs several objects (store_refuse.go), and derives what follows from
+// several objects (store_derive.go). The result depends only on what the sources hold now, not
+// on the order of changes, except for last good states (store_refuse.go).
 //
-// A change costs the size of the maps of the kinds that it touches, which are
-// copied, and not the size of the cluster. Apply may be called from any
-// goroutine; snapshots are read without a lock.
+// A change copies the maps of the kinds that it touches. Its cost is their size, not that of
+// the cluster. Any goroutine may call Apply. Reading a snapshot takes no lock.
 
-// Change is what one source says anew. Several changes given to one Apply make
-// one snapshot.
+// Change is a change of one source. All Changes of one Apply make one snapshot.
 type Change struct {
-	Source string           // name of a file, equal to Source.File of the objects
+	Source string           // name of the source, equal to Source.File of the objects
 	Set    []cluster.Object // new objects, and changed ones whole
 	Delete []cluster.Key    // objects that the source no longer has
-	// Since is when the source learned of it; zero: not known.
+	// Since is when the source learned of the change; zero: unknown.
 	Since time.Time
 }
 
 // Update is the step from one snapshot to the next.
 type Update struct {
 	Old, New *cluster.Cluster
-	// Changed are the keys that differ, in order; derived EndpointSlices and
-	// objects that are refused now, or no longer, are among them. An object
-	// that only moved in its file has not changed.
+	// Changed are the keys that differ, in order. They include derived EndpointSlices, and
+	// objects whose refusal began or ended. An object that only moved in its file is not
+	// among them.
 	Changed []cluster.Key
-	// Since is when a source learned of the first of the changes; zero: not known.
+	// Since is when a source learned of the first of the changes; zero: unknown.
 	Since time.Time
 }
 
 // Store holds a cluster's objects. NewStore makes one.
 type Store struct {
 	mu        sync.Mutex
-	claims    map[cluster.Key][]cluster.Object // what each source says, in order of the sources
+	claims    map[cluster.Key][]cluster.Object // what each source has, in order of the sources
 	twice     map[cluster.Key]bool             // keys with several claims
 	twins     map[cluster.Key][]cluster.Key    // of Pods with several ports
-	validated map[cluster.Key]bool             // claimed keys of the kinds that are judged
-	refused   map[cluster.Key]manifest.Problem // by what only the store can judge
-	held      map[cluster.Key]manifest.Problem // tiers that are deleted and stay
+	validated map[cluster.Key]bool             // claimed keys of validatedKinds
+	refused   map[cluster.Key]manifest.Problem // objects that the store refuses
+	held      map[cluster.Key]manifest.Problem // deleted tiers that stay
 	edited    RefusedEdits                     // those of the source
-	invalid   RefusedEdits                     // those that the store judged
-	derive    *derivation                      // nil: nothing is derived
+	invalid   RefusedEdits                     // those of the store
+	derive    *derivation                      // nil: derive nothing
 	followers map[int]func(Update)
 	nextID    int
 
@@ -67,9 +64,9 @@ type Store struct {
 	edits   atomic.Pointer[RefusedEdits]
 }
 
-// NewStore makes a store without objects. With DeriveEndpoints, Services
-// without EndpointSlices get theirs from Pods, as manifests need it; a source
-// that has all EndpointSlices, such as the Kubernetes API, does not.
+// NewStore makes an empty store. With DeriveEndpoints, Services without EndpointSlices get
+// them from Pods, as manifests need it. A source with all EndpointSlices, such as the
+// Kubernetes API, does not need it.
 func NewStore(endpoints EndpointSource) *Store {
 	s := &Store{
 		claims:    map[cluster.Key][]cluster.Object{},
@@ -86,21 +83,21 @@ func NewStore(endpoints EndpointSource) *Store {
 	return s
 }
 
-// EndpointSource says where the EndpointSlices of Services come from.
+// EndpointSource is the origin of Services' EndpointSlices.
 type EndpointSource int
 
 // Sources of EndpointSlices.
 const (
-	DeriveEndpoints EndpointSource = iota // from Pods, where a Service has none
-	GivenEndpoints                        // all of them are given
+	DeriveEndpoints EndpointSource = iota // from Pods, for Services without any
+	GivenEndpoints                        // only from the sources
 )
 
 // Snapshot returns the snapshot in force.
 func (s *Store) Snapshot() *cluster.Cluster { return s.current.Load() }
 
-// Follow calls f after each Apply that changed something, in order and one at
-// a time, from the goroutine that applies; f must call no method of the store
-// but Snapshot. It returns the snapshot that the first call's Old will be, and what ends it.
+// Follow calls f after each Apply that changed something, in order and one at a time, from the
+// goroutine that applies. f must call no method of the store except Snapshot. Follow returns
+// the Old of the first call, and a function that ends the calls.
 func (s *Store) Follow(f func(Update)) (now *cluster.Cluster, end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -114,8 +111,7 @@ func (s *Store) Follow(f func(Update)) (now *cluster.Cluster, end func()) {
 	}
 }
 
-// Apply takes the changes over, publishes the next snapshot and calls the
-// followers.
+// Apply applies the changes, publishes the next snapshot and calls the followers.
 func (s *Store) Apply(changes ...Change) Update {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +132,7 @@ func (s *Store) Apply(changes ...Change) Update {
 	return u
 }
 
-// earliest is when the first of some changes was learned of.
+// earliest is the first known time at which a source learned of one of the changes.
 func earliest(changes []Change) (t time.Time) {
 	for _, c := range changes {
 		if t.IsZero() || !c.Since.IsZero() && c.Since.Before(t) {
@@ -146,7 +142,7 @@ func earliest(changes []Change) (t time.Time) {
 	return t
 }
 
-// claim notes what a source says of its objects.
+// claim records the objects that a source sets or deletes.
 func (s *Store) claim(c Change, touched map[cluster.Key]bool) {
 	for _, k := range c.Delete {
 		s.set(k, c.Source, nil)
@@ -159,8 +155,7 @@ func (s *Store) claim(c Change, touched map[cluster.Key]bool) {
 	}
 }
 
-// touch notes a key, or for a port the Pod that it is put into; with a Pod its
-// twins.
+// touch marks a key. For a port it marks the Pod; for a Pod also its twins.
 func (s *Store) touch(touched map[cluster.Key]bool, k cluster.Key) {
 	if k.Kind == KindPodPort {
 		k = podOf(k)
@@ -171,7 +166,7 @@ func (s *Store) touch(touched map[cluster.Key]bool, k cluster.Key) {
 	}
 }
 
-// set puts a source's object for a key in place of its former one.
+// set replaces a source's object of a key.
 func (s *Store) set(k cluster.Key, source string, obj cluster.Object) {
 	claims := slices.DeleteFunc(slices.Clone(s.claims[k]), func(o cluster.Object) bool {
 		return o.Metadata().Source.File == source
@@ -191,7 +186,7 @@ func (s *Store) set(k cluster.Key, source string, obj cluster.Object) {
 	mark(s.validated, k, len(claims) > 0 && slices.Contains(validatedKinds, k.Kind))
 }
 
-// mark puts a key into a set or takes it out.
+// mark puts a key into a set or removes it.
 func mark(set map[cluster.Key]bool, k cluster.Key, in bool) {
 	if in {
 		set[k] = true
@@ -200,9 +195,9 @@ func mark(set map[cluster.Key]bool, k cluster.Key, in bool) {
 	}
 }
 
-// wanted is the object that a key should have: its first claim. If that is refused, or is
-// a tier that is held, it is the object that the key has. A default tier is there when
-// nobody claims it.
+// wanted is the object that the next snapshot shall have for a key: its first claim. If that is
+// refused, or is a held tier, it is the object of the last snapshot. An unclaimed default tier
+// is the built-in one.
 func (s *Store) wanted(k cluster.Key) cluster.Object {
 	_, refused := s.refused[k]
 	if _, held := s.held[k]; refused || held {
@@ -224,8 +219,7 @@ func (s *Store) wanted(k cluster.Key) cluster.Object {
 	return nil
 }
 
-// step makes and publishes the snapshot in which the touched keys have what
-// they should.
+// step makes and publishes the snapshot in which the touched keys have their wanted objects.
 func (s *Store) step(touched map[cluster.Key]bool) Update {
 	b := newBuilding(s.Snapshot())
 	for k := range touched {
@@ -240,8 +234,8 @@ func (s *Store) step(touched map[cluster.Key]bool) Update {
 	return Update{Old: b.old, New: b.next, Changed: b.changed}
 }
 
-// building is a snapshot in the making: maps are shared with the old one until
-// they are written.
+// building is a snapshot in the making. It shares maps with the old snapshot until it writes
+// them.
 type building struct {
 	old, next *cluster.Cluster
 	owned     map[cluster.Kind]bool
@@ -253,10 +247,10 @@ func newBuilding(old *cluster.Cluster) *building {
 	return &building{old: old, next: &next, owned: map[cluster.Kind]bool{}}
 }
 
-// put gives a key its object, or none.
+// put sets the object of a key, or removes it if obj is nil.
 func (b *building) put(k cluster.Key, obj cluster.Object) {
 	set := b.next.Set(k.Kind)
-	if set == nil { // in no snapshot
+	if set == nil { // no snapshot has this kind
 		return
 	}
 	now := set.Get(k)
@@ -277,7 +271,7 @@ func (b *building) put(k cluster.Key, obj cluster.Object) {
 	}
 }
 
-// mapOf names the kind for which a snapshot's map is kept, where two share one.
+// mapOf names the map of a kind, since two kinds may share one.
 func mapOf(k cluster.Kind) cluster.Kind {
 	switch k {
 	case cluster.KindAntreaNetworkPolicy:
@@ -288,7 +282,7 @@ func mapOf(k cluster.Kind) cluster.Kind {
 	return k
 }
 
-// index renews the index of EndpointSlices by Service.
+// index updates the index of EndpointSlices by Service.
 func (b *building) index() {
 	services := map[cluster.Name]bool{}
 	for _, k := range b.changed {
@@ -301,8 +295,7 @@ func (b *building) index() {
 	b.next.ServiceSlices = indexSlices(b, services)
 }
 
-// SameObject reports whether two objects differ in nothing but where they
-// stand.
+// SameObject reports whether two objects are equal except for their Source.
 func SameObject(a, b cluster.Object) bool {
 	if reflect.TypeOf(a) != reflect.TypeOf(b) {
 		return false
@@ -324,10 +317,9 @@ func SameObject(a, b cluster.Object) bool {
 	return true
 }
 
-// Problems are the objects that the store holds but does not show: those that another
-// source has already, and those that it refuses (store_refuse.go). Deleted tiers that stay
-// are among them. They are in order of their keys. A file's reader tells why a file could
-// not be read.
+// Problems returns the objects that the store holds but does not publish, in order of their
+// keys: those that another source has already, and those that it refuses (store_refuse.go). It
+// adds the deleted tiers that stay. The reader of a file reports why it cannot read the file.
 func (s *Store) Problems() []manifest.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()

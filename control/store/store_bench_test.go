@@ -11,15 +11,15 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// The cluster of the benchmarks: 10,000 Pods on 100 Nodes, 5,000 Services with
-// ten Pods each, 1,000 policies with ten rules each.
+// The cluster of the benchmarks has 10,000 Pods on 100 Nodes, 5,000 Services with ten Pods each,
+// and 1,000 policies with ten rules each.
 const (
 	loadPods     = 10_000
 	loadServices = 5_000
 	loadPolicies = 1_000
 )
 
-// podText is a Pod that two in a thousand Services' selectors choose.
+// podText is a Pod that the selectors of two in a thousand Services choose.
 func podText(i int, version string) string {
 	return fmt.Sprintf(`apiVersion: v1
 kind: Pod
@@ -81,7 +81,7 @@ func largeManifests(b *testing.B) string {
 	return dir
 }
 
-// BenchmarkLoadManifests reads a large cluster from nothing.
+// BenchmarkLoadManifests reads a large cluster into an empty store.
 func BenchmarkLoadManifests(b *testing.B) {
 	dir := largeManifests(b)
 	b.ReportAllocs()
@@ -98,8 +98,8 @@ func BenchmarkLoadManifests(b *testing.B) {
 	}
 }
 
-// BenchmarkOnePod changes one Pod of a large cluster: the store alone, and with
-// the file of all Pods that is read again.
+// BenchmarkOnePod changes one Pod of a large cluster, first in the store alone, then in the
+// file of all Pods, which is read again.
 func BenchmarkOnePod(b *testing.B) {
 	dir := largeManifests(b)
 	store := NewStore(DeriveEndpoints)

@@ -11,22 +11,21 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// EndpointSlices from Pods, as the endpoint slice controller of a cluster makes
-// them, for Services that select Pods and have no EndpointSlice of their own.
-// Pods that have ended or have no address are left out; a Pod that is being
-// deleted is terminating, and serving while it is ready. Pods whose named
-// target ports have different numbers come into different slices. Slices' names hold
-// colons, so that no other slice has them.
+// EndpointSlices from Pods, as the endpoint slice controller of a cluster makes them. They are
+// for Services that select Pods and have no EndpointSlice of their own:
 //
-// The store keeps a derivation, which looks only at the Services that a change
-// concerns: it finds the Pods of a selector by one of its labels, and the Services of
-// a Pod by its namespace.
+//   - Pods that have ended or have no address are left out.
+//   - A Pod that is being deleted is terminating, and serving while it is ready.
+//   - Pods whose named target ports have different numbers are in different slices.
+//   - The names of these slices hold colons, so no given slice has the same name.
+//
+// A derivation derives only for the Services that a change concerns. It finds the Pods of a
+// selector by one of its labels, and the Services of a Pod by its namespace.
 
-// label is a label with its value in a namespace.
+// label is a label and value in a namespace.
 type label struct{ namespace, name, value string }
 
-// derivation finds Pods by label and Services by namespace, as they were in
-// the snapshot it was last updated with.
+// derivation indexes the Pods of a snapshot by label and the Services by namespace.
 type derivation struct {
 	pods     map[label]map[cluster.Key]*cluster.Pod
 	services map[string]map[cluster.Key]*cluster.Service // those with a selector
@@ -59,8 +58,8 @@ func (d *derivation) removePod(p *cluster.Pod) {
 	}
 }
 
-// update derives anew for the Services that the changes so far concern, and
-// puts the slices into the snapshot in the making.
+// update derives the slices of the Services that the changes concern, and puts them into the
+// snapshot in the making.
 func (d *derivation) update(b *building) {
 	concerned := map[cluster.Key]bool{}
 	for _, k := range b.changed {
@@ -119,7 +118,7 @@ func (d *derivation) updateService(k cluster.Key, next *cluster.Service) {
 	d.services[k.Namespace][k] = next
 }
 
-// updateNode concerns every Service when a Node moves to another zone.
+// updateNode concerns all Services if a Node moves to another zone.
 func (d *derivation) updateNode(b *building, k cluster.Key, concerned map[cluster.Key]bool) {
 	if zoneOf(b.old, k.Name) == zoneOf(b.next, k.Name) {
 		return
@@ -138,7 +137,7 @@ func zoneOf(c *cluster.Cluster, node string) string {
 	return ""
 }
 
-// replace puts the slices that a Service gets in the place of those it had.
+// replace replaces the derived slices of a Service.
 func (d *derivation) replace(b *building, k cluster.Key, given bool) {
 	var want []*cluster.EndpointSlice
 	name := cluster.Name{Namespace: k.Namespace, Name: k.Name}
@@ -159,8 +158,8 @@ func (d *derivation) replace(b *building, k cluster.Key, given bool) {
 	}
 }
 
-// isGiven tells which Services have an EndpointSlice of their own in the
-// snapshot in the making, before any is derived for it.
+// isGiven returns a function that reports whether a Service has an EndpointSlice of its own in
+// the snapshot in the making.
 func isGiven(b *building) func(cluster.Name) bool {
 	fresh := map[cluster.Name]bool{}
 	for _, k := range b.changed {
@@ -176,7 +175,7 @@ func isGiven(b *building) func(cluster.Name) bool {
 	}
 }
 
-// derive makes the slices of a Service that has none of its own.
+// derive makes the slices of a Service without any of its own.
 func (d *derivation) derive(c *cluster.Cluster, svc *cluster.Service) []*cluster.EndpointSlice {
 	if len(svc.Selector) == 0 || svc.Type == cluster.ExternalNameService {
 		return nil
@@ -202,8 +201,8 @@ func (d *derivation) derive(c *cluster.Cluster, svc *cluster.Service) []*cluster
 	return slices.SortedFunc(maps.Values(byName), func(a, b *cluster.EndpointSlice) int { return a.Key.Compare(b.Key) })
 }
 
-// selected are the Pods behind a Service, in order of their keys: they are
-// looked for under the label that the fewest Pods have.
+// selected returns the Pods behind a Service, in order of their keys. It searches the Pods with
+// the rarest label of the selector.
 func (d *derivation) selected(svc *cluster.Service) []*cluster.Pod {
 	var fewest map[cluster.Key]*cluster.Pod
 	first := true
@@ -233,8 +232,8 @@ func selects(selector cluster.Labels, p *cluster.Pod) bool {
 	return true
 }
 
-// servesFamily reports whether the Service has endpoints of the address' family:
-// those of its ClusterIPs, else of its ipFamilies, else all.
+// servesFamily reports whether the Service has endpoints of the address' family. The families
+// are those of its ClusterIPs, or else its ipFamilies, or else all.
 func servesFamily(svc *cluster.Service, addr netip.Addr) bool {
 	if len(svc.ClusterIPs) > 0 {
 		return slices.ContainsFunc(svc.ClusterIPs, func(a netip.Addr) bool { return a.Is4() == addr.Is4() })
@@ -250,8 +249,8 @@ func FamilyOf(a netip.Addr) int {
 	return 6
 }
 
-// portsFor are the Service's ports with the numbers they have at a Pod. A named
-// target port that the Pod does not have is left out.
+// portsFor returns the Service's ports with their numbers at a Pod. It leaves out a named
+// target port that the Pod lacks.
 func portsFor(svc *cluster.Service, p *cluster.Pod) []cluster.EndpointPort {
 	var out []cluster.EndpointPort
 	for _, sp := range svc.Ports {
@@ -268,7 +267,7 @@ func portsFor(svc *cluster.Service, p *cluster.Pod) []cluster.EndpointPort {
 	return out
 }
 
-// derivedSlice is an empty slice named after the Service, family and ports.
+// derivedSlice makes an empty slice, named after the Service, family and ports.
 func derivedSlice(svc *cluster.Service, addr netip.Addr, ports []cluster.EndpointPort) *cluster.EndpointSlice {
 	family := FamilyOf(addr)
 	parts := []string{svc.Key.Name, "ipv" + strconv.Itoa(family)}
@@ -284,9 +283,9 @@ func derivedSlice(svc *cluster.Service, addr netip.Addr, ports []cluster.Endpoin
 	}
 }
 
-// endpointFor is a Pod's endpoint, with the conditions that the controller
-// gives it: ready unless it is being deleted, or always when the Service
-// publishes Pods that are not ready.
+// endpointFor makes the endpoint of a Pod, with the conditions that the controller sets. It is
+// ready if the Pod is ready and not being deleted, or if the Service publishes Pods that are
+// not ready.
 func endpointFor(c *cluster.Cluster, svc *cluster.Service, p *cluster.Pod, addr netip.Addr) cluster.Endpoint {
 	e := cluster.Endpoint{
 		Addresses:   []netip.Addr{addr},
@@ -306,8 +305,7 @@ func endpointFor(c *cluster.Cluster, svc *cluster.Service, p *cluster.Pod, addr 
 	return e
 }
 
-// indexSlices renews the index of EndpointSlices for the Services that a change
-// concerns; the rest is as it was.
+// indexSlices updates the index of EndpointSlices for the given Services.
 func indexSlices(b *building, services map[cluster.Name]bool) map[cluster.Name][]*cluster.EndpointSlice {
 	if len(services) == 0 {
 		return b.old.ServiceSlices
@@ -332,8 +330,7 @@ func indexSlices(b *building, services map[cluster.Name]bool) map[cluster.Name][
 	return index
 }
 
-// slicesNamed are those of the named slices that belong to the Service, in
-// order of their keys.
+// slicesNamed returns the slices with the given keys that belong to the Service, in order.
 func slicesNamed(c *cluster.Cluster, service cluster.Name, keys []cluster.Key) []*cluster.EndpointSlice {
 	slices.SortFunc(keys, cluster.Key.Compare)
 	var out []*cluster.EndpointSlice

@@ -10,33 +10,33 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// What Antrea's webhooks refuse and no file can show by itself: tiers of one rank,
-// policies of a tier that does not exist, groups in groups. And what antrail does not do.
-// All of it is judged again when one object of these kinds changes; there are few of
-// them, and it is one pass.
+// Faults that Antrea's webhooks refuse and that no file shows by itself: tiers of one rank,
+// policies of a missing tier, groups in groups. Policies that antrail cannot enforce are
+// refused here too. If an object of these kinds changes, one pass judges all of them, because
+// they are few.
 //
-// A webhook refuses an edit, and the object stays as it was. So does the store:
+// If a webhook refuses an edit, the object stays as it was. The store does the same:
 //
-//  1. A refused object stays as it was in the snapshot before. It is in none only if it
-//     never was good since the process began. So no policy ends by a bad edit.
-//  2. A tier that is deleted stays while a policy in force is in it, as Antrea refuses to
-//     delete such a tier. So no policy ends because its tier is gone.
-//  3. The objects of 1 and 2 are told as refused edits (refusededits.go).
+//  1. A refused object stays as it was in the last snapshot. Only an object that never was good
+//     since the process began is in none. So no policy ends by a bad edit.
+//  2. A deleted tier stays while a policy in force is in it, because Antrea refuses to delete
+//     such a tier. So no policy ends because its tier is gone.
+//  3. The objects of 1 and 2 are refused edits (refusededits.go).
 //
-// Which of two tiers of one rank is the refused one does not depend on which came first.
-// What stays in force because of 1 and 2 does.
+// The choice between two tiers of one rank does not depend on their order of arrival. The
+// objects that stay because of 1 and 2 do depend on the past.
 
-// validatedKinds are the kinds that are judged together.
+// validatedKinds are the kinds that one pass judges together.
 var validatedKinds = []cluster.Kind{cluster.KindTier, cluster.KindClusterGroup, cluster.KindGroup, cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy}
 
-// builtinTiers are the default tiers, which are there without being claimed.
+// builtinTiers are the default tiers, which exist without a claim.
 var builtinTiers = cluster.DefaultTiers()
 
-// maxTiers is how many tiers Antrea lets a cluster have, its own included.
+// maxTiers is Antrea's limit of tiers in a cluster, the default ones included.
 const maxTiers = 20
 
-// validate renews what is refused, and adds the keys whose judgement changed to
-// the touched ones.
+// validate judges the claimed objects again, and marks the keys whose judgement may have
+// changed as touched.
 func (s *Store) validate(touched map[cluster.Key]bool) {
 	if !concerned(touched) {
 		return
@@ -66,7 +66,7 @@ func concerned(touched map[cluster.Key]bool) bool {
 	return false
 }
 
-// validatedKeys are the claimed keys of the kinds that are judged, in order.
+// validatedKeys returns the claimed keys of validatedKinds, in order.
 func (s *Store) validatedKeys() map[cluster.Kind][]cluster.Key {
 	byKind := map[cluster.Kind][]cluster.Key{}
 	for k := range s.validated {
@@ -78,13 +78,13 @@ func (s *Store) validatedKeys() map[cluster.Kind][]cluster.Key {
 	return byKind
 }
 
-// validation is one pass over the kinds that are judged.
+// validation is one pass over validatedKinds.
 type validation struct {
 	store   *Store
-	now     *cluster.Cluster // the snapshot before
+	now     *cluster.Cluster // the last snapshot
 	refused map[cluster.Key]manifest.Problem
-	tiers   map[string]bool                  // names in force, but for those held
-	held    map[cluster.Key]manifest.Problem // tiers that are deleted and stay
+	tiers   map[string]bool                  // names in force, without held tiers
+	held    map[cluster.Key]manifest.Problem // deleted tiers that stay
 }
 
 func (j *validation) refuse(obj cluster.Object, field, format string, args ...any) {
@@ -96,7 +96,7 @@ func (j *validation) refuse(obj cluster.Object, field, format string, args ...an
 	j.refused[m.Key] = p
 }
 
-// edits are the refused edits among what was judged.
+// edits returns the refused edits of this pass.
 func (j *validation) edits() RefusedEdits {
 	edits := RefusedEdits{}
 	for k, p := range j.refused {
@@ -110,8 +110,7 @@ func (j *validation) edits() RefusedEdits {
 	return edits
 }
 
-// validateTiers keeps one tier of each rank: a default one, else the first by
-// name.
+// validateTiers keeps one tier of each rank: the default one, or else the first by name.
 func (j *validation) validateTiers(keys []cluster.Key) {
 	ranks := map[int32]string{}
 	for name, priority := range cluster.DefaultTierPriorities {
@@ -132,8 +131,8 @@ func (j *validation) validateTiers(keys []cluster.Key) {
 	}
 }
 
-// validateGroups refuses groups whose child groups have children themselves. So a
-// group holds others one level deep, and never itself.
+// validateGroups refuses groups whose child groups have children. So groups nest one level
+// deep, and no group contains itself.
 func (j *validation) validateGroups(keys []cluster.Key) {
 	for _, k := range keys {
 		g := j.store.claims[k][0].(*cluster.Group)
@@ -147,14 +146,14 @@ func (j *validation) validateGroups(keys []cluster.Key) {
 	}
 }
 
-// refuseTier refuses a tier. One that stays as it was is in force.
+// refuseTier refuses a tier. If the last snapshot has it, it stays in force.
 func (j *validation) refuseTier(tier *cluster.Tier, field, format string, args ...any) {
 	j.refuse(tier, field, format, args...)
 	j.tiers[tier.Key.Name] = j.now.Object(tier.Key) != nil
 }
 
-// holdTiers finds the tiers that are gone and that a policy in force needs: the policy's
-// newest state is in the tier, or in none that is there.
+// holdTiers finds the deleted tiers that a policy in force needs. A policy needs its old tier if
+// its newest state names that tier or a missing one.
 func (j *validation) holdTiers(policies []cluster.Key) {
 	for _, k := range policies {
 		was, ok := j.now.Object(k).(*cluster.AntreaPolicy)
@@ -168,8 +167,8 @@ func (j *validation) holdTiers(policies []cluster.Key) {
 	}
 }
 
-// validatePolicies refuses policies that ask for what antrail does not do, and those in no
-// tier that is there. A tier that is held takes no policy that was not in it.
+// validatePolicies refuses policies that antrail cannot enforce, and those of a missing tier. A
+// held tier accepts only policies that were in it.
 func (j *validation) validatePolicies(keys []cluster.Key) {
 	for _, k := range keys {
 		p := j.store.claims[k][0].(*cluster.AntreaPolicy)

@@ -14,7 +14,7 @@ import (
 	"github.com/antrail/antrail/internal/antrailtest"
 )
 
-// objectsOf decodes texts that have no faults, each as a file of its own.
+// objectsOf decodes texts without faults, each as a file of its own.
 func objectsOf(t testing.TB, files map[string]string) []cluster.Object {
 	t.Helper()
 	var out []cluster.Object
@@ -28,13 +28,13 @@ func objectsOf(t testing.TB, files map[string]string) []cluster.Object {
 	return out
 }
 
-// say makes the change that brings one file to what the text says.
+// say makes the Change that sets the objects of a file.
 func say(t testing.TB, file, text string) Change {
 	t.Helper()
 	return Change{Source: file, Set: objectsOf(t, map[string]string{file: text})}
 }
 
-// problemText is the store's problems, one a line.
+// problemText returns the store's problems, one a line.
 func problemText(s *Store) string {
 	var lines []string
 	for _, p := range s.Problems() {
@@ -43,8 +43,8 @@ func problemText(s *Store) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestOrderOfArrival gives the seed's objects to stores in many orders: the
-// snapshots are the same, and taking all away leaves nothing.
+// TestOrderOfArrival gives the seed's objects to stores in many orders. The snapshots are equal,
+// and after the deletion of all objects nothing is left.
 func TestOrderOfArrival(t *testing.T) {
 	objects := objectsOf(t, antrailtest.Files(t, "../testdata/seed/*.yaml"))
 	var want *cluster.Cluster
@@ -73,7 +73,7 @@ func TestOrderOfArrival(t *testing.T) {
 	}
 }
 
-// TestUpdate checks what an Apply tells, and that a snapshot does not change.
+// TestUpdate checks the Update of an Apply, and that a snapshot does not change.
 func TestUpdate(t *testing.T) {
 	s := NewStore(DeriveEndpoints)
 	var told []Update
@@ -99,12 +99,12 @@ func TestUpdate(t *testing.T) {
 	end()
 	s.Apply(Change{Source: "f", Delete: []cluster.Key{a}})
 	if len(told) != 2 || told[1].Old != u.Old || told[1].New != u.New {
-		t.Errorf("told %d updates", len(told))
+		t.Errorf("the follower got %d updates", len(told))
 	}
 }
 
-// TestTwoSources has one object in two files: the first file by name has it,
-// whichever came first, and the other takes over when it goes.
+// TestTwoSources has one object in two files. The first file by name wins, in either order of
+// arrival. When it goes, the other one takes over.
 func TestTwoSources(t *testing.T) {
 	a := say(t, "a.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: ns, labels: {from: a}}}")
 	b := say(t, "b.yaml", "{apiVersion: v1, kind: Namespace, metadata: {name: ns, labels: {from: b}}}")
@@ -127,9 +127,9 @@ func TestTwoSources(t *testing.T) {
 
 const antrea = "apiVersion: crd.antrea.io/v1beta1\n"
 
-// TestRefusedBetweenObjects judges tiers, policies and groups together: at once, and one
-// by one in both orders. Which is refused is the same. One by one, an object that was
-// good before the other came stays.
+// TestRefusedBetweenObjects judges tiers, policies and groups at once, and one by one in both
+// orders. The refused object is the same. In the second case, an object that was good before
+// the other came stays.
 func TestRefusedBetweenObjects(t *testing.T) {
 	tests := map[string]struct {
 		files []string
@@ -202,7 +202,7 @@ func TestRefusedBetweenObjects(t *testing.T) {
 	}
 }
 
-// TestRefusedRecovers mends what is refused by changing the other object. Meanwhile the
+// TestRefusedRecovers ends a refusal by a change of the other object. Meanwhile the refused
 // object stays as it was.
 func TestRefusedRecovers(t *testing.T) {
 	s := NewStore(DeriveEndpoints)
@@ -214,12 +214,12 @@ func TestRefusedRecovers(t *testing.T) {
 	}
 	u = s.Apply(say(t, "b", antrea+"kind: ClusterGroup\nmetadata: {name: b}\nspec: {podSelector: {}}"))
 	if !slices.Equal(u.Changed, []cluster.Key{b}) || u.New.Groups[a] == nil || len(s.Problems()) != 0 || len(s.RefusedEdits()) != 0 {
-		t.Errorf("mended: %v, %v", u.Changed, s.Problems())
+		t.Errorf("corrected: %v, %v", u.Changed, s.Problems())
 	}
 }
 
-// TestDefaultTiers are there from the start and when a manifest that repeats
-// one goes.
+// TestDefaultTiers: the default tiers exist from the start, and still after a manifest that
+// repeats one goes.
 func TestDefaultTiers(t *testing.T) {
 	s := NewStore(DeriveEndpoints)
 	k := cluster.Key{Kind: cluster.KindTier, Namespace: "", Name: "platform"}
@@ -311,7 +311,7 @@ func sliceText(slices []*cluster.EndpointSlice) string {
 	return b.String()
 }
 
-// TestGivenSlices take the place of derived ones, and give it back.
+// TestGivenSlices: given slices replace derived ones. When they go, the derived ones return.
 func TestGivenSlices(t *testing.T) {
 	s := NewStore(DeriveEndpoints)
 	s.Apply(say(t, "pods", `
@@ -343,8 +343,8 @@ func TestGivenSlices(t *testing.T) {
 	}
 }
 
-// TestDeriveStepByStep changes a small cluster at random: what the store has
-// derived on the way is what the snapshot alone gives.
+// TestDeriveStepByStep makes random changes in a small cluster. The derived slices are those
+// that a derivation from the last snapshot alone makes.
 func TestDeriveStepByStep(t *testing.T) {
 	const seed = 7
 	t.Logf("seed %d", seed)
@@ -367,8 +367,8 @@ func TestDeriveStepByStep(t *testing.T) {
 	}
 }
 
-// derivedAnew are the EndpointSlices that a snapshot's Services get from its Pods, in
-// order of their keys: all looked at once more.
+// derivedAnew derives the EndpointSlices of a snapshot's Services from its Pods alone, in order
+// of their keys.
 func derivedAnew(c *cluster.Cluster) (all []*cluster.EndpointSlice) {
 	d := newDerivation()
 	for _, p := range c.Pods {
