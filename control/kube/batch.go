@@ -9,14 +9,13 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// Changes wait until whoever applies them is free: while one is being applied,
-// the next gather, of several events of one object only the last. So a burst
-// costs a few steps, and a single change waits for nobody. The first step is
-// taken only when every resource was read.
+// Changes wait until runApply is free. While it applies one change, the next ones gather. If an
+// object has several events, only the last counts. So a burst costs a few steps, and a single
+// change does not wait. The first step waits until every resource was read.
 
-// pending are the changes that the store does not have yet.
+// pending has the changes that the store lacks.
 type pending struct {
-	objects map[cluster.Key]cluster.Object // nil: it is gone
+	objects map[cluster.Key]cluster.Object // nil: the object is gone
 	since   time.Time                      // when the first of them came
 }
 
@@ -25,7 +24,7 @@ func newPending() pending { return pending{objects: map[cluster.Key]cluster.Obje
 func (p *pending) put(k cluster.Key, o cluster.Object) { p.objects[k] = o }
 func (p *pending) remove(k cluster.Key)                { p.objects[k] = nil }
 
-// change is all that is pending as one change.
+// change empties pending and returns it as one Change.
 func (p *pending) change() store.Change {
 	c := store.Change{Source: SourceName, Since: p.since}
 	for k, o := range p.objects {
@@ -39,18 +38,18 @@ func (p *pending) change() store.Change {
 	return c
 }
 
-// ready wakes who applies, after something came at a time. s.mu is held.
+// ready wakes runApply after something came at a time. The caller holds s.mu.
 func (s *Source) ready(since time.Time) {
 	if len(s.pending.objects) > 0 && s.pending.since.IsZero() {
 		s.pending.since = since
 	}
 	select {
 	case s.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // a wake-up is pending already
 	}
 }
 
-// runApply gives the store what is pending until ctx ends.
+// runApply applies the pending changes until ctx ends.
 func (s *Source) runApply(ctx context.Context) {
 	first := true
 	for {
@@ -73,9 +72,8 @@ func (s *Source) runApply(ctx context.Context) {
 	}
 }
 
-// takeBatch is what is to be applied now, if there is something. The first time, that
-// is everything or nothing, and nobody is told since when it waited: that would
-// say nothing about one change.
+// takeBatch takes the changes to apply now, if any. The first batch waits until every resource
+// was read. It has no Since, because its waiting time says nothing about one change.
 func (s *Source) takeBatch(first bool) (store.Change, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,8 +87,8 @@ func (s *Source) takeBatch(first bool) (store.Change, bool) {
 	return c, true
 }
 
-// report logs problems that are new, and tells them on the objects; and it tells the
-// store which edits are refused.
+// report logs new problems and makes Events of them. It also sets the refused edits of the
+// store.
 func (s *Source) report() {
 	s.store.SetRefusedEdits(s.refusedEdits())
 	now := map[string]bool{}

@@ -23,20 +23,20 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Connections to an API server. Only the three groups that are used are known to
-// the scheme: the clientsets, which know all, cost tens of megabytes.
+// Connections to an API server. The scheme knows only the three groups that are used. The
+// clientsets know all groups and cost tens of megabytes.
 
-// Rates of requests: a watch is one.
+// Limits of requests. A watch is one request.
 const (
 	requestRate  = 50 // a second
 	requestBurst = 100
 )
 
-// accepted are the forms in which built-in types may come: protobuf is a third
-// of JSON's size and a tenth of its time.
+// accepted are the formats for built-in types. Protobuf is a third of JSON's size and takes a
+// tenth of its time.
 const accepted = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 
-// connections are clients that share their connection.
+// connections are clients that share one HTTP connection.
 type connections struct {
 	host    string
 	groups  map[schema.GroupVersion]rest.Interface
@@ -84,7 +84,7 @@ func connectTo(config *rest.Config) (*connections, error) {
 	return c, err
 }
 
-// published reads the built-in types that are used.
+// published makes the codecs of the built-in types that are used.
 func published() (serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, discoveryv1.AddToScheme, networkingv1.AddToScheme} {
@@ -108,7 +108,7 @@ func groupClient(config *rest.Config, client *http.Client, codecs serializer.Cod
 	return rest.RESTClientForConfigAndClient(c, client)
 }
 
-// listWatch is how a resource is listed and watched.
+// listWatch lists and watches a resource.
 func (c *connections) listWatch(r *resource) *cache.ListWatch {
 	if r.example != nil {
 		selector := fields.ParseSelectorOrDie(r.selector)
@@ -123,7 +123,7 @@ func (c *connections) listWatch(r *resource) *cache.ListWatch {
 	}
 }
 
-// node asks for a Node with the verb that its watch needs anyway.
+// node reads a Node by a list, because the watch of Nodes needs that right anyway.
 func (c *connections) node(ctx context.Context, name string) (*corev1.Node, error) {
 	list := &corev1.NodeList{}
 	err := c.groups[corev1.SchemeGroupVersion].Get().Resource("nodes").
@@ -137,7 +137,7 @@ func (c *connections) node(ctx context.Context, name string) (*corev1.Node, erro
 	return &list.Items[0], nil
 }
 
-// discover asks which resources of a group are served: none when there is no such group.
+// discover returns the resources that a group serves. A group that does not exist has none.
 func (c *connections) discover(ctx context.Context, name string) (served, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

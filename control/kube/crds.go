@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// Antrea's kinds are CustomResourceDefinitions, which a cluster may not have, or
-// gets later. Those that are missing are looked for again and again, ever more
-// seldom. One that was there and went away stays watched: its objects were
-// deleted with it, and it may come back.
+// Antrea's kinds are CustomResourceDefinitions, which a cluster may lack or get later. The agent
+// looks for missing kinds at growing intervals. If a kind goes, its watch stays: the objects
+// were deleted with it, and it may return.
 
-// runDiscovery begins watches of Antrea's kinds as they come, until all are
-// there or ctx ends.
+// runDiscovery starts a watch for each of Antrea's kinds when it appears. It runs until all
+// kinds are there or ctx ends.
 func (s *Source) runDiscovery(ctx context.Context, watches *sync.WaitGroup) {
 	wait := min(firstWait, s.longest)
 	for {
@@ -35,8 +34,7 @@ func (s *Source) runDiscovery(ctx context.Context, watches *sync.WaitGroup) {
 	}
 }
 
-// found notes what the API server was found to have, and returns the watches to
-// begin.
+// found records the result of a discovery, and returns the watches to start.
 func (s *Source) found(has served, err error) (begun []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +61,7 @@ func (s *Source) found(has served, err error) (begun []*watch) {
 	return begun
 }
 
-// watched says whether a kind of Antrea's has its watch, in whatever version.
+// watched reports whether a kind of Antrea's has a watch, in any version.
 func (s *Source) watched(r resource) bool {
 	for _, w := range s.watches {
 		if w.gvk.GroupKind() == r.gvk.GroupKind() {
@@ -73,7 +71,7 @@ func (s *Source) watched(r resource) bool {
 	return false
 }
 
-// complete says whether all of Antrea's kinds are there.
+// complete reports whether all of Antrea's kinds are there.
 func (s *Source) complete() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

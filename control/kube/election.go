@@ -13,33 +13,33 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// One agent of the cluster sums up: the one that holds a Lease. The others look at it
-// now and then, ever more seldom the more Nodes there are, so that all of them together
-// ask 25 times a second at most; one that has not been renewed for as long as it says is
-// taken. It is held in the Node's name, so that an agent that is started again goes on.
+// One agent of the cluster sums up the status of policies: the one that holds a Lease. The
+// others read the Lease at intervals that grow with the number of Nodes, at most 25 times a
+// second together. They take a Lease that was not renewed within its duration. The holder is
+// named by its Node, so an agent that restarts keeps the Lease.
 //
-// Nothing depends on there being only one: what is written says which state of the
-// object it was made from, and the API server refuses it for another.
+// Two holders at a time do no harm. A status carries the version of the object that it was made
+// from, and the API server refuses it for another version.
 
 const (
 	leaseName = "antrail-status"
-	// leastLook and mostLook bound the time between two looks; lookRate is how many of
-	// all Nodes there are in a second.
+	// leastLook and mostLook bound the time between two looks at the Lease. lookRate is the
+	// limit of looks by all Nodes in a second.
 	leastLook = 5 * time.Second
 	mostLook  = 2 * time.Minute
 	lookRate  = 25
-	// A Lease is for leaseLooks looks; who could not renew it for heldLooks gives it up.
+	// A Lease lasts leaseLooks looks. A holder that could not renew it for heldLooks gives it up.
 	leaseLooks = 3
 	heldLooks  = 2
 )
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// election is one candidate's view of the Lease.
+// election is a candidate's view of the Lease.
 type election struct {
 	*Source
-	seen    string    // holder and time of renewal that were last seen
-	since   time.Time // when that was
+	seen    string    // the last holder and time of renewal
+	since   time.Time // when seen last changed, by this clock
 	renewed time.Time // by this candidate; zero: it does not hold the Lease
 }
 
@@ -52,8 +52,8 @@ func (s *Source) lookTime() time.Duration {
 	return min(max(leastLook, time.Duration(nodes)*time.Second/lookRate), mostLook)
 }
 
-// runElection sums up while this agent holds the Lease, until ctx ends. It does not
-// begin before this agent has told of itself.
+// runElection sums up while this agent holds the Lease, until ctx ends. It begins when told is
+// closed, after this agent's first report.
 func (s *Source) runElection(ctx context.Context, of Reporter, told <-chan struct{}) {
 	select {
 	case <-ctx.Done():
@@ -66,7 +66,7 @@ func (s *Source) runElection(ctx context.Context, of Reporter, told <-chan struc
 		every := s.lookTime()
 		err := e.look(ctx, every, time.Now())
 		if err != nil {
-			s.config.Log.Debug("kubernetes: the Lease of who sums up", "lease", leaseName, "error", err)
+			s.config.Log.Debug("kubernetes: cannot read or renew the Lease for summing up", "lease", leaseName, "error", err)
 		}
 		holds := !e.renewed.IsZero() && time.Since(e.renewed) < heldLooks*every
 		switch {
@@ -92,7 +92,7 @@ func (s *Source) startStatusWriter(ctx context.Context, of Reporter) (stop func(
 	return func() { cancel(); wg.Wait() }
 }
 
-// look takes or renews the Lease, if it may. After an error it is held as long as it was.
+// look takes or renews the Lease, if it may. An error does not change who holds it.
 func (e *election) look(ctx context.Context, every time.Duration, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -127,8 +127,9 @@ func (e *election) outcome(now time.Time, err error) error {
 	return err
 }
 
-// free says whether this candidate may have the Lease: it has it, or it was seen to
-// stand still for as long as it says. Clocks of others do not count.
+// free reports whether this candidate may have the Lease. It may if it has it already, or if
+// the Lease did not change for its duration by this candidate's clock. Other clocks do not
+// count.
 func (e *election) free(lease *unstructured.Unstructured, now time.Time) bool {
 	holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity")
 	renewal, _, _ := unstructured.NestedString(lease.Object, "spec", "renewTime")
@@ -139,7 +140,7 @@ func (e *election) free(lease *unstructured.Unstructured, now time.Time) bool {
 	return holder == "" || holder == e.config.Node || now.Sub(e.since) > time.Duration(seconds)*time.Second
 }
 
-// claim makes the Lease this candidate's.
+// claim sets this candidate as the holder.
 func (e *election) claim(lease *unstructured.Unstructured, every time.Duration, now time.Time) {
 	at := now.UTC().Format(metav1.RFC3339Micro)
 	was, _, _ := unstructured.NestedMap(lease.Object, "spec")

@@ -15,28 +15,27 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// A refused object gets an Event, so that whoever wrote it sees why it has no
-// effect. All Nodes refuse the same objects for the same reasons: the Event's
-// name follows from both, so that the first Node's is made and the others find
-// it there. They come at a bounded rate, and when too many wait, the rest is only
-// in the log.
+// A refused object gets an Event, so that its author sees why it has no effect. All Nodes refuse
+// the same objects for the same reasons. The Event's name follows from object and reason, so the
+// first Node makes it and the others find it. The rate is bounded. If too many Events wait, the
+// rest is only in the log.
 
-// refusedEvent says that an object was refused.
+// refusedEvent is the Event about a refused object.
 type refusedEvent struct {
 	about  corev1.ObjectReference
 	reason string
 }
 
 const (
-	maxWaiting  = 100 // Events that wait
+	maxWaiting  = 100 // waiting Events
 	eventRate   = 1   // a second
 	eventBurst  = 20
-	maxMessage  = 1000 // bytes: the API server takes 1024
+	maxMessage  = 1000 // bytes; the API server accepts 1024
 	refusedWord = "Refused"
 	component   = "antrail"
 )
 
-// refusedEvent is the Event of an object that came and was refused.
+// refusedEvent makes the Event about an object that arrived and was refused.
 func (w *watch) refusedEvent(a *arrived) refusedEvent {
 	e := refusedEvent{about: corev1.ObjectReference{
 		APIVersion: w.gvk.GroupVersion().String(), Kind: w.gvk.Kind, Namespace: a.Namespace, Name: a.Name, UID: a.UID,
@@ -48,8 +47,8 @@ func (w *watch) refusedEvent(a *arrived) refusedEvent {
 	return e
 }
 
-// contradictions tells on their objects what is refused not by itself, but for
-// others: a policy of a tier that is not there.
+// contradictions queues Events about objects that are refused because of others, such as a
+// policy of a missing tier.
 func (s *Source) contradictions(news []manifest.Problem) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,13 +73,13 @@ func message(p manifest.Problem) string {
 	return text[:min(len(text), maxMessage)]
 }
 
-// name tells Events of one object and reason from others.
+// name is unique to an object and a reason.
 func (e *refusedEvent) name() string {
 	sum := sha256.Sum256([]byte(string(e.about.UID) + "\n" + e.reason))
 	return fmt.Sprintf("%s.%x", e.about.Name[:min(len(e.about.Name), 200)], sum[:8])
 }
 
-// event is the Event as the API takes it.
+// event is the Event in the form of the API.
 func (e *refusedEvent) event(now time.Time) *corev1.Event {
 	at := metav1.NewTime(now)
 	namespace := e.about.Namespace
@@ -129,6 +128,6 @@ func (s *Source) makeEvent(ctx context.Context, e *refusedEvent) {
 			SetHeader("Content-Type", runtime.ContentTypeJSON).Body(text).Do(ctx).Error()
 	}
 	if err != nil && !apierrors.IsAlreadyExists(err) {
-		s.config.Log.Debug("kubernetes: no Event made", "object", e.about.Name, "error", err)
+		s.config.Log.Debug("kubernetes: cannot make an Event", "object", e.about.Name, "error", err)
 	}
 }

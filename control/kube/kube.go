@@ -1,36 +1,36 @@
-// Package kube is the Kubernetes API as a source of objects: what a directory
-// of manifests is to package control, an API server is here. Each resource has
-// a watch of its own; all of them fill one store:
+// Package kube is the Kubernetes API as a source of objects. For package store, an API server is
+// a source like a directory of manifests. Each resource has its own watch; all watches fill one
+// store:
 //
-//	list, watch → decode (control.Published) → inbox → pending → store.Apply
+//	list, watch → decode (manifest.Published) → inbox → pending → store.Apply
 //	 client.go      objectinbox.go                     batch.go
 //
-//	kube.go          Source: what is asked of it from outside
-//	resources.go     what is watched, and with which selectors
+//	kube.go          Source, for callers
+//	resources.go     the resources to watch, and their selectors
 //	client.go        connections: protobuf for built-in types, JSON for Antrea's
 //	watch.go         one resource: list, watch, try again
-//	objectinbox.go   what a watch says → what differs from what it said before
-//	batch.go         changes that wait, and the first of them, which is everything
-//	crds.go          Antrea's kinds: there, or waited for
-//	traceflow.go     the status of a Traceflow is written
-//	unenforced.go    kinds of policies that antrail does not enforce: refused
-//	status.go        how each watch stands
-//	events.go        refused objects are told on the object
-//	nodereport.go    how the Node's policies stand is told in its AntreaAgentInfo
-//	election.go      one agent of the cluster sums up what all tell
-//	reportstore.go   what it has of the others
-//	policystatuswriter.go          and writes the status of policies
-//	policystatus.go  which is this
+//	objectinbox.go   differences between new and former objects of a watch
+//	batch.go         changes that wait, and the first change, with all objects
+//	crds.go          waiting for Antrea's kinds
+//	traceflow.go     writing the status of a Traceflow
+//	unenforced.go    refusing the kinds of policies that antrail does not enforce
+//	status.go        the state of each watch
+//	events.go        Events about refused objects
+//	nodereport.go    the state of the Node's policies, in its AntreaAgentInfo
+//	election.go      the choice of the agent that sums up the reports
+//	reportstore.go   the reports of the other agents
+//	policystatuswriter.go          writing the status of policies
+//	policystatus.go  that status
 //
-// An object is decoded when it arrives, and nothing else of it is kept: there is
-// no cache of published types beside the store (docs/decisions/020).
+// An object is decoded when it arrives, and its published form is dropped: there is no cache of
+// published types beside the store (docs/decisions/020).
 //
-// The first state of all resources goes into the store in one step, so that no
-// policy is missing in between. While the API is away the store stays as it is;
-// when it is back, each watch goes on where it was, or lists again and tells the
-// difference. An object that is refused stays as it was when it was last good.
+// The first state of all resources enters the store in one step, so that no policy is missing in
+// between. While the API is away, the store stays as it is. When the API is back, each watch
+// resumes, or lists again and applies the difference. A refused object keeps its last good state.
 //
 // Goroutines: runWatch for each resource, runDiscovery, runUnenforced, runApply, runEvents; RunStatus,
+// runElection, runStatusWriter and runReportWatch.
 // runElection, runStatusWriter and runReportWatch.
 package kube
 
@@ -52,23 +52,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SourceName is Source.File of all objects that come from an API server.
+// SourceName is the Source.File of all objects from an API server.
 const SourceName = "kubernetes"
 
-// Config says which API server is watched, and for whom.
+// Config names the API server and the Node.
 type Config struct {
-	// Kubeconfig is a file; "" takes the service account of the Pod that the
-	// process runs in.
+	// Kubeconfig is a file. If it is "", the service account of the process' Pod is used.
 	Kubeconfig string
-	// Node is the Node whose Pods are watched apart from the others'.
+	// Node is this Node. Its Pods have a watch of their own.
 	Node string
-	// Namespace is that of the Lease of who sums up; kube-system when not given.
+	// Namespace is that of the Lease for summing up; the default is kube-system.
 	Namespace string
 	Log       *slog.Logger
 }
 
-// Source fills a store from an API server. Its methods may be called from any
-// goroutine.
+// Source fills a store from an API server. Any goroutine may call its methods.
 type Source struct {
 	config Config
 	store  *store.Store
@@ -76,23 +74,23 @@ type Source struct {
 
 	mu      sync.Mutex
 	watches []*watch
-	// absent are Antrea's kinds that the API server does not have.
+	// absent are Antrea's kinds that the API server lacks.
 	absent map[cluster.Kind]bool
-	// discovered: which of Antrea's kinds there are was found out once.
+	// discovered is true after the first successful discovery of Antrea's kinds.
 	discovered bool
-	discovery  error // why not, or not any more
+	discovery  error // of the last discovery
 	pending    pending
 	wake       chan struct{}   // something is pending
 	synced     chan struct{}   // closed when the store has the first state
-	told       map[string]bool // problems that were logged and are still there
+	told       map[string]bool // problems that were logged and still exist
 	refused    chan refusedEvent
-	longest    time.Duration // between two looks for Antrea's kinds
+	longest    time.Duration // between two discoveries of Antrea's kinds
 	pace       pace
-	policyTurn uint64 // counts what watches tell of policies
+	policyTurn uint64 // counts events of policies
 }
 
-// New makes a Source; it does not connect yet. The error is for a configuration
-// that cannot be used.
+// New makes a Source. It does not connect yet. It returns an error if the configuration cannot be
+// used.
 func New(c Config, store *store.Store) (*Source, error) {
 	c.Namespace = cmp.Or(c.Namespace, metav1.NamespaceSystem)
 	api, err := connect(c.Kubeconfig)
@@ -114,8 +112,7 @@ func New(c Config, store *store.Store) (*Source, error) {
 // String names the API server.
 func (s *Source) String() string { return s.api.host }
 
-// Run watches until ctx ends. When it returns, nothing goes into the store any
-// more.
+// Run watches until ctx ends. After its return, nothing more enters the store.
 func (s *Source) Run(ctx context.Context) {
 	var wg sync.WaitGroup
 	s.mu.Lock()
@@ -134,7 +131,7 @@ func (s *Source) Run(ctx context.Context) {
 // Synced is closed when the store has the first state of all resources.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// Missing says what the first state still lacks; nil when Synced is closed.
+// Missing says what the first state still lacks; nil if Synced is closed.
 func (s *Source) Missing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,13 +153,13 @@ func (s *Source) missing() error {
 		}
 	}
 	if !s.discovered {
-		return errors.New("which kinds the API server has is not known yet")
+		return errors.New("the kinds of the API server are not known yet")
 	}
 	return nil
 }
 
-// Problems are the objects of the API that are not in force, by key: those that
-// were refused, and those that contradict others.
+// Problems returns the objects of the API that are not in force, by key: those that are refused,
+// and those that contradict others.
 func (s *Source) Problems() []manifest.Problem {
 	s.mu.Lock()
 	var all []manifest.Problem
@@ -178,8 +175,7 @@ func (s *Source) Problems() []manifest.Problem {
 	return append(all, s.store.Problems()...)
 }
 
-// refusedEdits are the objects of the API that stay as they were when they were last
-// good.
+// refusedEdits returns the objects of the API that keep their last good state.
 func (s *Source) refusedEdits() store.RefusedEdits {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,7 +190,7 @@ func (s *Source) refusedEdits() store.RefusedEdits {
 	return edits
 }
 
-// Node asks for one Node.
+// Node reads one Node.
 func (s *Source) Node(ctx context.Context, name string) (*cluster.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -210,7 +206,7 @@ func (s *Source) Node(ctx context.Context, name string) (*cluster.Node, error) {
 	return obj.(*cluster.Node), nil
 }
 
-// ServiceCIDRs are the ranges of ClusterIPs that the API server has, in order.
+// ServiceCIDRs returns the API server's ranges of ClusterIPs, in order.
 func (s *Source) ServiceCIDRs(ctx context.Context) ([]netip.Prefix, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -232,5 +228,5 @@ func (s *Source) ServiceCIDRs(ctx context.Context) ([]netip.Prefix, error) {
 	return all, nil
 }
 
-// askTime bounds one question that is not a watch.
+// askTime is the timeout of a request that is not a watch.
 const askTime = 10 * time.Second

@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/internal/kubetest"
 )
 
-// polling is how long a test waits for what has to come.
+// polling is how long a test waits for an expected state.
 const waitAtMost = time.Minute
 
 // following is a Source that fills a store from a server.
@@ -29,7 +29,7 @@ type following struct {
 	updates []store.Update
 }
 
-// server is an API server, made for tests or real.
+// server is an API server, simulated or real.
 type server interface {
 	Kubeconfig() string
 	Apply(manifests string)
@@ -108,7 +108,7 @@ func (f *following) synced() *following {
 	return f
 }
 
-// until waits for something to come true.
+// until waits for a condition.
 func (f *following) until(what string, is func() bool) {
 	f.t.Helper()
 	for end := time.Now().Add(waitAtMost); !is(); time.Sleep(5 * time.Millisecond) {
@@ -168,8 +168,7 @@ spec: {tier: %s, priority: 5, appliedTo: [{podSelector: {}}], ingress: [{action:
 ---`, name, tier)
 }
 
-// TestFirstState: everything comes in one step, by streamed lists and by plain
-// ones alike.
+// TestFirstState: all objects arrive in one step, with streamed and with plain lists.
 func TestFirstState(t *testing.T) {
 	for _, plain := range []bool{false, true} {
 		t.Run(fmt.Sprintf("plain=%v", plain), func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestFirstState(t *testing.T) {
 	}
 }
 
-// TestChanges: what comes, changes and goes, each with the time of its arrival.
+// TestChanges: new, changed and deleted objects arrive, with the times of arrival.
 func TestChanges(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes)
@@ -236,8 +235,8 @@ func TestChanges(t *testing.T) {
 	})
 }
 
-// TestPodArrives: a Pod that is placed on the Node goes from one watch to the
-// other, in whatever order.
+// TestPodArrives: a Pod that is placed on the Node moves from one watch to the other, in either
+// order of events.
 func TestPodArrives(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes)
@@ -254,8 +253,7 @@ func TestPodArrives(t *testing.T) {
 	}
 }
 
-// TestLostWatches: watches go on where they were, or list again; either tells
-// only what differs.
+// TestLostWatches: watches resume or list again. In both cases only differences are applied.
 func TestLostWatches(t *testing.T) {
 	for _, how := range []struct {
 		name string
@@ -281,7 +279,7 @@ func TestLostWatches(t *testing.T) {
 				return f.pod("comes") != nil && f.pod("goes") == nil && f.pod("moves").IPs[0].String() == "10.10.1.6"
 			})
 			if f.pod("stays") != stays || fmt.Sprint(f.store.Snapshot().NetworkPolicies) != fmt.Sprint(policies) {
-				t.Error("what did not change is another object")
+				t.Error("an unchanged object was replaced")
 			}
 			for _, u := range f.seen()[1:] {
 				for _, k := range u.Changed {
@@ -294,8 +292,7 @@ func TestLostWatches(t *testing.T) {
 	}
 }
 
-// TestAway: while the API is away, or refuses, everything stays, and the status
-// says why.
+// TestAway: while the API is away or refuses requests, all objects stay. The status has the reason.
 func TestAway(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes + pod("web", "node-b", "10.10.1.2", "Running"))
@@ -326,7 +323,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// TestNotSynced: without one of the resources nothing goes into the store.
+// TestNotSynced: while one resource is missing, nothing enters the store.
 func TestNotSynced(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes)
@@ -346,8 +343,7 @@ func TestNotSynced(t *testing.T) {
 	}
 }
 
-// TestAbsentKinds: a cluster without Antrea's kinds is served; a kind that comes
-// is watched.
+// TestAbsentKinds: a cluster without Antrea's kinds works. A kind that appears is watched.
 func TestAbsentKinds(t *testing.T) {
 	api := kubetest.New(t)
 	for _, k := range antreaKinds {
@@ -373,7 +369,7 @@ func TestAbsentKinds(t *testing.T) {
 	}
 }
 
-// TestVersions: each kind is watched in the best version that is served.
+// TestVersions: each kind is watched in the best served version.
 func TestVersions(t *testing.T) {
 	there, absent := served{"v1alpha3/groups": true, "v1beta1/tiers": true, "v1alpha1/tiers": true, "v9/egresses": true}.choose()
 	var got []string
@@ -385,9 +381,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestRefused: an object that is refused stays as it was when it was last good,
-// and has an Event and a line in the log, once. So does one that is refused because of
-// others, or for what antrail does not do.
+// TestRefused: a refused object keeps its last good state, and gets one Event and one line in the
+// log. This also holds if others cause the refusal, or if antrail cannot enforce the object.
 func TestRefused(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes + acnp("drop", "emergency"))
@@ -422,7 +417,7 @@ func TestRefused(t *testing.T) {
 		return len(all) == 1 && strings.Contains(all[0].Reason, "there is no tier nosuch")
 	})
 	if policy() != good {
-		t.Errorf("after an edit to a tier that is none: %v", policy())
+		t.Errorf("after an edit to a missing tier: %v", policy())
 	}
 	f.until("another Event", func() bool { return len(api.Objects("events")) == 2 })
 	api.Apply(strings.Replace(acnp("drop", "emergency"), "action: Drop", "action: Drop, from: [{scope: ClusterSet, podSelector: {}}]", 1))
@@ -442,13 +437,13 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestUnenforced: policies that antrail does not enforce, and fields that it does not
-// have, are told in the log, by an Event and in the status of the watches. A kind that
-// cannot be listed stops nothing.
+// TestUnenforced: policies that antrail does not enforce, and fields that it does not know, appear
+// in the log, in Events and in the status of the watches. A kind that cannot be listed stops
+// nothing.
 func TestUnenforced(t *testing.T) {
 	api := kubetest.New(t)
 	api.ServeAlso("policy.networking.k8s.io/v1/adminnetworkpolicies")
-	api.ServeAlso("policy.networking.k8s.io/v1/baselineadminnetworkpolicies") // it has no list
+	api.ServeAlso("policy.networking.k8s.io/v1/baselineadminnetworkpolicies") // a list of it fails
 	api.Apply(nodes + `
 ---
 {apiVersion: policy.networking.k8s.io/v1, kind: AdminNetworkPolicy, metadata: {name: deny}, spec: {priority: 5}}
@@ -491,7 +486,7 @@ func TestUnenforced(t *testing.T) {
 	f.until("the end of a problem", func() bool { return len(f.Problems()) == 2 })
 }
 
-// TestNode asks for the Node's own facts.
+// TestNode reads the Node's own object.
 func TestNode(t *testing.T) {
 	api := kubetest.New(t)
 	api.Apply(nodes)
@@ -508,7 +503,7 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// TestBadConfig: a kubeconfig that cannot be used is an error at once.
+// TestBadConfig: an unusable kubeconfig is an error at once.
 func TestBadConfig(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	for path, want := range map[string]string{"": "kubeconfig is not given", "/nonexistent/kubeconfig": "no such file"} {

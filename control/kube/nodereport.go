@@ -24,54 +24,54 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Node's report: its AntreaAgentInfo, with the fields that Antrea gives it, and in two
-// annotations how far the policies of its Pods have come. One agent of the cluster reads
-// all of them and sums up (policystatuswriter.go).
+// A Node's report is its AntreaAgentInfo, with Antrea's fields. Two annotations say which
+// policies are in force on the Node. One agent of the cluster reads all reports and sums them up
+// (policystatuswriter.go).
 //
-// A report is written once a minute, which says that the agent is alive, and when
-// policies have come further, but not more often than every five seconds.
+// A report is written once a minute as a sign of life, and when the state of policies changes,
+// but at most every five seconds.
 
-// Reporter is the agent that reports. Its methods may be called from any goroutine.
+// Reporter is the agent that reports. Any goroutine may call its methods.
 type Reporter interface {
-	// Report is how the Node stands; false while that is not known.
+	// Report is the state of the Node; false while it is unknown.
 	Report() (Report, bool)
-	// Changed is closed when Report may say something else.
+	// Changed is closed when Report may have changed.
 	Changed() <-chan struct{}
-	// Spans is for who sums up; nil when Antrea-native policies are not enforced.
+	// Spans is for summing up; nil if Antrea-native policies are not enforced.
 	Spans() *policy.Spans
 }
 
-// Report is what an agent tells of its Node.
+// Report is the state of an agent's Node.
 type Report struct {
 	control.Progress
 	Version string
 	Subnets []netip.Prefix // of the Node's Pods
-	// PodNamespace and PodName are the agent's own Pod; "" when it is in none.
+	// PodNamespace and PodName are the agent's own Pod; "" if it runs in none.
 	PodNamespace, PodName string
-	// Unhealthy is what is wrong with the agent; nil: nothing.
+	// Unhealthy is the agent's fault; nil: none.
 	Unhealthy error
 }
 
 var agentInfos = schema.GroupVersionResource{Group: antreaGroup, Version: "v1beta1", Resource: "antreaagentinfos"}
 
-// Annotations of an AntreaAgentInfo. What is realised is the marks of all policies that
-// are in force on the Node, sorted and without anything between them, in base64; what has
-// failed is JSON, from marks to reasons.
+// Annotations of an AntreaAgentInfo. The first has the marks of all policies that are in force on
+// the Node: sorted, without separators, in base64. The second is JSON: reasons of failures by
+// mark.
 const (
 	realisedAnnotation = "antrail.io/realised-policies"
 	failedAnnotation   = "antrail.io/failed-policies"
 )
 
-// Bounds of a report: the API takes 256 KiB of annotations. A policy that is left out
-// counts as not realised.
+// Bounds of a report, because the API accepts 256 KiB of annotations. A policy beyond them counts
+// as not realised.
 const (
 	maxRealised = 16384
 	maxFailed   = 20
 	maxReason   = 160
 )
 
-// mark stands for one generation of a policy in reports: six bytes of a hash, by which
-// two of ten thousand policies are taken for one another once in a million clusters.
+// mark stands for one generation of a policy in reports. It is six bytes of a hash. In a cluster of
+// ten thousand policies, two have the same mark with a probability of one in a million.
 type mark [6]byte
 
 func markOf(uid types.UID, generation int64) (m mark) {
@@ -80,7 +80,7 @@ func markOf(uid types.UID, generation int64) (m mark) {
 	return m
 }
 
-// marks are sorted marks, one behind the other.
+// marks are sorted marks without separators.
 type marks string
 
 func (m marks) has(one mark) bool {
@@ -97,7 +97,7 @@ func (m marks) has(one mark) bool {
 	return lo < len(m)/n && m[lo*n:(lo+1)*n] == marks(one[:])
 }
 
-// policies are the annotations of a report.
+// policies returns the annotations of a report.
 func (r *Report) policies() (realised, failed string) {
 	var all []mark
 	reasons := map[string]string{}
@@ -115,18 +115,18 @@ func (r *Report) policies() (realised, failed string) {
 	for _, m := range all {
 		plain = append(plain, m[:]...)
 	}
-	text, _ := json.Marshal(reasons) // of strings: it cannot fail
+	text, _ := json.Marshal(reasons) // strings: it cannot fail
 	return base64.RawStdEncoding.EncodeToString(plain), string(text)
 }
 
-// pace is how often things are looked at and written.
+// pace has the intervals of reading and writing.
 type pace struct {
-	gather time.Duration // from a change to a look at it
+	gather time.Duration // from a change to its handling
 	least  time.Duration // between two reports of a Node, or two writes of a policy's status
 	beat   time.Duration // between reports without a change
-	quiet  time.Duration // an agent that was silent for so long does not count
-	absent time.Duration // until a kind that the API server lacks is looked for again
-	look   time.Duration // between two looks at who sums up; 0: by the number of Nodes
+	quiet  time.Duration // after this silence, an agent does not count
+	absent time.Duration // between two tries for a kind that the API server lacks
+	look   time.Duration // between two looks at the Lease; 0: by the number of Nodes
 }
 
 var usualPace = pace{
@@ -138,15 +138,14 @@ type reporting struct {
 	*Source
 	of               Reporter
 	realised, failed string    // as last written
-	at               time.Time // when that was; zero: never
-	next             time.Time // not before
-	faults           int       // in a row
-	told             bool      // policies did not fit
+	at               time.Time // of the last report; zero: none
+	next             time.Time // earliest time of the next report
+	faults           int       // failures in a row
+	told             bool      // it was logged that policies did not fit
 }
 
-// RunStatus tells the cluster how this Node's policies stand, and how all Nodes' do when
-// that falls to this agent (election.go), until ctx ends. Without the kind
-// AntreaAgentInfo it does nothing.
+// RunStatus writes this Node's reports until ctx ends. If this agent holds the Lease (election.go),
+// it also writes the status of policies. Without the kind AntreaAgentInfo it does nothing.
 func (s *Source) RunStatus(ctx context.Context, of Reporter) {
 	var wg sync.WaitGroup
 	told := make(chan struct{})
@@ -165,7 +164,7 @@ func (s *Source) RunStatus(ctx context.Context, of Reporter) {
 	wg.Wait()
 }
 
-// pause waits for a time, or less if something comes before.
+// pause waits for a time, or until less or ctx ends it.
 func pause(ctx context.Context, less <-chan struct{}, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -176,7 +175,7 @@ func pause(ctx context.Context, less <-chan struct{}, d time.Duration) {
 	}
 }
 
-// turn writes a report if one is due, and returns how long the next may wait.
+// turn writes a report if one is due, and returns the time until the next.
 func (r *reporting) turn(ctx context.Context) time.Duration {
 	now := time.Now()
 	report, known := r.of.Report()
@@ -196,7 +195,7 @@ func (r *reporting) turn(ctx context.Context) time.Duration {
 		r.faults++
 		r.next = now.Add(min(r.pace.least<<min(r.faults, 8), r.pace.absent))
 		if r.faults == 1 && ctx.Err() == nil {
-			r.config.Log.Warn("kubernetes: how policies stand on this Node cannot be told; trying again", "error", err)
+			r.config.Log.Warn("kubernetes: cannot write the state of this Node's policies; trying again", "error", err)
 		}
 	default:
 		news = false
@@ -207,7 +206,7 @@ func (r *reporting) turn(ctx context.Context) time.Duration {
 	return r.wait(now, news)
 }
 
-// wait is how long nothing is to be done. Nodes that began together part.
+// wait is the time until the next report. It is random, so that Nodes do not report in step.
 func (r *reporting) wait(now time.Time, news bool) time.Duration {
 	due := r.at.Add(r.pace.beat - time.Duration(rand.Int64N(int64(r.pace.beat/10))))
 	if news || due.Before(r.next) {
@@ -216,7 +215,7 @@ func (r *reporting) wait(now time.Time, news bool) time.Duration {
 	return max(due.Sub(now), r.pace.gather)
 }
 
-// tellLeftOut logs once that a report was too small.
+// tellLeftOut logs once that a report lacks policies.
 func (r *reporting) tellLeftOut(report *Report) {
 	if !r.told && len(report.Policies) > maxRealised+maxFailed {
 		r.told = true
@@ -225,7 +224,7 @@ func (r *reporting) tellLeftOut(report *Report) {
 	}
 }
 
-// write replaces the Node's report, or makes it.
+// write updates the Node's report, or creates it.
 func (r *reporting) write(ctx context.Context, report *Report, realised, failed string) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -245,14 +244,14 @@ func (r *reporting) write(ctx context.Context, report *Report, realised, failed 
 		return err
 	}
 	maps.Copy(metadata, map[string]any{"name": r.config.Node, "ownerReferences": []any{map[string]any{
-		"apiVersion": "v1", "kind": "Node", "name": node.Name, "uid": string(node.UID), // it goes with the Node
+		"apiVersion": "v1", "kind": "Node", "name": node.Name, "uid": string(node.UID), // deleted with the Node
 	}}})
 	_, err = r.api.dynamic.Resource(agentInfos).Create(ctx, &unstructured.Unstructured{Object: info}, metav1.CreateOptions{})
 	return err
 }
 
-// info is the report in the fields of an AntreaAgentInfo. There is no Open vSwitch, no
-// controller and no API over TCP for it to tell of.
+// info is the report in the fields of an AntreaAgentInfo. Open vSwitch, controller and a TCP API do
+// not exist here, so their fields stay empty.
 func (r *reporting) info(report *Report, now time.Time) map[string]any {
 	subnets := []any{}
 	for _, p := range report.Subnets {

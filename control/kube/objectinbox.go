@@ -14,26 +14,25 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// What a watch says, against what it said before: only differences become
-// pending. An object is decoded when it arrives and dropped; of what the API
-// server said, its resourceVersion stays, by which a second list of ten thousand
-// Pods is ten thousand comparisons.
+// The inbox compares the objects of a watch with the former ones: only differences become pending.
+// An object is decoded when it arrives, and dropped. Its resourceVersion stays. With it, a second
+// list of ten thousand Pods costs ten thousand comparisons.
 
-// held is what a watch said last of an object.
+// held is the last state of an object in a watch.
 type held struct {
 	version string
-	object  cluster.Object // last good; nil: never
+	object  cluster.Object // last good state; nil: none
 	uid     types.UID      // of Antrea's kinds, which may contradict others
-	policy  *heldPolicy    // of kinds with such a status; nil for others
+	policy  *heldPolicy    // nil for kinds without this status
 }
 
-// heldPolicy is what the API server says of a policy besides.
+// heldPolicy has the generation and status of a policy in the API server.
 type heldPolicy struct {
 	generation int64
 	status     policyStatus
 }
 
-// arrived is an object that came, decoded.
+// arrived is a decoded object that arrived.
 type arrived struct {
 	metav1.ObjectMeta // name, namespace, resourceVersion and UID
 	policy            *heldPolicy
@@ -42,30 +41,30 @@ type arrived struct {
 	problems          []manifest.Problem
 }
 
-// inbox is a watch as the store that a Reflector fills.
+// inbox is a watch in the form of the store that a Reflector fills.
 type inbox struct{ *watch }
 
-// Add takes a new object.
+// Add implements cache.ReflectorStore: a new object.
 func (in inbox) Add(obj any) error { return in.one(obj, in.put) }
 
-// Update takes a changed object.
+// Update implements cache.ReflectorStore: a changed object.
 func (in inbox) Update(obj any) error { return in.one(obj, in.put) }
 
-// Delete takes an object that is gone, or that the watch's selector does not
-// choose any more.
+// Delete implements cache.ReflectorStore: the object is gone, or the watch's selector no longer
+// chooses it.
 func (in inbox) Delete(obj any) error {
 	return in.one(obj, func(a *arrived) { in.remove(a.key) })
 }
 
-// Resync is for stores that forget.
+// Resync implements cache.ReflectorStore. It has nothing to do.
 func (in inbox) Resync() error { return nil }
 
-// Transformer decodes what a list streams, object by object.
+// Transformer decodes the objects of a list one by one, as they stream in.
 func (in inbox) Transformer() cache.TransformFunc {
 	return func(obj any) (any, error) { return in.arrive(obj) }
 }
 
-// one takes one object to f, under the lock.
+// one calls f with one object, under the lock.
 func (in inbox) one(obj any, f func(*arrived)) error {
 	since := time.Now()
 	a, err := in.arrive(obj)
@@ -81,7 +80,7 @@ func (in inbox) one(obj any, f func(*arrived)) error {
 	return nil
 }
 
-// Replace takes the whole of a list. It is one change.
+// Replace implements cache.ReflectorStore: a whole list, as one change.
 func (in inbox) Replace(list []any, _ string) error {
 	since := time.Now()
 	all := make([]*arrived, len(list))
@@ -111,7 +110,7 @@ func (in inbox) Replace(list []any, _ string) error {
 	return nil
 }
 
-// put notes an object. One that is refused stays as it was when it was last good.
+// put records an object. A refused object keeps its last good state.
 func (in inbox) put(a *arrived) {
 	was, had := in.held[a.key]
 	if had && was.version == a.ResourceVersion {
@@ -139,7 +138,7 @@ func (in inbox) put(a *arrived) {
 	}
 }
 
-// refusal says of a refused object whether an earlier state stays.
+// refusal adds to the problems whether an earlier state stays.
 func refusal(problems []manifest.Problem, good cluster.Object) []manifest.Problem {
 	if good != nil {
 		for i := range problems {
@@ -149,8 +148,8 @@ func refusal(problems []manifest.Problem, good cluster.Object) []manifest.Proble
 	return problems
 }
 
-// remove notes that the watch has no such object any more. Another watch of the
-// kind may: a Pod came from elsewhere.
+// remove records that the watch no longer has an object. Another watch of the kind may have it,
+// when a Pod moves between the two.
 func (in inbox) remove(k cluster.Key) {
 	if _, had := in.held[k]; !had {
 		return
@@ -158,7 +157,7 @@ func (in inbox) remove(k cluster.Key) {
 	delete(in.held, k)
 	delete(in.refused, k)
 	if in.unenforced {
-		return // the store never had it
+		return // the store never has such objects
 	}
 	if summedKind(in.kind) {
 		in.source.policyTurn++

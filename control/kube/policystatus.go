@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// The status of an Antrea-native policy, in the words and with the meaning of Antrea's
-// API (NetworkPolicyStatus of crd.antrea.io/v1beta1).
+// The status of an Antrea-native policy, with the words and meanings of Antrea's API
+// (NetworkPolicyStatus of crd.antrea.io/v1beta1).
 
-// Phases of a policy: not processed, or not to be; realised on a part of its Nodes;
-// realised on all; failed on one at least, and done with all others.
+// Phases of a policy: not processed or refused; realised on some of its Nodes; realised on all;
+// failed on some Nodes and realised on all others.
 const (
 	phasePending   = "Pending"
 	phaseRealizing = "Realizing"
@@ -47,23 +47,23 @@ type policyCondition struct {
 	Message            string      `json:"message,omitempty"`
 }
 
-// readStatus is the status of a policy as the API server has it.
+// readStatus is the status of a policy in the API server.
 func readStatus(policy map[string]any) (s policyStatus) {
 	if m, ok := policy["status"].(map[string]any); ok {
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(m, &s) // what cannot be read is written anew
+		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(m, &s) // an unreadable status is overwritten
 	}
 	return s
 }
 
-// refusedStatus is that of a policy that no Node enforces.
+// refusedStatus is the status of a policy that no Node enforces.
 func refusedStatus(generation int64, why string) policyStatus {
 	return policyStatus{Phase: phasePending, ObservedGeneration: generation, Conditions: []policyCondition{
 		{Type: conditionRealizable, Status: "False", Reason: refusedWord, Message: shortened(why)},
 	}}
 }
 
-// countedStatus is that of a policy which is to be realised on some Nodes, and is on
-// some; failed has the reasons of others, as "Node":"reason".
+// countedStatus is the status of a policy that is in force on current of desired Nodes. failed has
+// the reasons of other Nodes, as "Node":"reason".
 func countedStatus(generation int64, desired, current int, failed []string) policyStatus {
 	s := policyStatus{
 		Phase: phaseRealizing, ObservedGeneration: generation, CurrentNodesRealized: int32(current), DesiredNodesRealized: int32(desired),
@@ -90,7 +90,7 @@ func shortened(text string) string {
 	return text
 }
 
-// same says whether two say the same, whenever it became so.
+// same reports whether two statuses are equal except for times.
 func (s policyStatus) same(o policyStatus) bool {
 	timeless := func(a, b policyCondition) bool {
 		a.LastTransitionTime, b.LastTransitionTime = metav1.Time{}, metav1.Time{}
@@ -100,8 +100,8 @@ func (s policyStatus) same(o policyStatus) bool {
 		s.DesiredNodesRealized == o.DesiredNodesRealized && slices.EqualFunc(s.Conditions, o.Conditions, timeless)
 }
 
-// since fills in when the conditions came to be as they are: now, or when they did so in
-// the status before.
+// since sets the times of the conditions: that of the former status if the condition is the same,
+// otherwise now.
 func (s policyStatus) since(before policyStatus, now metav1.Time) {
 	for i := range s.Conditions {
 		c := &s.Conditions[i]

@@ -18,26 +18,25 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 )
 
-// Summing up: of each policy, on how many of the Nodes that have Pods of it its
-// generation is in force. The Nodes follow from the objects that this agent has anyway
-// (control.Spans), what is in force from the reports of all Nodes (reportstore.go).
+// Summing up counts for each policy the Nodes with its Pods, and those of them where its generation
+// is in force. The Nodes follow from the objects that this agent has anyway (policy.Spans). The
+// rest is in the reports of all Nodes (reportstore.go).
 //
-// When something has changed, all sums are made anew; the next may not begin before
-// twenty times as long has passed. A status is written only when it says something else
-// than the one that the API server has, and one that is on its way only when it has been
-// so for a while: what is realised within seconds is written once.
+// After a change all sums are computed again. The next pass begins after twenty times the duration
+// of the last one. A status is written only if it differs from that in the API server. Realizing is
+// written only if it lasted a while, so a policy that is realised within seconds costs one write.
 
-// Rates of writes. Each is told to every agent, which watches policies: writeFanOut
-// bounds how many are told of one in a second, all in all.
+// Rates of writes. Every agent watches policies, so each write reaches every agent. writeFanOut
+// bounds the messages of all writes together in a second.
 const (
 	writeFanOut = 5000
 	leastWrites = 2 // a second
 	mostWrites  = 50
 	writeBurst  = 20
-	sumShare    = 20
+	sumShare    = 20 // pause between passes, in durations of a pass
 )
 
-// statusWriter is what the agent that sums up has beside the objects.
+// statusWriter is the state of the agent that sums up, beside the objects.
 type statusWriter struct {
 	*Source
 	spans   *policy.Spans
@@ -45,16 +44,16 @@ type statusWriter struct {
 	news    storeNews
 	rate    flowcontrol.RateLimiter
 
-	turn   uint64                    // of Source.turn, at the last pass
+	turn   uint64                    // Source.policyTurn at the last pass
 	tried  map[cluster.Key]try       // the last writes
-	differ map[cluster.Key]time.Time // what is not as the API server has it, since when
-	last   cluster.Key               // that was written: the others come first
-	unsure bool                      // there is more to do, whatever comes
-	next   time.Time                 // of the next pass
-	warned bool                      // that a status cannot be written
+	differ map[cluster.Key]time.Time // since when a status differs from the API server's
+	last   cluster.Key               // last written; the next pass begins behind it
+	unsure bool                      // the next pass has work even without a change
+	next   time.Time                 // earliest time of the next pass
+	warned bool                      // a failed write was logged
 }
 
-// try is a write of a status: until the object is heard of again, there is no other.
+// try is the last write of a status. The next one waits for an event of the object, or for a while.
 type try struct {
 	version string
 	at      time.Time
@@ -84,7 +83,7 @@ func (s *Source) runStatusWriter(ctx context.Context, of Reporter) {
 	wg.Wait()
 }
 
-// pass sums up if something has changed, and writes what the rate allows.
+// pass sums up if something changed, and writes what the rate allows.
 func (m *statusWriter) pass(ctx context.Context, now time.Time) {
 	if !m.changed(now) {
 		return
@@ -117,7 +116,7 @@ func (m *statusWriter) pass(ctx context.Context, now time.Time) {
 	}
 }
 
-// changed says whether there is something to sum up, and takes it in.
+// changed reports whether there is something to sum up, and takes the changes.
 func (m *statusWriter) changed(now time.Time) bool {
 	changed := m.reports.changed(now) || m.unsure
 	if c, keys, any := m.news.takeChanges(); any {
@@ -131,7 +130,7 @@ func (m *statusWriter) changed(now time.Time) bool {
 	return changed
 }
 
-// summedPolicy is a policy as its watch has it.
+// summedPolicy is a policy in its watch.
 type summedPolicy struct {
 	key     cluster.Key
 	of      schema.GroupVersionResource
@@ -139,7 +138,7 @@ type summedPolicy struct {
 	held
 }
 
-// policies are all Antrea-native policies that the API server has, by key.
+// policies returns all Antrea-native policies of the API server, by key.
 func (m *statusWriter) policies() (all []summedPolicy) {
 	contradict := map[cluster.Key]string{}
 	for _, p := range m.store.Problems() {
@@ -163,18 +162,18 @@ func (m *statusWriter) policies() (all []summedPolicy) {
 	return all
 }
 
-// summedKind says whether objects of a kind have such a status.
+// summedKind reports whether a kind has this status.
 func summedKind(k cluster.Kind) bool {
 	return k == cluster.KindClusterNetworkPolicy || k == cluster.KindAntreaNetworkPolicy
 }
 
-// dueWrite is a status to be written.
+// dueWrite is a status to write.
 type dueWrite struct {
 	*summedPolicy
 	status policyStatus
 }
 
-// due says whether a policy's status is another, and may be written now.
+// due reports whether a policy's status differs and may be written now.
 func (m *statusWriter) due(p *summedPolicy, now time.Time) (want policyStatus, is bool) {
 	want, sure := m.status(p)
 	if !sure {
@@ -204,8 +203,7 @@ func (m *statusWriter) due(p *summedPolicy, now time.Time) (want policyStatus, i
 	return want, now.Sub(tried.at) >= wait
 }
 
-// status is what a policy's status is to be; false while this agent has not yet taken in
-// what its watch has.
+// status computes a policy's status. It returns false while Spans lacks the policy's current state.
 func (m *statusWriter) status(p *summedPolicy) (policyStatus, bool) {
 	generation := p.policy.generation
 	if p.refused != "" {
@@ -222,8 +220,8 @@ func (m *statusWriter) status(p *summedPolicy) (policyStatus, bool) {
 	return countedStatus(generation, len(nodes), current, failed), true
 }
 
-// write replaces a policy's status, unless the policy is another meanwhile: then the
-// watch tells, and it is summed up anew.
+// write replaces a policy's status. If the policy changed meanwhile, the API server refuses the
+// write, and the watch causes another pass.
 func (m *statusWriter) write(ctx context.Context, w *dueWrite) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

@@ -19,22 +19,22 @@ import (
 	"github.com/antrail/antrail/internal/kubetest"
 )
 
-// Against kube-apiserver and etcd, as the agent's service account with no more
-// rights than deploy/ gives it: make test-k8s.
+// Tests against kube-apiserver and etcd, with the rights that deploy/ gives the agent's service
+// account: make test-k8s.
 
-// realAPI is an API server behind a gate that can be shut: what is told to it
-// directly happens while the source cannot hear.
+// realAPI is an API server behind a gate. The test writes to the server directly, also while the
+// source's gate is shut.
 type realAPI struct {
 	*kubetest.Real
 	t    *testing.T
 	gate *gate
 }
 
-// rolesFile is what the agent may.
+// rolesFile grants the agent's rights.
 const rolesFile = "../../deploy/kustomize/base/rbac.yaml"
 
-// newReal starts one with the Nodes, and Antrea's kinds when asked, with more flags of
-// kube-apiserver.
+// newReal starts an API server with the Nodes, on request with Antrea's kinds, and with additional
+// flags.
 func newReal(t *testing.T, antrea bool, flags ...string) *realAPI {
 	t.Helper()
 	r := &realAPI{Real: kubetest.NewReal(t, flags...), t: t}
@@ -62,7 +62,7 @@ func (r *realAPI) applyFiles(pattern string) {
 	}
 }
 
-// applyCRDs makes Antrea's kinds, and waits until they are served.
+// applyCRDs creates Antrea's kinds, and waits until they are served.
 func (r *realAPI) applyCRDs() {
 	r.t.Helper()
 	r.applyFiles("../../deploy/crds/*.yaml")
@@ -92,7 +92,7 @@ func (r *realAPI) Kubeconfig() string {
 	return path
 }
 
-// gate passes connections on while it is open.
+// gate forwards connections while it is open.
 type gate struct {
 	ln net.Listener
 	to string
@@ -141,7 +141,7 @@ func (g *gate) enter(conns ...net.Conn) bool {
 	return !g.shut
 }
 
-// set shuts the gate, for open connections too, or opens it.
+// set opens the gate, or shuts it and ends open connections.
 func (g *gate) set(shut bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -168,7 +168,7 @@ ports: [{name: "", port: 80, protocol: TCP}]
 endpoints: [{addresses: [10.10.0.2], conditions: {ready: true}, nodeName: node-a}]
 ---`
 
-// antreaObjects has one of each of Antrea's kinds, with fields of all sorts.
+// antreaObjects has one object of each of Antrea's kinds, with many fields.
 const antreaObjects = `
 apiVersion: crd.antrea.io/v1beta1
 kind: Tier
@@ -224,8 +224,8 @@ metadata: {name: mirror}
 spec: {appliedTo: {podSelector: {}}, direction: Both, action: Mirror, targetPort: {vxlan: {remoteIP: 192.168.77.9, vni: 5}}}
 ---`
 
-// TestRealFirstState: every kind comes, in one step, to a source that may do no
-// more than deploy/ says; then changes.
+// TestRealFirstState: with the rights of deploy/, every kind arrives in one step; then changes
+// arrive.
 func TestRealFirstState(t *testing.T) {
 	api := newReal(t, true)
 	api.Apply(denyAll + web + antreaObjects + pod("web", "node-a", "10.10.0.2", "Running") + pod("far", "node-b", "10.10.1.2", "Running"))
@@ -257,7 +257,7 @@ func TestRealFirstState(t *testing.T) {
 	f.until("the pod's end", func() bool { return f.pod("web").Terminated() })
 	api.Delete("v1", "Pod", "default", "far")
 	api.Delete("crd.antrea.io/v1beta1", "Tier", "", "gold")
-	// A policy in force is in the deleted tier, so the tier stays and is told as a refused edit.
+	// A policy in force is in the deleted tier, so the tier stays and is a refused edit.
 	gold := cluster.Key{Kind: cluster.KindTier, Name: "gold"}
 	f.until("the deletions", func() bool {
 		now := f.store.Snapshot()
@@ -271,8 +271,8 @@ func TestRealFirstState(t *testing.T) {
 	f.allowed()
 }
 
-// TestRealLostWatches: what happens while the source hears nothing, and while the
-// API server is started again, is a difference afterwards.
+// TestRealLostWatches: changes during an interruption, and during a restart of the API server,
+// arrive afterwards as differences.
 func TestRealLostWatches(t *testing.T) {
 	api := newReal(t, true)
 	api.Apply(denyAll + pod("stays", "node-b", "10.10.1.2", "Running") + pod("goes", "node-b", "10.10.1.3", "Running") +
@@ -298,7 +298,7 @@ func TestRealLostWatches(t *testing.T) {
 		f.until("the pod", func() bool { return f.pod("goes") != nil })
 	}
 	if f.pod("stays") != stays {
-		t.Error("what did not change is another object")
+		t.Error("an unchanged object was replaced")
 	}
 	for _, u := range f.seen()[1:] {
 		for _, k := range u.Changed {
@@ -310,7 +310,7 @@ func TestRealLostWatches(t *testing.T) {
 	f.allowed()
 }
 
-// TestRealLateKinds: Antrea's kinds come to a running source.
+// TestRealLateKinds: a running source finds Antrea's kinds when they appear.
 func TestRealLateKinds(t *testing.T) {
 	api := newReal(t, false)
 	f := follow(t, api, nil).synced()
@@ -320,7 +320,7 @@ func TestRealLateKinds(t *testing.T) {
 	f.allowed()
 }
 
-// TestRealRefused: who wrote an object that is refused finds an Event on it.
+// TestRealRefused: a refused object gets an Event.
 func TestRealRefused(t *testing.T) {
 	api := newReal(t, true)
 	f := follow(t, api, nil).synced()
@@ -337,8 +337,8 @@ func TestRealRefused(t *testing.T) {
 	f.allowed()
 }
 
-// TestRealConflicts: several writers change the same objects, each from what it
-// read, and try again after a conflict; the store ends with what the API has.
+// TestRealConflicts: several writers read and change the same objects, and try again after a
+// conflict. At the end the store has the objects of the API.
 func TestRealConflicts(t *testing.T) {
 	const writers, writes, pods = 6, 40, 8
 	api := newReal(t, true)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// realStatus is a real API server as one whose statuses can be looked at.
+// realStatus is a real API server as a statusAPI.
 type realStatus struct{ *realAPI }
 
 func (r realStatus) find(apiVersion, kind, namespace, name string) map[string]any {
@@ -26,5 +26,5 @@ func (r realStatus) writes(what string) int {
 	return n
 }
 
-// TestRealStatus is the story of TestStatus, with the rights that the agent has.
+// TestRealStatus is the story of TestStatus, with the rights of the agent.
 func TestRealStatus(t *testing.T) { statusStory(t, realStatus{newReal(t, true)}) }

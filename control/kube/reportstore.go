@@ -16,18 +16,17 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// What the agent that sums up has of the others: their reports, and what changed in the
-// store of objects since it last looked.
+// The reports of the other agents, and the changes in the store of objects since the last pass.
 
-// nodeReport is a report as it is counted.
+// nodeReport is a decoded report.
 type nodeReport struct {
 	realised marks
 	failed   map[mark]string
-	at       time.Time // heard of
-	quiet    bool      // too long ago
+	at       time.Time // of arrival
+	quiet    bool      // at is too long ago
 }
 
-// reportStore is what a Reflector fills with AntreaAgentInfos.
+// reportStore is the store that a Reflector fills with AntreaAgentInfos.
 type reportStore struct {
 	quiet time.Duration
 
@@ -41,14 +40,14 @@ func newReportStore(quiet time.Duration) *reportStore {
 	return &reportStore{quiet: quiet, of: map[string]*nodeReport{}}
 }
 
-// complete says whether the reports of all Nodes were read.
+// complete reports whether the reports of all Nodes were read.
 func (s *reportStore) complete() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.listed
 }
 
-// changed says whether sums may be others than when it was last asked.
+// changed reports whether sums may have changed since the last call.
 func (s *reportStore) changed(now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +61,7 @@ func (s *reportStore) changed(now time.Time) bool {
 	return touched
 }
 
-// count counts the Nodes on which a policy is realised, and gives the reasons of those on
-// which it has failed.
+// count counts the Nodes on which a policy is realised, and returns the failures of other Nodes.
 func (s *reportStore) count(m mark, nodes []string) (current int, failed []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +79,7 @@ func (s *reportStore) count(m mark, nodes []string) (current int, failed []strin
 	return current, failed
 }
 
-// put takes a report.
+// put stores a report.
 func (s *reportStore) put(obj any) error {
 	if info, ok := obj.(*unstructured.Unstructured); ok {
 		r := readReport(info)
@@ -90,7 +88,7 @@ func (s *reportStore) put(obj any) error {
 		was := s.of[info.GetName()]
 		s.touched = s.touched || was == nil || was.realised != r.realised || !maps.Equal(was.failed, r.failed)
 		if was != nil {
-			r.quiet = was.quiet // changed sees to it
+			r.quiet = was.quiet // updated by changed
 		}
 		s.of[info.GetName()] = r
 	}
@@ -114,8 +112,8 @@ func (s *reportStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. An agent that has been silent for long is so
-// from the beginning.
+// Replace implements cache.ReflectorStore. It uses the times of heartbeats, so an agent that has
+// long been silent does not count.
 func (s *reportStore) Replace(list []any, _ string) error {
 	all := map[string]*nodeReport{}
 	for _, obj := range list {
@@ -138,7 +136,7 @@ func (s *reportStore) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s *reportStore) Resync() error { return nil }
 
-// readReport reads what a Node has written. What cannot be read is taken for nothing.
+// readReport decodes the report of a Node. It ignores what it cannot read.
 func readReport(info *unstructured.Unstructured) *nodeReport {
 	r := &nodeReport{at: time.Now(), failed: map[mark]string{}}
 	notes := info.GetAnnotations()
@@ -157,7 +155,7 @@ func readReport(info *unstructured.Unstructured) *nodeReport {
 	return r
 }
 
-// heartbeat is when a report was written, by the clock of who wrote it.
+// heartbeat is the time of a report, by the clock of its Node.
 func heartbeat(info *unstructured.Unstructured) time.Time {
 	conditions, _, _ := unstructured.NestedSlice(info.Object, "agentConditions")
 	for _, c := range conditions {
@@ -175,19 +173,19 @@ func (s *Source) runReportWatch(ctx context.Context, to cache.ReflectorStore) {
 	runReflector(ctx, &r, s.api.listWatch(&r), to)
 }
 
-// storeNews is what changed in the store since somebody looked.
+// storeNews collects the changes of the store.
 type storeNews struct {
 	mu   sync.Mutex
 	now  *cluster.Cluster
 	keys []cluster.Key
-	all  bool // keys are not all
-	any  bool
+	all  bool // everything may have changed
+	any  bool // something changed
 }
 
-// maxNews is how many changes are told one by one.
+// maxNews is the limit of changed keys; beyond it, everything may have changed.
 const maxNews = 10000
 
-// setFirstSnapshot is the first snapshot: all of it is new.
+// setFirstSnapshot sets the first snapshot, which is all new.
 func (n *storeNews) setFirstSnapshot(c *cluster.Cluster) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +195,7 @@ func (n *storeNews) setFirstSnapshot(c *cluster.Cluster) {
 	n.all, n.any = true, true
 }
 
-// addUpdate takes an update, as a follower of the store.
+// addUpdate records an update, as a follower of the store.
 func (n *storeNews) addUpdate(u store.Update) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -209,7 +207,7 @@ func (n *storeNews) addUpdate(u store.Update) {
 	n.keys = append(n.keys, u.Changed...)
 }
 
-// takeChanges is what changed; keys are nil when anything may have.
+// takeChanges returns the changes since its last call. keys are nil if everything may have changed.
 func (n *storeNews) takeChanges() (c *cluster.Cluster, keys []cluster.Key, any bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -11,19 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What is watched. Pods are watched twice, so that those of the Node do not
-// wait behind those of all others: here whatever their phase, elsewhere only
-// those that can send something, for policies that name them.
+// The resources to watch. Pods have two watches, so that those of the Node do not wait behind all
+// others. The first has the Node's Pods of any phase. The second has, for the policies that name
+// them, other Nodes' Pods that may send.
 
-// resource is one thing to watch.
+// resource is one resource to watch.
 type resource struct {
 	kind     cluster.Kind
 	gvk      schema.GroupVersionKind
 	plural   string
 	selector string         // of fields
 	example  runtime.Object // of built-in types; nil: JSON
-	where    string         // tells two watches of one resource apart
-	// unenforced: each object is refused by its kind (unenforced.go).
+	where    string         // distinguishes two watches of one resource
+	// unenforced refuses each object by its kind (unenforced.go).
 	unenforced bool
 }
 
@@ -31,7 +31,7 @@ func (r *resource) gvr() schema.GroupVersionResource {
 	return r.gvk.GroupVersion().WithResource(r.plural)
 }
 
-// builtin is what every API server has.
+// builtin returns the resources that every API server has.
 func builtin(node string) []resource {
 	core, discovery, networking := corev1.SchemeGroupVersion, discoveryv1.SchemeGroupVersion, networkingv1.SchemeGroupVersion
 	return []resource{
@@ -50,8 +50,7 @@ func builtin(node string) []resource {
 // antreaGroup is the API group of Antrea's kinds.
 const antreaGroup = "crd.antrea.io"
 
-// antreaKinds are Antrea's kinds with the versions that can be read, the best
-// first.
+// antreaKinds are Antrea's kinds with the readable versions, the best first.
 var antreaKinds = []struct {
 	kind     cluster.Kind
 	name     string
@@ -75,11 +74,11 @@ var antreaKinds = []struct {
 // same name and with the same labels and addresses.
 const externalNode = "ExternalNode"
 
-// served are the resources of a group that an API server has, as version/plural.
+// served has the resources of a group, as version/plural.
 type served map[string]bool
 
-// choose tells which of Antrea's kinds can be watched, each in the best version
-// that is served, and which cannot.
+// choose returns the kinds of Antrea that can be watched, each in the best version, and those that
+// are absent.
 func (has served) choose() (there []resource, absent map[cluster.Kind]bool) {
 	absent = map[cluster.Kind]bool{}
 	for _, k := range antreaKinds {
@@ -100,7 +99,7 @@ func (has served) choose() (there []resource, absent map[cluster.Kind]bool) {
 	return there, absent
 }
 
-// name is the resource as RBAC and kubectl name it, and which part of it.
+// name is the resource's name for RBAC and kubectl, and the part of it that is watched.
 func (r *resource) name() string {
 	name := r.plural
 	if r.gvk.Group != "" {

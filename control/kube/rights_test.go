@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestRealRights: what deploy/ allows the agent is what it asks for: nothing more, and
-// nothing is refused. An API server that streams its lists is asked for watches only,
-// an older one for lists, too.
+// TestRealRights: the agent uses all rights that deploy/ grants and no others. It only watches an
+// API server that streams lists; it also lists from an older one.
 func TestRealRights(t *testing.T) {
 	requests := map[string]int{}
 	for what, flags := range map[string][]string{"lists are streamed": nil, "they are not": {"--feature-gates", "WatchList=false"}} {
@@ -51,17 +50,17 @@ func TestRealRights(t *testing.T) {
 	may := granted(t)
 	for _, k := range slices.Sorted(maps.Keys(may)) {
 		if requests[k] == 0 {
-			t.Errorf("%s is allowed, and never asked for", k)
+			t.Errorf("%s is allowed, but never requested", k)
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(requests)) {
 		if !may[k] {
-			t.Errorf("%s is asked for, and not allowed", k)
+			t.Errorf("%s is requested, but not allowed", k)
 		}
 	}
 }
 
-// traced writes the status of a Traceflow, and takes a part of it back.
+// traced writes the status of a Traceflow, then writes it with fewer fields.
 func traced(t *testing.T, api *realAPI, f *following) {
 	api.Apply("{apiVersion: crd.antrea.io/v1beta1, kind: Traceflow, metadata: {name: tf}, spec: {source: {pod: a}, destination: {ip: 192.0.2.1}}}")
 	write := func(s cluster.TraceflowStatus) {
@@ -88,8 +87,7 @@ func traced(t *testing.T, api *realAPI, f *following) {
 	}
 }
 
-// applyUnenforced makes the kinds that antrail does not enforce, and waits until they are
-// served.
+// applyUnenforced creates the kinds that antrail does not enforce, and waits until they are served.
 func (r *realAPI) applyUnenforced() {
 	r.t.Helper()
 	for _, k := range unenforcedKinds {
@@ -115,7 +113,7 @@ spec:
 	})
 }
 
-// granted is what the ClusterRole allows, in the words of kubetest.Real.Requests.
+// granted returns the rights of the ClusterRole, in the words of kubetest.Real.Requests.
 func granted(t *testing.T) map[string]bool {
 	t.Helper()
 	text, err := os.ReadFile(rolesFile)

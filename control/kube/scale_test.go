@@ -16,10 +16,9 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// A large cluster: what a source holds of it, and that it holds no more after
-// much has changed and all was listed again.
+// A large cluster: the memory of a source, which must not grow after many changes and a second list.
 
-// Sizes of the cluster, of which the last Node is the agent's.
+// Sizes of the cluster. The last Node is the agent's.
 const (
 	manyNodes    = 100
 	manyPods     = 10_000
@@ -27,12 +26,12 @@ const (
 	manyPolicies = 200
 )
 
-// growth bounds what the heap may have grown by after the churn, in bytes: the
-// garbage collector's own slack, and none of the 20,000 objects twice.
+// growth bounds the growth of the heap by the churn, in bytes. It allows for the garbage
+// collector's slack, but not for a second copy of the 20,000 objects.
 const growth = 12 << 20
 
-// anonymousGrowth bounds what the agent may have taken from the kernel besides: Go gives
-// memory back at its leisure, and the heap may double between collections.
+// anonymousGrowth bounds the growth of the agent's anonymous memory. Go returns memory to the
+// kernel late, and the heap may double between collections.
 const anonymousGrowth = 128 << 20
 
 type named = map[string]any
@@ -100,7 +99,7 @@ func each(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// heap is what is in use, in bytes.
+// heap is the heap in use, in bytes.
 func heap() int64 {
 	var m runtime.MemStats
 	for range 3 {
@@ -112,7 +111,7 @@ func heap() int64 {
 
 func mega(bytes int64) string { return fmt.Sprintf("%.1f MB", float64(bytes)/(1<<20)) }
 
-// reconciling is a Node's switch, as a model, kept in step with the store.
+// reconciling is a model of a Node's switch that follows the store.
 func (f *following) reconciling(node string) (r *control.Reconciler, took time.Duration) {
 	f.t.Helper()
 	key := cluster.Key{Kind: cluster.KindNodeConfig, Name: node}
@@ -134,16 +133,15 @@ func (f *following) reconciling(node string) (r *control.Reconciler, took time.D
 	return r, time.Since(began)
 }
 
-// forget gives up the steps that were seen, and the snapshots that they hold.
+// forget drops the recorded steps and their snapshots.
 func (f *following) forget() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.updates = nil
 }
 
-// TestRealScale prints how long the first state takes and what it holds, then
-// changes a part of it again and again and lists all of it once more: the heap
-// stays.
+// TestRealScale prints the time to the first state and its memory. Then it changes a part many times
+// and lists everything again. The heap must not grow.
 func TestRealScale(t *testing.T) {
 	api := newReal(t, true)
 	began := time.Now()
@@ -170,7 +168,7 @@ func TestRealScale(t *testing.T) {
 	t.Logf("its entries for one Node after %v; the heap holds %s of all", took.Round(10*time.Millisecond), mega(heap()-before))
 	agent := newWhole(t, api)
 	t.Logf("a whole agent is ready %v after its start: %v", agent.ready().Round(10*time.Millisecond), agent.holds())
-	f.churn(api, 0) // what a first change makes stays
+	f.churn(api, 0) // a first change allocates what stays
 	agent.follows(api)
 	steady, first := heap(), agent.holds()
 	rnd := rand.New(rand.NewPCG(7, 7))
@@ -203,7 +201,7 @@ func TestRealScale(t *testing.T) {
 	f.allowed()
 }
 
-// churn changes 500 Pods and replaces 100, and waits for the last of it.
+// churn changes 500 Pods and replaces 100, and waits for the last change.
 func (f *following) churn(api *realAPI, offset int) {
 	f.t.Helper()
 	version := fmt.Sprint("v", time.Now().UnixNano())

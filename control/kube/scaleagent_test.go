@@ -23,8 +23,8 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// wholeAgent is antrail agent as a process, on a Node of its own that reaches the API
-// server by a gate.
+// wholeAgent is an antrail agent in its own process, on its own Node. It reaches the API server
+// through a gate.
 type wholeAgent struct {
 	t       *testing.T
 	ns      *nstest.Namespace
@@ -34,7 +34,7 @@ type wholeAgent struct {
 	tags    int
 }
 
-// wholeTimeout is how long the agent may take for what has to come.
+// wholeTimeout is how long a test waits for the agent.
 const wholeTimeout = 3 * time.Minute
 
 const wholeConfig = `nodeName: node-99
@@ -43,7 +43,7 @@ kubernetes: {kubeconfig: %s, proxyAll: true}
 metrics: {pprof: true}
 `
 
-// newWhole starts an agent of the last Node.
+// newWhole starts an agent for the last Node.
 func newWhole(t *testing.T, api *realAPI) *wholeAgent {
 	t.Helper()
 	ns, far := nstest.New(t), nstest.New(t)
@@ -85,7 +85,7 @@ func newWhole(t *testing.T, api *realAPI) *wholeAgent {
 	return a
 }
 
-// get asks its server of metrics.
+// get sends a request to the agent's server of metrics.
 func (a *wholeAgent) get(path string) (string, error) {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(context.Context, string, string) (c net.Conn, err error) {
 		a.ns.Do(a.t, func() { c, err = net.Dial("tcp", "127.0.0.1:10352") })
@@ -103,7 +103,7 @@ func (a *wholeAgent) get(path string) (string, error) {
 	return string(text), err
 }
 
-// until waits for something, and tells how long that took.
+// until waits for a condition, and returns how long that took.
 func (a *wholeAgent) until(what string, try func() error) time.Duration {
 	a.t.Helper()
 	began := time.Now()
@@ -119,15 +119,15 @@ func (a *wholeAgent) until(what string, try func() error) time.Duration {
 	}
 }
 
-// ready waits for the first state, and tells how long that took from the start.
+// ready waits for the first state, and returns the time since the start.
 func (a *wholeAgent) ready() time.Duration {
 	a.t.Helper()
 	a.until("the agent is ready", func() error { _, err := a.get("/readyz"); return err })
 	return time.Since(a.began)
 }
 
-// follows makes a Service, and waits until the agent has as many as there are: what was
-// told before has come, too, or is about to. It tells how long that took.
+// follows creates a Service, and waits until the agent has all Services. Earlier changes have then
+// arrived too, or are about to. It returns how long that took.
 func (a *wholeAgent) follows(api *realAPI) time.Duration {
 	a.t.Helper()
 	a.tags++
@@ -151,15 +151,15 @@ func (a *wholeAgent) follows(api *realAPI) time.Duration {
 
 var serviceObjects = regexp.MustCompile(`(?m)^antrail_objects\{kind="Service",state="[a-z]+"\} (\d+)$`)
 
-// holding is what a process holds, in bytes: heap in use after a collection, and of the
-// memory that the kernel gave it, all of it and what no file backs.
+// holding is the memory of a process in bytes: the heap in use after a collection, all resident
+// memory, and its anonymous part.
 type holding struct{ heap, resident, anonymous int64 }
 
 func (h holding) String() string {
 	return fmt.Sprintf("heap %s, resident %s (%s without files)", mega(h.heap), mega(h.resident), mega(h.anonymous))
 }
 
-// holds measures.
+// holds measures the memory of the agent.
 func (a *wholeAgent) holds() (h holding) {
 	a.t.Helper()
 	for range 2 {
@@ -189,7 +189,7 @@ func (a *wholeAgent) holds() (h holding) {
 	return holding{int64(heap), kilobytes("VmRSS:"), kilobytes("RssAnon:")}
 }
 
-// lineOf is what follows the beginning of a line, trimmed; "" when there is none.
+// lineOf returns the rest of the line with a prefix, trimmed; "" if there is none.
 func lineOf(text, begin string) string {
 	_, after, _ := strings.Cut("\n"+text, "\n"+begin)
 	line, _, _ := strings.Cut(after, "\n")

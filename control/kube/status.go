@@ -7,29 +7,29 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// State is how a watch stands.
+// State is the state of a watch.
 type State string
 
 // States of a watch.
 const (
 	Reading  State = "reading"  // the first list has not come yet
-	Watching State = "watching" // what is held is what the API server has
-	Away     State = "away"     // the last try failed: what is held may be old
-	Absent   State = "absent"   // the API server has no such kind; waited for
+	Watching State = "watching" // the objects are those of the API server
+	Away     State = "away"     // the last try failed: the objects may be old
+	Absent   State = "absent"   // the API server lacks the kind; the agent waits for it
 )
 
-// WatchStatus is how the watch of one resource stands.
+// WatchStatus is the status of the watch of one resource.
 type WatchStatus struct {
-	Resource string `json:"resource"` // as RBAC names it, and which part of it
+	Resource string `json:"resource"` // the name for RBAC, and the part that is watched
 	State    State  `json:"state"`
 	Reason   string `json:"reason,omitempty"`
-	Objects  int    `json:"objects"` // that are held
-	Refused  int    `json:"refused"` // of those, as they are now
+	Objects  int    `json:"objects"` // held objects
+	Refused  int    `json:"refused"` // of these, with a refused state
 	Events   uint64 `json:"events"`  // objects that came one by one
 	Faults   uint64 `json:"faults"`  // lists and watches that failed
 }
 
-// Status is how all watches stand, and which kinds are absent.
+// Status returns the status of all watches, and the absent kinds.
 func (s *Source) Status() []WatchStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

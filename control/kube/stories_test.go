@@ -16,9 +16,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// The stories of package control (control/testdata/stories), told by an API
-// server: after each step the store has what manifests would have given it. What
-// follows from that, package control's own tests tell.
+// The stories of package control (control/testdata/stories) through an API server. After each step
+// the store has the same objects as with manifests. The tests of package control check the rest.
 
 const storyDir = "../testdata/stories/"
 
@@ -41,7 +40,7 @@ func readStory(t *testing.T, path string) (steps []storyStep) {
 	return steps
 }
 
-// publishedAs is what the API calls kinds.
+// publishedAs has the API's names of kinds.
 func publishedAs(k cluster.Kind) (apiVersion, kind string) {
 	switch k {
 	case cluster.KindNode, cluster.KindNamespace, cluster.KindPod, cluster.KindService:
@@ -56,14 +55,14 @@ func publishedAs(k cluster.Kind) (apiVersion, kind string) {
 	return "crd.antrea.io/v1beta1", string(k)
 }
 
-// telling is one story on its way, with what manifests make of it.
+// telling is a running story, with the store that manifests fill.
 type telling struct {
 	*following
 	api  server
 	want *store.Store
 }
 
-// step takes a file of a story to both.
+// step applies a file of a story to both.
 func (x *telling) step(s storyStep) {
 	x.t.Helper()
 	if filepath.Ext(s.name) == ".delete" {
@@ -110,7 +109,7 @@ func (x *telling) remove(s storyStep) {
 	}
 }
 
-// alike ignores what only one of the two sources knows.
+// alike removes the fields that only one of the two sources knows.
 var alike = cmp.Options{
 	cmp.Exporter(func(reflect.Type) bool { return true }),
 	cmp.FilterPath(func(p cmp.Path) bool {
@@ -121,7 +120,7 @@ var alike = cmp.Options{
 	cmpopts.EquateEmpty(),
 }
 
-// expected is what manifests gave, without Pods that the API is not asked for.
+// expected is the snapshot from manifests, without the Pods that the source does not watch.
 func (x *telling) expected() *cluster.Cluster {
 	c := *x.want.Snapshot()
 	c.Pods = map[cluster.Key]*cluster.Pod{}

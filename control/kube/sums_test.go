@@ -22,16 +22,16 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// quickPace is for tests: an agent counts as gone after a second and a half.
+// quickPace is for tests: after a second and a half of silence, an agent does not count.
 var quickPace = pace{
 	gather: 10 * time.Millisecond, least: 50 * time.Millisecond, beat: 300 * time.Millisecond, quiet: 1500 * time.Millisecond,
 	absent: 100 * time.Millisecond, look: 300 * time.Millisecond,
 }
 
-// statusAPI is an API server whose statuses can be looked at.
+// statusAPI is an API server whose objects a test can read.
 type statusAPI interface {
 	server
-	// find is an object by its apiVersion, kind, namespace and name; nil: there is none.
+	// find returns an object by its apiVersion, kind, namespace and name, or nil.
 	find(apiVersion, kind, namespace, name string) map[string]any
 	// writes counts the requests of agents by verb and resource.
 	writes(what string) int
@@ -45,7 +45,7 @@ func (f fakeStatus) find(apiVersion, kind, namespace, name string) map[string]an
 
 func (f fakeStatus) writes(what string) int { return f.Requests(what) }
 
-// statusNode is a Node with a switch in memory, which tells how its policies stand.
+// statusNode is a Node with a switch in memory, which reports the state of its policies.
 type statusNode struct {
 	*following
 	name string
@@ -54,7 +54,7 @@ type statusNode struct {
 
 	mu    sync.Mutex
 	wait  chan struct{}
-	alter func(*Report) // what it tells; nil: what is so
+	alter func(*Report) // changes the report; nil: no change
 }
 
 func (n *statusNode) Report() (Report, bool) {
@@ -79,7 +79,7 @@ func (n *statusNode) Changed() <-chan struct{} {
 
 func (n *statusNode) Spans() *policy.Spans { return n.r.Spans() }
 
-// tells sets what the Node tells in place of what is so.
+// tells sets a change of the Node's report.
 func (n *statusNode) tells(alter func(*Report)) {
 	n.mu.Lock()
 	n.alter = alter
@@ -96,7 +96,7 @@ func (n *statusNode) raise() {
 	}
 }
 
-// newStatusNode begins to follow an API server for a Node, and to tell.
+// newStatusNode starts a Node that follows an API server and reports.
 func newStatusNode(t *testing.T, api server, name string) *statusNode {
 	t.Helper()
 	n := &statusNode{name: name, r: control.NewReconciler(name, ledger.NewMemorySwitch(), time.Now)}
@@ -141,7 +141,7 @@ metadata: {name: here}
 spec: {priority: 5, appliedTo: [{podSelector: {matchLabels: {only: here}}}], ingress: [{action: Drop}]}
 ---`
 
-// policyLine is a policy's status in a line: phase, generation, Nodes, conditions.
+// policyLine is a policy's status as a line: phase, generation, Nodes, conditions.
 func policyLine(api statusAPI, kind, namespace, name string) string {
 	o := api.find("crd.antrea.io/v1beta1", kind, namespace, name)
 	if o["status"] == nil {
@@ -161,7 +161,7 @@ func policyLine(api statusAPI, kind, namespace, name string) string {
 	return line
 }
 
-// stands waits until a policy's status is a line.
+// stands waits until a policy's status is a given line.
 func (n *statusNode) stands(api statusAPI, kind, namespace, name, want string) {
 	n.t.Helper()
 	got := ""
@@ -184,7 +184,7 @@ func holder(api statusAPI) string {
 
 const acnpKind = "ClusterNetworkPolicy"
 
-// statusStory: what two Nodes realise is summed up, by one of them.
+// statusStory: one of two Nodes sums up the reports of both.
 func statusStory(t *testing.T, api statusAPI) {
 	const realised = "Realized 1 2/2 Realizable=True"
 	api.Apply(otherNode + pod("web", "node-a", "10.10.0.2", "Running") + pod("far", "node-b", "10.10.1.2", "Running"))
@@ -226,7 +226,7 @@ func statusStory(t *testing.T, api statusAPI) {
 		t.Errorf("%d statuses were written again", n)
 	}
 
-	nodes["node-a"].stop() // it goes, and with it who sums up
+	nodes["node-a"].stop() // the Node that sums up ends
 	b.until("the Lease", func() bool { return holder(api) == "node-b" })
 	b.stands(api, acnpKind, "", "drop", "Realizing 4 1/2 Realizable=True")
 	api.Delete("v1", "Pod", "default", "web")
@@ -239,7 +239,7 @@ func statusStory(t *testing.T, api statusAPI) {
 	b.allowed()
 }
 
-// allowed fails when the source asked for something that it may not.
+// allowed fails if the source sent a request that it has no right for.
 func (f *following) allowed() {
 	f.t.Helper()
 	if strings.Contains(f.log.String(), "forbidden") {
@@ -253,8 +253,8 @@ func TestStatus(t *testing.T) {
 	statusStory(t, api)
 }
 
-// TestStatusConflict: a status that is made from a policy that somebody else has changed
-// meanwhile is refused, and made anew.
+// TestStatusConflict: if the policy has changed meanwhile, the API server refuses the status, and the
+// agent computes it again.
 func TestStatusConflict(t *testing.T) {
 	api := fakeStatus{kubetest.New(t)}
 	api.Apply(nodes + pod("web", "node-a", "10.10.0.2", "Running"))
@@ -265,26 +265,26 @@ func TestStatusConflict(t *testing.T) {
 	api.Apply(acnp("drop", "emergency"))
 	n := newStatusNode(t, api, "node-a")
 	n.stands(api, acnpKind, "", "drop", "Realized 2 1/1 Realizable=True")
-	refused := api.writes("conflict " + write) // again when the change is seen late
+	refused := api.writes("conflict " + write) // more than one if the change is seen late
 	if taken := api.writes(write) - refused; refused == 0 || taken < 1 || taken > 2 {
-		t.Errorf("%d writes were refused, %d taken: want a refusal, and Realized, after Realizing where it was not yet so", refused, taken)
+		t.Errorf("%d writes were refused, %d accepted: want a refusal, and Realized, perhaps after Realizing", refused, taken)
 	}
 }
 
-// TestStatusRefused: an API server that takes no status is asked seldom, and the log says
-// why, once.
+// TestStatusRefused: if an API server accepts no status, the agent tries seldom, and logs the reason
+// once.
 func TestStatusRefused(t *testing.T) {
 	api := fakeStatus{kubetest.New(t)}
 	api.Apply(nodes)
 	api.Apply(acnp("drop", "emergency") + acnp("reject", "emergency"))
 	const write = "patch clusternetworkpolicies/status"
-	api.Before(write, func() { api.Refuse(403) }) // all that comes after the first
+	api.Before(write, func() { api.Refuse(403) }) // from the first write on
 	n := newStatusNode(t, api, "node-a")
 	n.until("the warning", func() bool { return strings.Contains(n.log.String(), "the status of a policy cannot be written") })
 }
 
-// TestAgentInfo: a Node's AntreaAgentInfo, which goes with the Node, is written once a
-// beat, and when its policies come further; without the kind nothing is asked for long.
+// TestAgentInfo: a Node's AntreaAgentInfo is written once a beat and when the state of its policies
+// changes, and is deleted with the Node. Without the kind, the agent tries seldom.
 func TestAgentInfo(t *testing.T) {
 	api := fakeStatus{kubetest.New(t)}
 	api.Serve("antreaagentinfos", false)
@@ -292,7 +292,7 @@ func TestAgentInfo(t *testing.T) {
 	n := newStatusNode(t, api, "node-a")
 	n.until("a second look for the kind", func() bool { return api.writes("create antreaagentinfos") == 2 })
 	if leases := api.writes("get leases"); leases > 0 {
-		t.Errorf("the Lease was asked for %d times without reports", leases)
+		t.Errorf("the Lease was read %d times without reports", leases)
 	}
 	api.Serve("antreaagentinfos", true)
 	n.tells(func(r *Report) {
@@ -345,13 +345,12 @@ func TestMarks(t *testing.T) {
 		}
 	}
 	if got.realised.has(markOf("waits", 0)) || len(got.failed) > 0 || (&nodeReport{}).realised.has(mark{}) {
-		t.Error("what only waits is realised or failed")
+		t.Error("a policy that only waits is realised or failed")
 	}
 }
 
-// BenchmarkStatusWriter makes all sums of 10,000 policies anew, in a cluster of 1,000 Nodes with
-// ten Pods each: of policies that apply to ten Pods, and of policies that all apply to
-// every Node.
+// BenchmarkStatusWriter computes all sums of 10,000 policies, in a cluster of 1,000 Nodes with ten Pods
+// each. Each policy applies to ten Pods, or to every Node.
 func BenchmarkStatusWriter(b *testing.B) {
 	for _, wide := range []bool{false, true} {
 		b.Run(fmt.Sprintf("wide=%v", wide), func(b *testing.B) {

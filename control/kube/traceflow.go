@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// WriteTraceflow replaces the status of a Traceflow. If the object is another by now, or is
-// gone, nothing is written: the watch tells.
+// WriteTraceflow replaces the status of a Traceflow. If the object changed or is gone, it writes
+// nothing: the watch reports the new state.
 func (s *Source) WriteTraceflow(ctx context.Context, t *cluster.Traceflow, status *cluster.TraceflowStatus) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
@@ -28,8 +28,8 @@ func (s *Source) WriteTraceflow(ctx context.Context, t *cluster.Traceflow, statu
 	return err
 }
 
-// traceflowState is the state of the object that a status is for; any for one that was
-// refused.
+// traceflowState is the metadata that restricts a write to one state of the object. It is empty for
+// an object without a UID, which was refused.
 func traceflowState(t *cluster.Traceflow) map[string]any {
 	if t.UID == "" {
 		return map[string]any{}
@@ -37,7 +37,7 @@ func traceflowState(t *cluster.Traceflow) map[string]any {
 	return map[string]any{"uid": t.UID, "resourceVersion": t.Version}
 }
 
-// traceflowStatus has null for what a status does not have, so that a merge patch removes it.
+// traceflowStatus has null for unset fields, so that a merge patch removes them.
 func traceflowStatus(s *cluster.TraceflowStatus) map[string]any {
 	all := map[string]any{"phase": nil, "reason": nil, "startTime": nil, "dataplaneTag": nil, "results": nil}
 	if s.Phase != "" {
@@ -58,7 +58,7 @@ func traceflowStatus(s *cluster.TraceflowStatus) map[string]any {
 	return all
 }
 
-// traceflows is the resource in the version that is watched.
+// traceflows is the resource in the watched version.
 func (s *Source) traceflows() schema.GroupVersionResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()

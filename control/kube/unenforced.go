@@ -9,23 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kinds that antrail does not enforce, and that a cluster may have all the same. An
-// operator that writes such a policy must learn that it has no effect. So these kinds are
-// watched, if the API server has them, and each of their objects is refused by its kind
-// (package control): it is logged, gets an Event, and counts in get watches.
+// Kinds that antrail does not enforce, and that a cluster may still have. The author of such a
+// policy must learn that it has no effect. So these kinds are watched if the API server has them,
+// and each object is refused by its kind (package manifest). The refusal is in the log, in an
+// Event and in the counts of get watches.
 //
-// Nothing waits for these watches: an agent that may not read these kinds, or that the
-// API server does not tell of them, works as without them.
+// Nothing waits for these watches. If the agent may not read these kinds, or the API server does
+// not list them, the agent works without them.
 
-// unenforcedKinds are these kinds. Policies of other networks, as Cilium's, are not among
-// them: the agent would need the right to read each such group.
+// unenforcedKinds are these kinds. Policies of other networks, such as Cilium, are not among them:
+// the agent would need the right to read each of their groups.
 var unenforcedKinds = []struct{ group, name, plural string }{
 	{"policy.networking.k8s.io", "AdminNetworkPolicy", "adminnetworkpolicies"},
 	{"policy.networking.k8s.io", "BaselineAdminNetworkPolicy", "baselineadminnetworkpolicies"},
 	{"policy.networking.k8s.io", "ClusterNetworkPolicy", "clusternetworkpolicies"},
 }
 
-// runUnenforced begins watches of these kinds as they come, until ctx ends.
+// runUnenforced starts watches of these kinds when they appear, until ctx ends.
 func (s *Source) runUnenforced(ctx context.Context, watches *sync.WaitGroup) {
 	wait := min(firstWait, s.longest)
 	for {
@@ -43,8 +43,8 @@ func (s *Source) runUnenforced(ctx context.Context, watches *sync.WaitGroup) {
 	}
 }
 
-// discoverUnenforced tells which of these kinds the API server has, each in a version
-// that is served: of an object, only its name is read.
+// discoverUnenforced returns those of these kinds that the API server has. Any served version will
+// do, because only the name of an object is read.
 func (c *connections) discoverUnenforced(ctx context.Context) (all []resource, err error) {
 	groups := map[string]served{}
 	for _, k := range unenforcedKinds {
@@ -64,6 +64,7 @@ func (c *connections) discoverUnenforced(ctx context.Context) (all []resource, e
 }
 
 // anyVersion is a version that a resource is served in, always the same; "" for none.
+// anyVersion is the last version by name that serves a resource; "" if none does.
 func (has served) anyVersion(plural string) string {
 	var all []string
 	for name := range has {
@@ -77,7 +78,7 @@ func (has served) anyVersion(plural string) string {
 	return slices.Max(all)
 }
 
-// watchUnenforced makes the watches of those resources that have none, and says so.
+// watchUnenforced makes watches for the resources without one, and logs them.
 func (s *Source) watchUnenforced(found []resource) (begun []*watch) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,28 +19,27 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Watching one resource. client-go's Reflector lists, or has the list streamed,
-// then watches, goes on from where a lost watch was, and lists again when the
-// API server does not remember that far back. It waits longer from failure to
-// failure. What it does is told to an inbox.
+// Watching one resource. client-go's Reflector lists or streams the list, then watches. It resumes
+// a lost watch, or lists again if the API server no longer has the version. It waits longer after
+// each failure. An inbox receives the objects.
 
-// Waiting between tries: the first, and the most but for a half that is drawn.
+// Waiting between tries: the first wait, and the longest, which grows by up to a half at random.
 const (
 	firstWait = 500 * time.Millisecond
 	longWait  = 15 * time.Second
 )
 
-// watch is one resource. Its fields behind source are guarded by source.mu.
+// watch is the watch of one resource. source.mu guards the fields behind source.
 type watch struct {
 	resource
 	source *Source
 	held   map[cluster.Key]held
-	// refused is what is wrong with objects as they are now.
+	// refused has the problems of objects whose current state is refused.
 	refused map[cluster.Key][]manifest.Problem
 	listed  bool   // a first list came
-	fault   error  // of the last list or watch; nil: it went well
-	faults  uint64 // lists and watches that failed
-	events  uint64 // objects that came, one by one
+	fault   error  // of the last list or watch; nil: it succeeded
+	faults  uint64 // failed lists and watches
+	events  uint64 // objects that came one by one
 }
 
 func newWatch(s *Source, r resource) *watch {
@@ -54,7 +53,7 @@ func (w *watch) runWatch(ctx context.Context) {
 
 // runReflector fills a store with the objects of a resource until ctx ends.
 func runReflector(ctx context.Context, r *resource, lw *cache.ListWatch, to cache.ReflectorStore) {
-	quiet := klog.Logger{} // what goes wrong is told by fault
+	quiet := klog.Logger{} // noteOutcome logs faults
 	ctx = klog.NewContext(ctx, quiet)
 	cache.NewReflectorWithOptions(lw, r.expected(), to, cache.ReflectorOptions{
 		Name: r.name(), Logger: &quiet, Clock: endingClock{ctx: ctx},
@@ -65,7 +64,7 @@ func runReflector(ctx context.Context, r *resource, lw *cache.ListWatch, to cach
 	}).RunWithContext(ctx)
 }
 
-// expected is an object of the type that comes.
+// expected is an object of the expected type.
 func (r *resource) expected() runtime.Object {
 	if r.example != nil {
 		return r.example
@@ -75,7 +74,7 @@ func (r *resource) expected() runtime.Object {
 	return u
 }
 
-// listWatch is the resource's, with every outcome noted.
+// listWatch lists and watches the resource, and notes every outcome.
 func (w *watch) listWatch() *cache.ListWatch {
 	lw := w.source.api.listWatch(&w.resource)
 	return &cache.ListWatch{
@@ -86,7 +85,7 @@ func (w *watch) listWatch() *cache.ListWatch {
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 			events, err := lw.WatchWithContext(ctx, o)
-			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // else it does not stream lists: it is asked for one
+			if o.SendInitialEvents == nil || !apierrors.IsInvalid(err) { // Invalid: it cannot stream lists, and a plain list follows
 				w.noteOutcome(err)
 			}
 			return events, err
@@ -94,8 +93,7 @@ func (w *watch) listWatch() *cache.ListWatch {
 	}
 }
 
-// noteOutcome keeps the outcome of a list or watch, and logs it when it is another than
-// the last.
+// noteOutcome records the outcome of a list or watch. It logs an outcome that differs from the last.
 func (w *watch) noteOutcome(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -116,13 +114,13 @@ func (w *watch) noteOutcome(err error) {
 	}
 }
 
-// endingClock is the time, and waits no longer than a context.
+// endingClock is a clock whose waits end with a context.
 type endingClock struct {
 	clock.RealClock
 	ctx context.Context
 }
 
-// After is time.After, but the end of the context is the end of the time.
+// After is time.After that ends early when the context does.
 func (c endingClock) After(d time.Duration) <-chan time.Time {
 	c2, cancel := context.WithTimeout(c.ctx, d)
 	over := make(chan time.Time, 1)
