@@ -16,9 +16,10 @@ import (
 )
 
 // ErrAway says that no agent listens at the socket.
-var ErrAway = errors.New("nobody listens")
+var ErrAway = errors.New("no agent listens")
 
-// maxReply bounds an answer; a result of a hundred routes has some kilobytes.
+// maxReply bounds an answer, in bytes. A result with a hundred routes takes a few
+// kilobytes.
 const maxReply = 1 << 20
 
 // Client asks the agent at a socket.
@@ -26,17 +27,17 @@ type Client struct {
 	Socket string
 }
 
-// SendRequest sends a request and returns the answer. The error is what the agent
-// answered, a *types.Error; ErrAway when nobody listens; or what became of the
-// connection, for which the runtime is to try again.
+// SendRequest sends a request and returns the answer. The error is ErrAway if no agent
+// listens. If the agent refused, it is the agent's *types.Error. If the connection broke,
+// its code tells the runtime to try again.
 func (c *Client) SendRequest(ctx context.Context, v Verb, r *Request) (*Reply, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
-		return nil, Errorf(types.ErrInternal, "the request has no text", err)
+		return nil, Errorf(types.ErrInternal, "the request cannot be encoded", err)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://agent/cni/"+string(v), bytes.NewReader(body))
 	if err != nil {
-		return nil, Errorf(types.ErrInternal, "the request makes no sense", err)
+		return nil, Errorf(types.ErrInternal, "the HTTP request cannot be built", err)
 	}
 	resp, err := (&http.Client{Transport: &http.Transport{DialContext: c.dial, DisableKeepAlives: true}}).Do(req)
 	var u *url.Error // names the pseudo address of the request
@@ -61,7 +62,7 @@ func (c *Client) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, "unix", c.Socket)
 }
 
-// parseReply reads an answer.
+// parseReply reads an answer by its HTTP status.
 func parseReply(status int, text []byte) (*Reply, error) {
 	switch status {
 	case http.StatusOK:

@@ -12,7 +12,7 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// answering is a client of an agent that says one thing.
+// answering is a client of an agent that always gives the same answer.
 func answering(t *testing.T, status int, text string) *Client {
 	t.Helper()
 	c := &Client{filepath.Join(t.TempDir(), "agent.sock")}
@@ -32,7 +32,7 @@ func answering(t *testing.T, status int, text string) *Client {
 	return c
 }
 
-// TestAnswers: a result, the agent's own error, and what makes no sense.
+// TestAnswers: a result, the agent's own error, and answers that cannot be read.
 func TestAnswers(t *testing.T) {
 	for _, a := range []struct {
 		status int
@@ -56,7 +56,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAway: nobody at the socket is another thing than no answer.
+// TestAway: ErrAway means that no agent listens. Any other failure is another error.
 func TestAway(t *testing.T) {
 	away := &Client{filepath.Join(t.TempDir(), "agent.sock")}
 	if _, err := away.SendRequest(t.Context(), Add, &Request{}); !errors.Is(err, ErrAway) {
@@ -86,7 +86,7 @@ func TestAway(t *testing.T) {
 	}
 }
 
-// FuzzReply: no answer is taken for what it is not.
+// FuzzReply: each answer is a reply or an error with a code.
 func FuzzReply(f *testing.F) {
 	f.Add(200, []byte(`{"result": {"cniVersion": "1.1.0"}}`))
 	f.Add(422, []byte(`{"code": 11, "msg": "later"}`))

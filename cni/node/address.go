@@ -15,37 +15,38 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// What an attachment is given: addresses, a port number, a MAC address, the name
-// of its link. Addresses and numbers are given in a circle, so that one that was
-// given back rests for as long as can be.
+// An attachment gets addresses, a port number, a MAC address and a link name. Addresses and
+// numbers are handed out in a circle, so that a returned one stays unused for as long as
+// possible.
 
-// Numbers of pods' ports. Those below are for the gateway, the tunnel and ports
-// that a NodeConfig lists; 0xff00 begins OpenFlow's own.
+// Numbers of pods' ports. Lower numbers are for the gateway, the tunnel and the ports of a
+// NodeConfig. OpenFlow's reserved numbers begin at 0xff00.
 const (
 	firstPort = 0x1000
 	lastPort  = 0xfeff
 
-	// Those that pipeline v2 has for the tunnel, the gateway and the uplink.
+	// Pipeline v2 uses these for the tunnel, the gateway and the uplink.
 	firstReserved = 0x8000
 	lastReserved  = 0x8003
 )
 
-// maxName is the length of a link's name.
+// maxName is the length of a link's name, in bytes (IFNAMSIZ without the final zero).
 const maxName = 15
 
-// Taken is what others have that are in no record.
+// Taken are the addresses and port numbers in use that are in no record.
 type Taken struct {
 	Addrs map[netip.Addr]bool
 	Ports map[uint32]bool
 }
 
-// isTaken says whether an address or number was refused because others have it.
+// isTaken says whether an error is CodeNoAddress.
 func isTaken(err error) bool {
 	var e *types.Error
 	return errors.As(err, &e) && e.Code == cni.CodeNoAddress
 }
 
-// reserve completes an attachment with what it is given, and writes it down.
+// reserve gives an attachment its addresses, numbers and names, and writes it to the
+// record.
 func (n *Node) reserve(a attachment, r *cni.Request) (attachment, error) {
 	taken := n.Switch.Taken(r.Pod)
 	err := n.record.change(func(c *content) (err error) {
@@ -55,7 +56,7 @@ func (n *Node) reserve(a attachment, r *cni.Request) (attachment, error) {
 			err = n.takeNext(c, &a, taken)
 		}
 		if err == nil && a.Routed {
-			err = a.single()
+			err = a.dropPrefixLengths()
 		}
 		if err != nil {
 			return err
@@ -73,7 +74,7 @@ func (n *Node) reserve(a attachment, r *cni.Request) (attachment, error) {
 	return a, err
 }
 
-// takeNext gives an address of each of the Node's ranges.
+// takeNext gives the attachment an address of each of the Node's ranges.
 func (n *Node) takeNext(c *content, a *attachment, taken Taken) error {
 	all := c.addrs(taken.Addrs)
 	for _, g := range n.Gateways {
@@ -93,7 +94,7 @@ func (n *Node) takeNext(c *content, a *attachment, taken Taken) error {
 	return nil
 }
 
-// addrs are those that are taken.
+// addrs are the addresses in use: the attachments' and others.
 func (c *content) addrs(others map[netip.Addr]bool) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for a := range others {
@@ -107,8 +108,7 @@ func (c *content) addrs(others map[netip.Addr]bool) map[netip.Addr]bool {
 	return all
 }
 
-// last is the address of a range that was last given; that of the range itself
-// when there is none.
+// last is the address of a range that was given last. If none was, it is the range's own.
 func (c *content) last(r netip.Prefix) netip.Addr {
 	if i := slices.IndexFunc(c.LastIPs, r.Contains); i >= 0 {
 		return c.LastIPs[i]
@@ -116,15 +116,15 @@ func (c *content) last(r netip.Prefix) netip.Addr {
 	return r.Masked().Addr()
 }
 
-// pick is the next free address of a range after one of it, in a circle. The first
-// one is the range's name (RFC 4291, section 2.6.1, for IPv6), IPv4's last one
-// its broadcast address.
+// pick is the next free address of a range after a given one, in a circle. It skips the
+// first address, the range's name (RFC 4291, section 2.6.1, for IPv6), and IPv4's broadcast
+// address.
 func pick(r netip.Prefix, after netip.Addr, taken map[netip.Addr]bool) (netip.Addr, bool) {
 	first := r.Masked().Addr()
 	if r.Bits() < first.BitLen() {
 		first = first.Next()
 	}
-	for range len(taken) + 3 { // each step passes one that is taken, the broadcast address or the end
+	for range len(taken) + 3 { // each step passes a taken address, the broadcast address or the end
 		after = after.Next()
 		if !after.IsValid() || !r.Contains(after) {
 			after = first
@@ -141,25 +141,25 @@ func isBroadcast(r netip.Prefix, a netip.Addr) bool {
 	return a.Is4() && r.Bits() < 31 && (!next.IsValid() || !r.Contains(next))
 }
 
-// takeGiven takes the addresses that an IPAM plugin gave: they have to be the
-// Node's, for the switch knows no others behind it.
+// takeGiven gives the attachment the addresses of an IPAM plugin. Each must be in a range
+// of this Node, because the switch forwards no other address to a pod.
 func (n *Node) takeGiven(c *content, a *attachment, given *types100.Result, taken Taken) error {
 	all := c.addrs(taken.Addrs)
 	for _, ip := range given.IPs {
 		p, err := prefixOf(ip.Address)
 		if err != nil {
-			return cni.Errorf(types.ErrInvalidNetworkConfig, "the IPAM plugin", err)
+			return cni.Errorf(types.ErrInvalidNetworkConfig, "the IPAM plugin's address", err)
 		}
 		gateway, ok := n.gateway(p.Addr())
 		switch {
 		case !ok || !slices.ContainsFunc(n.CIDRs, func(r netip.Prefix) bool { return r.Contains(p.Addr()) }):
-			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave %v, which is not of this Node", p), fmt.Sprintf("its pods' ranges are %v", n.CIDRs))
+			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave %v, which is not in this Node's ranges", p), fmt.Sprintf("expected an address in %v", n.CIDRs))
 		case ip.Gateway != nil && !ip.Gateway.Equal(gateway.AsSlice()):
-			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave gateway %v", ip.Gateway), fmt.Sprintf("this Node's is %v", gateway))
+			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave gateway %v", ip.Gateway), fmt.Sprintf("expected %v, this Node's", gateway))
 		case all[p.Addr()] || p.Addr() == gateway:
-			return types.NewError(cni.CodeNoAddress, fmt.Sprintf("the IPAM plugin gave %v, which another has", p.Addr()), "")
+			return types.NewError(cni.CodeNoAddress, fmt.Sprintf("the IPAM plugin gave %v, which is in use", p.Addr()), "")
 		case slices.ContainsFunc(a.IPs, func(o netip.Prefix) bool { return o.Addr().Is4() == p.Addr().Is4() }):
-			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave %v, the second of its family", p), "")
+			return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("the IPAM plugin gave %v, a second address of its family", p), "")
 		}
 		a.IPs = append(a.IPs, p)
 	}
@@ -170,7 +170,7 @@ func (n *Node) takeGiven(c *content, a *attachment, given *types100.Result, take
 	return nil
 }
 
-// gateway is the Node's address of a family.
+// gateway is the Node's gateway address of like's family.
 func (n *Node) gateway(like netip.Addr) (netip.Addr, bool) {
 	for _, g := range n.Gateways {
 		if g.Is4() == like.Is4() {
@@ -180,18 +180,18 @@ func (n *Node) gateway(like netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// prefixOf is an address with its length.
+// prefixOf is an IPNet as a prefix.
 func prefixOf(n net.IPNet) (netip.Prefix, error) {
 	a, ok := netip.AddrFromSlice(n.IP)
 	ones, bits := n.Mask.Size()
 	a = a.Unmap()
 	if !ok || bits == 0 || bits == 128 && a.Is4() {
-		return netip.Prefix{}, fmt.Errorf("%v is no address with a length", &n)
+		return netip.Prefix{}, fmt.Errorf("%v is not an address with a prefix length", &n)
 	}
 	return netip.PrefixFrom(a, ones), nil
 }
 
-// ipNet is the other way.
+// ipNet is a prefix as an IPNet.
 func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
@@ -211,14 +211,14 @@ func macOf(a netip.Addr) net.HardwareAddr {
 func parseMAC(text string) (mac [6]byte, err error) {
 	m, err := net.ParseMAC(text)
 	if err == nil && len(m) != len(mac) {
-		err = fmt.Errorf("%s is no Ethernet address", text)
+		err = fmt.Errorf("%s is not an Ethernet address", text)
 	}
 	copy(mac[:], m)
 	return mac, err
 }
 
-// linkName is a name for the Node's end that tells the Pod, and follows from sandbox
-// and interface.
+// linkName is a free name for the Node's end. It begins with the Pod's name and depends
+// only on Pod, sandbox and interface.
 func (c *content) linkName(a *attachment) string {
 	for salt := 0; ; salt++ {
 		name := nameOf(a.Pod.Name, a.Attachment, salt)
@@ -230,7 +230,7 @@ func (c *content) linkName(a *attachment) string {
 
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// nameOf is a part of the Pod's name, and 40 bits of a hash.
+// nameOf is up to 6 bytes of the Pod's name, and 40 bits of a hash.
 func nameOf(pod string, k cni.Attachment, salt int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%d", k.Container, k.Interface, salt))
 	pod = strings.ReplaceAll(pod, ".", "-")
@@ -238,8 +238,8 @@ func nameOf(pod string, k cni.Attachment, salt int) string {
 	return pod + "-" + lower.EncodeToString(sum[:5])
 }
 
-// table is the routing table of an attachment: the main one, 0, unless the sandbox
-// has another interface that uses it; then one that no other has.
+// table is the routing table of an attachment. A sandbox's first interface has the main
+// table, 0. Each further one has a table of its own.
 func (c *content) table(a *attachment) int {
 	const further = 1000
 	main, most := false, further-1
@@ -254,7 +254,7 @@ func (c *content) table(a *attachment) int {
 	return most + 1
 }
 
-// nextPort is the next free number after the last one, in a circle.
+// nextPort is the next free port number after the last one, in a circle.
 func (c *content) nextPort(taken map[uint32]bool) (uint32, error) {
 	have := map[uint32]bool{}
 	for _, a := range c.Attachments {

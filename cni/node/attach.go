@@ -10,13 +10,13 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// Add gives a sandbox an interface, and returns when its port is open and all that
-// applies to its Pod is in the switch. What it gave already it gives again. The
-// result is nil when addresses are delegated and none were given.
+// Add gives a sandbox an interface. It returns when the port is open and the switch has all
+// entries for the Pod. If the attachment exists already, the result is the same again. The
+// result is nil if addresses are delegated and the request has none.
 //
-// The order is: written down, made, plugged in, in force, marked as made. The
-// record has an attachment for as long as there may be something of it; what
-// fails is taken back in the other direction.
+// The order is: write the record, make the link, plug it in, wait for the entries, mark the
+// attachment as made. So the record has the attachment for as long as any part of it may
+// exist. After an error, Add removes the parts in reverse order.
 func (n *Node) Add(ctx context.Context, r *cni.Request) (*types100.Result, error) {
 	if r.Pod.Namespace == "" || r.Pod.Name == "" {
 		return nil, types.NewError(types.ErrInvalidEnvironmentVariables, "CNI_ARGS name no Pod", "K8S_POD_NAMESPACE and K8S_POD_NAME are needed")
@@ -28,16 +28,16 @@ func (n *Node) Add(ctx context.Context, r *cni.Request) (*types100.Result, error
 		return nil, err
 	}
 	defer unlock()
-	if a, ok := n.record.find(r.Attachment); ok {
-		why, doubt := n.fallen(&a)
+	if a, ok := n.record.findAttachment(r.Attachment); ok {
+		why, doubt := n.staleReason(&a)
 		switch {
 		case doubt != nil:
 			return nil, asError("interface "+a.Interface, doubt)
 		case why == nil && a.Netns == r.Netns:
-			return n.again(ctx, &a)
+			return n.repeatAdd(ctx, &a)
 		}
 		if err := n.remove(&a); err != nil {
-			return nil, asError("what an earlier call left", err)
+			return nil, asError("remove what an earlier call left", err)
 		}
 	}
 	if r.Delegated && r.IPAM == nil {
@@ -46,7 +46,7 @@ func (n *Node) Add(ctx context.Context, r *cni.Request) (*types100.Result, error
 	return n.attach(ctx, r)
 }
 
-// attach makes an attachment that is not there.
+// attach makes a new attachment.
 func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, error) {
 	s, err := n.sandboxFor(r.Netns)
 	if err != nil {
@@ -68,7 +68,7 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 	}
 	n.step("reserved")
 	if err = n.build(ctx, &a, s); err == nil {
-		err = n.record.keep(a.Attachment)
+		err = n.record.markMade(a.Attachment)
 	}
 	n.step("kept")
 	var result *types100.Result
@@ -82,7 +82,8 @@ func (n *Node) attach(ctx context.Context, r *cni.Request) (*types100.Result, er
 	return result, nil
 }
 
-// routed says whether a Pod is attached by layer 3: as the Pod says, or the configuration.
+// routed says whether a Pod is attached by layer 3. The Pod's annotation outranks the
+// configuration.
 func (n *Node) routed(r *cni.Request) bool {
 	if how := n.Switch.Attach(r.Pod); how != "" {
 		return how == cni.AttachRouted
@@ -90,7 +91,7 @@ func (n *Node) routed(r *cni.Request) bool {
 	return r.Routed
 }
 
-// build makes what is reserved.
+// build makes the link of a reserved attachment, plugs it in and waits for its entries.
 func (n *Node) build(ctx context.Context, a *attachment, s *sandbox) error {
 	if err := n.makeLink(a, s); err != nil {
 		return err
@@ -105,15 +106,15 @@ func (n *Node) build(ctx context.Context, a *attachment, s *sandbox) error {
 	return n.await(ctx, func() error { return n.inForce(a) })
 }
 
-// again answers an ADD for what is there.
-func (n *Node) again(ctx context.Context, a *attachment) (*types100.Result, error) {
+// repeatAdd answers an ADD whose attachment exists already.
+func (n *Node) repeatAdd(ctx context.Context, a *attachment) (*types100.Result, error) {
 	if err := n.await(ctx, func() error { return n.inForce(a) }); err != nil {
 		return nil, err
 	}
 	return n.result(a)
 }
 
-// inForce says what keeps an attachment's port from passing packets.
+// inForce says why an attachment's port does not pass packets yet, or nil.
 func (n *Node) inForce(a *attachment) error {
 	p, ok := n.portOf(a)
 	if !ok {
@@ -122,7 +123,7 @@ func (n *Node) inForce(a *attachment) error {
 	return n.Switch.InForce(p)
 }
 
-// await asks until the answer is nil or for ever, or ctx ends.
+// await calls ask until its answer is nil or final (a *types.Error), or ctx ends.
 func (n *Node) await(ctx context.Context, ask func() error) error {
 	for {
 		changed := n.Switch.Changed()
@@ -133,12 +134,12 @@ func (n *Node) await(ctx context.Context, ask func() error) error {
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return later("the switch is not there yet", err)
+			return later("the switch is not ready yet", err)
 		}
 	}
 }
 
-// asError is an error with a code; one of input and output if it has none.
+// asError gives an error a CNI code: its own, or ErrIOFailure.
 func asError(what string, err error) error {
 	var e *types.Error
 	if !errors.As(err, &e) {

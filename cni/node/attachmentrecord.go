@@ -16,21 +16,20 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// The record tells who has which address, link and port. What is about to be made
-// is written down before it is made, and forgotten when it is gone: so who is
-// killed at any instant leaves a record of all there may be, and nobody is given
-// what another may still have.
+// The record says which attachment has which address, link and port. An attachment is
+// written before anything of it is made, and removed after all of it is gone. So after a
+// kill the record has everything that may exist, and no address is given out twice.
 //
-// It lies beside the agent's socket, for it needs to outlive the agent and not
-// the machine: sandboxes end with the machine, and with them their links and
-// addresses. A record of another boot is empty.
+// The file lies beside the agent's socket: it must outlive the agent, but not a reboot.
+// Sandboxes, links and addresses end with a reboot, too. A record of another boot counts as
+// empty.
 
-// attachment is what one interface of one sandbox has. It is a value: what is
-// in the record is replaced, never written.
+// attachment is the state of one interface of one sandbox. It is a value: changes replace
+// it in the record and never write to it.
 type attachment struct {
 	cni.Attachment
 	Netns   string         `json:"netns"`   // the sandbox's file
-	NetnsID string         `json:"netnsID"` // what that was: device and inode
+	NetnsID string         `json:"netnsID"` // device and inode of that file
 	Network string         `json:"network"`
 	Pod     cni.Pod        `json:"pod"`
 	IPs     []netip.Prefix `json:"ips"` // at most one per family
@@ -38,14 +37,13 @@ type attachment struct {
 	MAC     string         `json:"mac"`  // of the sandbox's end
 	Link    string         `json:"link"` // the Node's end, and the port's name
 	OFPort  uint32         `json:"ofPort"`
-	// Table is where the routes of a further interface of a sandbox are; 0 for
-	// the first one.
+	// Table is the routing table of a sandbox's further interface, 0 for the first one.
 	Table  int       `json:"table,omitempty"`
 	Egress cni.Limit `json:"egress,omitzero"`
 	Routed bool      `json:"routed,omitempty"`
 	// Serial grows from attachment to attachment.
 	Serial uint64 `json:"serial"`
-	// Made says that ADD came to its end.
+	// Made says that ADD finished.
 	Made bool `json:"made,omitempty"`
 }
 
@@ -60,13 +58,13 @@ func (a *attachment) addrs() (all []netip.Addr) {
 // content is the file, as JSON.
 type content struct {
 	Boot        string       `json:"boot"`
-	Serial      uint64       `json:"serial"`   // the last that was given
+	Serial      uint64       `json:"serial"`   // the last one given
 	LastPort    uint32       `json:"lastPort"` // likewise
 	LastIPs     []netip.Addr `json:"lastIPs"`  // likewise, by family
 	Attachments []attachment `json:"attachments"`
 }
 
-// record is the content with its file. It may be used by several goroutines.
+// record is the content and its file. Several goroutines may use it.
 type record struct {
 	path string
 	mu   sync.Mutex
@@ -75,11 +73,11 @@ type record struct {
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// maxRecord bounds the file: an attachment takes less than a kilobyte.
+// maxRecord bounds the file, in bytes. An attachment takes less than a kilobyte.
 const maxRecord = 64 << 20
 
-// openRecord reads the file; one that is not there is empty. One that cannot be
-// read is an error: without it, addresses would be given twice.
+// openRecord reads the file. If there is no file, the record is empty. If the file cannot
+// be read, that is an error: without the record, addresses would be given twice.
 func openRecord(path string) (*record, error) {
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
@@ -91,7 +89,7 @@ func openRecord(path string) (*record, error) {
 		return r, nil
 	}
 	if err == nil && st.Size() > maxRecord {
-		err = fmt.Errorf("%s: longer than %d bytes", path, maxRecord)
+		err = fmt.Errorf("%s: it has %d bytes, at most %d were expected", path, st.Size(), maxRecord)
 	}
 	if err != nil {
 		return nil, err
@@ -102,7 +100,7 @@ func openRecord(path string) (*record, error) {
 	}
 	was, err := parseContent(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; it tells which pod has which address: remove it only when no pod runs", path, err)
+		return nil, fmt.Errorf("%s: %w; it records which pod has which address: remove it only if no pod runs", path, err)
 	}
 	if was.Boot == r.now.Boot {
 		r.now = *was
@@ -110,7 +108,7 @@ func openRecord(path string) (*record, error) {
 	return r, nil
 }
 
-// parseContent reads and checks a file.
+// parseContent reads and checks a file's text.
 func parseContent(text []byte) (*content, error) {
 	c := &content{}
 	if err := json.Unmarshal(text, c); err != nil {
@@ -123,11 +121,11 @@ func parseContent(text []byte) (*content, error) {
 		switch {
 		case err != nil:
 		case c.at(a.Attachment) != i:
-			err = fmt.Errorf("interface %s of sandbox %s is there already", a.Interface, a.Container)
+			err = fmt.Errorf("interface %s of sandbox %s is listed twice", a.Interface, a.Container)
 		case names[a.Link]:
-			err = fmt.Errorf("link %s is another's", a.Link)
+			err = fmt.Errorf("link %s is listed twice", a.Link)
 		case ports[a.OFPort]:
-			err = fmt.Errorf("port %d is another's", a.OFPort)
+			err = fmt.Errorf("port %d is listed twice", a.OFPort)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("attachments[%d]: %w", i, err)
@@ -135,7 +133,7 @@ func parseContent(text []byte) (*content, error) {
 		names[a.Link], ports[a.OFPort] = true, true
 		for _, ip := range a.IPs {
 			if ips[ip.Addr()] {
-				return nil, fmt.Errorf("attachments[%d]: %v is another's", i, ip)
+				return nil, fmt.Errorf("attachments[%d]: %v is listed twice", i, ip)
 			}
 			ips[ip.Addr()] = true
 		}
@@ -143,24 +141,24 @@ func parseContent(text []byte) (*content, error) {
 	return c, nil
 }
 
-// check says what an attachment of a file lacks, whatever the others have.
+// check says what is wrong with an attachment of a file, apart from the other attachments.
 func (a *attachment) check() error {
 	switch {
 	case a.Container == "" || a.Interface == "" || a.Netns == "":
 		return errors.New("no sandbox or interface")
 	case a.Link == "" || len(a.Link) > maxName || strings.ContainsAny(a.Link, "/ "):
-		return fmt.Errorf("%q is no name of a link", a.Link)
+		return fmt.Errorf("%q is not a link name", a.Link)
 	case a.OFPort < firstPort || a.OFPort > lastPort:
-		return fmt.Errorf("port %d is no pod's", a.OFPort)
+		return fmt.Errorf("port %d is not in %d-%d, the numbers of pods' ports", a.OFPort, firstPort, lastPort)
 	case len(a.IPs) == 0 || slices.ContainsFunc(a.IPs, func(ip netip.Prefix) bool { return !ip.IsValid() }):
-		return fmt.Errorf("%v are no addresses", a.IPs)
+		return fmt.Errorf("%v are not addresses", a.IPs)
 	}
 	_, err := parseMAC(a.MAC)
 	return err
 }
 
-// find is the attachment of a key.
-func (r *record) find(k cni.Attachment) (attachment, bool) {
+// findAttachment is the attachment of a sandbox's interface, if the record has it.
+func (r *record) findAttachment(k cni.Attachment) (attachment, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if i := r.now.at(k); i >= 0 {
@@ -169,7 +167,7 @@ func (r *record) find(k cni.Attachment) (attachment, bool) {
 	return attachment{}, false
 }
 
-// all are the attachments, in the order in which they were given.
+// all are the attachments, oldest first.
 func (r *record) all() []attachment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -180,8 +178,8 @@ func (c *content) at(k cni.Attachment) int {
 	return slices.IndexFunc(c.Attachments, func(a attachment) bool { return a.Attachment == k })
 }
 
-// change writes down what f makes of the content, or leaves file and content as
-// they are.
+// change applies f to a copy of the content and writes the file. If either fails, file and
+// content stay as they are.
 func (r *record) change(f func(*content) error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -198,8 +196,8 @@ func (r *record) change(f func(*content) error) error {
 	return nil
 }
 
-// keep marks an attachment as made.
-func (r *record) keep(k cni.Attachment) error {
+// markMade marks an attachment as made.
+func (r *record) markMade(k cni.Attachment) error {
 	return r.change(func(c *content) error {
 		i := c.at(k)
 		if i < 0 {
@@ -210,16 +208,16 @@ func (r *record) keep(k cni.Attachment) error {
 	})
 }
 
-// forget removes an attachment.
-func (r *record) forget(k cni.Attachment) error {
+// removeAttachment removes an attachment from the record.
+func (r *record) removeAttachment(k cni.Attachment) error {
 	return r.change(func(c *content) error {
 		c.Attachments = slices.DeleteFunc(c.Attachments, func(a attachment) bool { return a.Attachment == k })
 		return nil
 	})
 }
 
-// save writes the file so that a reader, and who comes after a kill, sees the old
-// one or the new one.
+// save writes the file and renames it into place. So a reader, and an agent after a kill,
+// sees the old file or the new one, never a part.
 func (c *content) save(path string) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRecordOfAnotherBoot is empty; one that cannot be read is an error that names
-// the file.
+// TestRecordOfAnotherBoot: a record of another boot counts as empty. One that cannot be
+// read is an error that names the file.
 func TestRecordOfAnotherBoot(t *testing.T) {
 	r := newRig(t)
 	r.add(request(nstest.New(t), "web", "eth0"))
@@ -32,8 +32,8 @@ func TestRecordOfAnotherBoot(t *testing.T) {
 	}
 }
 
-// TestDoubt: what the next agent cannot look at it keeps; a sandbox whose file is gone
-// it clears away.
+// TestDoubt: the next agent keeps an attachment that it cannot check, and removes one whose
+// sandbox's file is gone.
 func TestDoubt(t *testing.T) {
 	r := newRig(t)
 	file := t.TempDir() + "/box"
@@ -55,7 +55,7 @@ func TestDoubt(t *testing.T) {
 	r.wantConsistent(0)
 }
 
-// TestClean takes links and record away without an agent.
+// TestClean: Clean removes links and record without an agent.
 func TestClean(t *testing.T) {
 	r := newRig(t)
 	box := nstest.New(t)
@@ -71,7 +71,7 @@ func TestClean(t *testing.T) {
 	r.wantEmpty(box)
 }
 
-// TestPick goes around a range, past what is taken, and ends.
+// TestPick: pick goes around a range, skips addresses in use, and ends.
 func TestPick(t *testing.T) {
 	for _, c := range []struct{ cidr, after, taken, want string }{
 		{"10.10.0.0/24", "10.10.0.0", "10.10.0.1", "10.10.0.2"},
@@ -96,8 +96,8 @@ func TestPick(t *testing.T) {
 	}
 }
 
-// TestNames: a link's name fits the kernel, tells the Pod, and is another for each
-// interface.
+// TestNames: a link's name fits the kernel, begins like the Pod's name, and differs between
+// interfaces.
 func TestNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, pod := range []string{"web", "web-6f7d9c8b5-x2x7q", "a.b.c.d.e", "x", "abcde-fgh"} {
@@ -115,7 +115,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// FuzzRecord: no file makes the agent give something twice.
+// FuzzRecord: from any file that is accepted, no address or port number is given twice.
 func FuzzRecord(f *testing.F) {
 	f.Add([]byte(`{"boot":"b","attachments":[{"containerID":"c","ifname":"eth0","netns":"/n","ips":["10.0.0.2/24"],"mac":"0a:58:0a:00:00:02","link":"web-abcdefgh","ofPort":4096}]}`))
 	f.Add([]byte(`{"lastPort":4294967295}`))

@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check says whether an attachment is as ADD made it: in the record, in the result
-// that the runtime kept, on the Node, in the sandbox and in the switch.
+// Check compares an attachment with what ADD made: the record, the result that the runtime
+// kept, the Node, the sandbox and the switch.
 func (n *Node) Check(ctx context.Context, r *cni.Request) error {
 	unlock, err := n.lock(ctx, r.Attachment)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	a, ok := n.record.find(r.Attachment)
+	a, ok := n.record.findAttachment(r.Attachment)
 	if !ok {
 		return types.NewError(types.ErrUnknownContainer, fmt.Sprintf("no interface %s was given to %s", r.Interface, r.Container), "")
 	}
@@ -34,11 +34,11 @@ func (n *Node) Check(ctx context.Context, r *cni.Request) error {
 }
 
 func (n *Node) checkAttachment(ctx context.Context, a *attachment, r *cni.Request) error {
-	if why, doubt := n.fallen(a); why != nil || doubt != nil {
+	if why, doubt := n.staleReason(a); why != nil || doubt != nil {
 		return errors.Join(why, doubt)
 	}
 	if a.Netns != r.Netns {
-		return fmt.Errorf("it is in %s", a.Netns)
+		return fmt.Errorf("it is in sandbox %s, not %s", a.Netns, r.Netns)
 	}
 	if err := a.checkPrevious(r.Previous); err != nil {
 		return err
@@ -58,12 +58,12 @@ func (n *Node) checkAttachment(ctx context.Context, a *attachment, r *cni.Reques
 	return n.awaitCheck(ctx, a)
 }
 
-// mostCheckWait is how long CHECK waits for a port that passes no packets. An agent that has
-// started again has not opened its ports yet, and the Pod is as it was.
+// mostCheckWait is how long CHECK waits for a port that passes no packets. An agent that
+// has just restarted may not have opened its ports yet.
 const mostCheckWait = 2 * time.Second
 
-// awaitCheck waits until the port of an attachment passes packets, for mostCheckWait at most. The
-// error is what keeps the port from it.
+// awaitCheck waits until the attachment's port passes packets, for mostCheckWait at most.
+// The error says why it does not.
 func (n *Node) awaitCheck(ctx context.Context, a *attachment) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostCheckWait)
 	defer cancel()
@@ -73,8 +73,8 @@ func (n *Node) awaitCheck(ctx context.Context, a *attachment) (err error) {
 	return err
 }
 
-// checkPrevious compares with what the runtime kept. Plugins that are chained after
-// may have added to it.
+// checkPrevious compares the attachment with the result that the runtime kept. Plugins
+// later in the chain may have added to that.
 func (a *attachment) checkPrevious(was *types100.Result) error {
 	if was == nil {
 		return errors.New("there is no prevResult")
@@ -95,7 +95,7 @@ func (a *attachment) checkPrevious(was *types100.Result) error {
 	return nil
 }
 
-// checkEnds looks at both ends of the pair, and returns the sandbox's.
+// checkEnds checks both ends of the veth pair, and returns the sandbox's end.
 func (n *Node) checkEnds(a *attachment, s *sandbox) (netlink.Link, error) {
 	far, err := n.home.links.LinkByName(a.Link)
 	if err != nil {
@@ -121,7 +121,7 @@ func (n *Node) checkEnds(a *attachment, s *sandbox) (netlink.Link, error) {
 	return near, nil
 }
 
-// checkInside looks at addresses and routes.
+// checkInside checks addresses, limit, neighbour and routes in the sandbox.
 func (n *Node) checkInside(a *attachment, s *sandbox, link netlink.Link) error {
 	have, err := s.links.AddrList(link, unix.AF_UNSPEC)
 	if err != nil {
@@ -149,7 +149,7 @@ func (n *Node) checkInside(a *attachment, s *sandbox, link netlink.Link) error {
 	return nil
 }
 
-// checkLimit looks for what limits the Pod.
+// checkLimit checks that the sandbox's end has the Pod's limit.
 func (a *attachment) checkLimit(s *sandbox, link netlink.Link) error {
 	if a.Egress.Rate == 0 {
 		return nil
@@ -166,7 +166,7 @@ func (a *attachment) checkLimit(s *sandbox, link netlink.Link) error {
 	return fmt.Errorf("nothing limits interface %s to %d bits a second", a.Interface, a.Egress.Rate)
 }
 
-// check looks for a route.
+// check returns an error if the sandbox lacks the route.
 func (w way) check(s *sandbox, link netlink.Link) error {
 	family := unix.AF_INET
 	if w.to.Addr().Is6() {
@@ -189,7 +189,7 @@ func (w way) check(s *sandbox, link netlink.Link) error {
 	return fmt.Errorf("there is no route to %v via %v", w.to, w.via)
 }
 
-// is says whether the kernel's route is this one.
+// is says whether a route of the kernel is this one.
 func (w way) is(r *netlink.Route) bool {
 	to := netip.PrefixFrom(unspecified(w.to.Addr()), 0)
 	if r.Dst != nil {
@@ -203,14 +203,14 @@ func (w way) is(r *netlink.Route) bool {
 	return to == w.to && via.Unmap() == w.via
 }
 
-// Status says whether ADD would succeed for a Pod that is known.
+// Status says whether ADD would succeed for a known Pod.
 func (n *Node) Status(_ context.Context, r *cni.Request) error {
 	if err := n.Switch.Status(); err != nil || r.Delegated {
 		return err
 	}
-	left, swept := n.record.left(n.CIDRs, n.Gateways), false
+	left, swept := n.record.checkFree(n.CIDRs, n.Gateways), false
 	if left != nil {
-		n.eachEnded(func(*attachment) { swept = true }) // by the next ADD
+		n.eachEnded(func(*attachment) { swept = true }) // the next ADD sweeps these
 	}
 	if left != nil && !swept {
 		return cni.Errorf(types.ErrPluginNotAvailable, "Pods can get no address", left)
@@ -218,8 +218,8 @@ func (n *Node) Status(_ context.Context, r *cni.Request) error {
 	return nil
 }
 
-// left is an error when a range has no address left.
-func (r *record) left(ranges []netip.Prefix, gateways []netip.Addr) error {
+// checkFree is an error if a range has no free address.
+func (r *record) checkFree(ranges []netip.Prefix, gateways []netip.Addr) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.now.addrs(nil)
@@ -228,7 +228,7 @@ func (r *record) left(ranges []netip.Prefix, gateways []netip.Addr) error {
 	}
 	for _, p := range ranges {
 		if _, ok := pick(p, r.now.last(p), all); !ok {
-			return fmt.Errorf("none is left in %v", p)
+			return fmt.Errorf("no address is left in %v", p)
 		}
 	}
 	return nil

@@ -17,8 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCheckFindsDamage: CHECK passes, and fails after each thing that somebody does
-// to an attachment.
+// TestCheckFindsDamage: CHECK passes, and fails after each kind of damage to an attachment.
 func TestCheckFindsDamage(t *testing.T) {
 	r := newRig(t)
 	eth0 := func(box *nstest.Namespace) netlink.Link { return box.Link(t, "eth0") }
@@ -59,7 +58,7 @@ func TestCheckFindsDamage(t *testing.T) {
 	r.wantConsistent(0)
 }
 
-// setDown sets the only link's Node's end down.
+// setDown sets the Node's end of the only link down.
 func (r *rig) setDown() error {
 	link, err := r.home.links.LinkByName(r.veths()[0])
 	if err != nil {
@@ -68,8 +67,8 @@ func (r *rig) setDown() error {
 	return r.home.links.LinkSetDown(link)
 }
 
-// TestDelegated: addresses of an IPAM plugin are taken when they are the Node's, and
-// nobody has them; its routes too.
+// TestDelegated: addresses of an IPAM plugin are accepted if they are this Node's and not
+// in use. Its routes are, too.
 func TestDelegated(t *testing.T) {
 	r := newRig(t)
 	box := nstest.New(t)
@@ -123,8 +122,8 @@ func TestDelegated(t *testing.T) {
 	r.wantEmpty(box)
 }
 
-// TestNoAddressLeft: the last one is given, no further one, and STATUS says so.
-// What others have is not given.
+// TestNoAddressLeft: after the last address ADD fails, and STATUS says so. Addresses in use
+// elsewhere are not given.
 func TestNoAddressLeft(t *testing.T) {
 	r := newRig(t, "10.10.0.0/29") // .1 is the gateway, .7 broadcast
 	q := request(nstest.New(t), "web", "eth0")
@@ -142,8 +141,8 @@ func TestNoAddressLeft(t *testing.T) {
 	r.wantConsistent(5)
 }
 
-// TestAddressesOfTheGone: what a sandbox had that ended without DEL is given to
-// others when nothing else is left; what has its link stays.
+// TestAddressesOfTheGone: if no other address is left, ADD takes those of sandboxes that
+// ended without DEL. An attachment that still has its link keeps its address.
 func TestAddressesOfTheGone(t *testing.T) {
 	r := newRig(t, "10.10.0.0/29")
 	var all []*cni.Request
@@ -151,13 +150,13 @@ func TestAddressesOfTheGone(t *testing.T) {
 		all = append(all, request(nstest.New(t), fmt.Sprintf("web-%d", i), "eth0"))
 		r.add(all[i])
 	}
-	lost, ok := r.record.find(all[2].Attachment)
+	lost, ok := r.record.findAttachment(all[2].Attachment)
 	if !ok {
 		t.Fatal("web-2 is in no record")
 	}
 	link, err := r.home.links.LinkByName(lost.Link)
 	r.must(err)
-	r.must(r.home.links.LinkDel(link)) // as with its sandbox
+	r.must(r.home.links.LinkDel(link)) // as when its sandbox ends
 	q := request(nstest.New(t), "next", "eth0")
 	r.must(r.Status(t.Context(), q))
 	if got, want := r.add(q).IPs[0].Address.String(), lost.IPs[0].String(); got != want {
@@ -166,12 +165,12 @@ func TestAddressesOfTheGone(t *testing.T) {
 	r.wantConsistent(5)
 	_, err = r.Add(t.Context(), request(nstest.New(t), "further", "eth0"))
 	r.code("ADD", err, cni.CodeNoAddress)
-	r.must(r.Del(t.Context(), all[2])) // the runtime's, late
+	r.must(r.Del(t.Context(), all[2])) // the runtime's DEL, late
 	r.wantConsistent(5)
 }
 
-// TestSweep: what a sandbox had that is gone is free again without DEL; an interface
-// that only lost its link keeps its address, and so does one that somebody works for.
+// TestSweep: Sweep frees the addresses of sandboxes that ended without DEL. An attachment
+// that lost only its link keeps its address, and so does one that is locked.
 func TestSweep(t *testing.T) {
 	r := newRig(t)
 	boxes := []*nstest.Namespace{nstest.New(t), nstest.New(t), nstest.New(t), nstest.New(t)}
@@ -191,12 +190,12 @@ func TestSweep(t *testing.T) {
 	left := func(want ...int) {
 		t.Helper()
 		for i, q := range all {
-			if _, ok := r.record.find(q.Attachment); ok != slices.Contains(want, i) {
+			if _, ok := r.record.findAttachment(q.Attachment); ok != slices.Contains(want, i) {
 				t.Errorf("of %v, web-%d in the record: %v", want, i, ok)
 			}
 		}
 	}
-	for len(r.veths()) > 1 { // the kernel takes namespaces apart in its own time
+	for len(r.veths()) > 1 { // the kernel removes namespaces asynchronously
 		time.Sleep(time.Millisecond)
 	}
 	r.Sweep()
@@ -205,12 +204,12 @@ func TestSweep(t *testing.T) {
 	r.Sweep()
 	left(stands, bare)
 	r.must(r.Del(t.Context(), all[bare]))
-	r.must(r.Del(t.Context(), all[gone])) // the runtime's, late
+	r.must(r.Del(t.Context(), all[gone])) // the runtime's DEL, late
 	r.wantConsistent(1)
 }
 
-// TestRefused: what cannot be attached is refused with the specification's codes,
-// and nothing stays.
+// TestRefused: ADD refuses what it cannot attach, with the specification's codes, and
+// leaves nothing behind.
 func TestRefused(t *testing.T) {
 	r := newRig(t)
 	box := nstest.New(t)

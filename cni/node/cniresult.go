@@ -7,8 +7,8 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// result is what a runtime is told of an attachment: the Node's end and the
-// sandbox's, in this order, and what the latter has.
+// result is the runtime's result for an attachment: the Node's end, then the sandbox's end
+// with its addresses and routes.
 func (n *Node) result(a *attachment) (*types100.Result, error) {
 	far, err := n.home.links.LinkByName(a.Link)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/antrail/antrail/cni"
 )
 
-// Del takes an interface from a sandbox. That nothing is there is no error: a
-// runtime calls it again until it succeeds, and after an ADD that failed.
+// Del removes an interface from a sandbox. If there is none, that is no error: a runtime
+// repeats DEL until it succeeds, and calls it after a failed ADD.
 func (n *Node) Del(ctx context.Context, r *cni.Request) error {
 	unlock, err := n.lock(ctx, r.Attachment)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	a, ok := n.record.find(r.Attachment)
+	a, ok := n.record.findAttachment(r.Attachment)
 	if !ok {
 		return nil
 	}
@@ -28,8 +28,8 @@ func (n *Node) Del(ctx context.Context, r *cni.Request) error {
 	return nil
 }
 
-// remove takes an attachment back, as far as it was made: the entries first, so that
-// no packet finds its address when the next one has it, and the record last.
+// remove undoes an attachment, as far as it was made. The entries go first, so that they do
+// not match the address's next owner. The record goes last.
 func (n *Node) remove(a *attachment) error {
 	n.setPlugged(a.Attachment, false)
 	n.step("unplugged")
@@ -43,13 +43,13 @@ func (n *Node) remove(a *attachment) error {
 			s.close()
 		}
 	}
-	err := n.record.forget(a.Attachment)
+	err := n.record.removeAttachment(a.Attachment)
 	n.step("forgotten")
 	return err
 }
 
-// GC removes the attachments of a network that are not among the valid ones. One that
-// somebody is making or removing meanwhile is left alone.
+// GC removes the attachments of a network that are not valid. It skips those that another
+// call is making or removing.
 func (n *Node) GC(_ context.Context, r *cni.Request) error {
 	var errs []error
 	for _, a := range n.record.all() {
@@ -60,7 +60,7 @@ func (n *Node) GC(_ context.Context, r *cni.Request) error {
 		if !free {
 			continue
 		}
-		errs = append(errs, n.collect(a.Attachment, "nobody has it any more"))
+		errs = append(errs, n.collect(a.Attachment, "the runtime does not list it as valid"))
 		n.unlock(a.Attachment, turn)
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -69,9 +69,9 @@ func (n *Node) GC(_ context.Context, r *cni.Request) error {
 	return nil
 }
 
-// Sweep removes attachments whose sandbox has ended without DEL: a runtime that lost
-// what it knew never calls it. Link and sandbox have to be gone; where one of them
-// is there, somebody may use it or ask for it, and DEL, GC or scarcity decides.
+// Sweep removes attachments whose sandbox ended without DEL, as after a runtime lost its
+// state. Both link and sandbox must be gone. If one of them exists, something may still use
+// it; then DEL, GC or a lack of addresses removes it.
 func (n *Node) Sweep() {
 	n.eachEnded(func(a *attachment) {
 		s, err := openSandbox(a.Netns)
@@ -87,32 +87,32 @@ func (n *Node) Sweep() {
 	})
 }
 
-// sweep removes attachments whose link is gone, and tells whether there were any. It
-// is for when addresses are scarce.
+// sweep removes attachments whose link is gone, and says whether there were any. ADD calls
+// it if no address is free.
 func (n *Node) sweep() (some bool) {
 	n.eachEnded(func(a *attachment) { some = n.sweepUp(a, "its link is gone") || some })
 	return some
 }
 
-// sweepUp removes an attachment, and logs why or why not.
+// sweepUp removes an attachment and logs why. If that fails, it logs the error.
 func (n *Node) sweepUp(a *attachment, why string) bool {
 	err := n.collect(a.Attachment, why)
 	if err != nil {
-		n.Log.Error("a pod's attachment cannot be cleared away; its addresses stay taken", "error", err)
+		n.Log.Error("a pod's attachment cannot be removed; its addresses stay in use", "error", err)
 	}
 	return err == nil
 }
 
-// eachEnded calls f for the attachments whose link is gone, and with it the sandbox's
-// end, in their turn: DEL never came, or came to no agent while this one began.
-// Where the link is there somebody may use it, whatever else is known.
+// eachEnded calls f for each attachment whose link is gone, and holds the attachment's lock
+// meanwhile. Such a sandbox ended without DEL, or its DEL found no agent. If the link
+// exists, the Pod may still use it.
 func (n *Node) eachEnded(f func(*attachment)) {
 	for _, a := range n.record.all() {
 		turn, free := n.tryLock(a.Attachment)
 		if !free {
 			continue
 		}
-		if now, ok := n.record.find(a.Attachment); ok {
+		if now, ok := n.record.findAttachment(a.Attachment); ok {
 			if _, err := n.home.links.LinkByName(now.Link); noLink(err) {
 				f(&now)
 			}
@@ -121,9 +121,9 @@ func (n *Node) eachEnded(f func(*attachment)) {
 	}
 }
 
-// collect removes an attachment that may be gone by now.
+// collect removes an attachment, if the record still has it.
 func (n *Node) collect(k cni.Attachment, why string) error {
-	a, ok := n.record.find(k)
+	a, ok := n.record.findAttachment(k)
 	if !ok {
 		return nil
 	}

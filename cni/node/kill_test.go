@@ -16,8 +16,8 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// TestKillsBetweenSteps kills ADD and DEL after each of their steps. The next agent
-// has all of the attachment or nothing; then ADD and DEL go on as if nothing had been.
+// TestKillsBetweenSteps kills ADD and DEL after each of their steps. The next agent has the
+// whole attachment or none of it. ADD and DEL then work as usual.
 func TestKillsBetweenSteps(t *testing.T) {
 	for _, verb := range []cni.Verb{cni.Add, cni.Del} {
 		r := newRig(t)
@@ -33,7 +33,7 @@ func TestKillsBetweenSteps(t *testing.T) {
 			}
 			kills++
 			r.restart()
-			_, stays := r.record.find(q.Attachment)
+			_, stays := r.record.findAttachment(q.Attachment)
 			r.wantConsistent(map[bool]int{true: 1}[stays])
 			if verb == cni.Add && stays && at < 4 {
 				t.Errorf("ADD killed after %v stays", r.steps)
@@ -50,9 +50,9 @@ func TestKillsBetweenSteps(t *testing.T) {
 	}
 }
 
-// TestThousandInDisorder: 1,000 times, with -short 250 times, ADD and DEL in random order, with kills at random steps,
-// sandboxes that vanish, and agents that come anew. What the Node has is what the
-// calls say; nobody's address is given to another; in the end nothing is left.
+// TestThousandInDisorder: 1,000 times, with -short 250 times, ADD and DEL in random order,
+// with kills at random steps, vanishing sandboxes and restarted agents. The Node's state
+// matches the calls. No address has two owners. In the end nothing is left.
 func TestThousandInDisorder(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if s := os.Getenv("ANTRAIL_SEED"); s != "" {
@@ -79,11 +79,11 @@ func TestThousandInDisorder(t *testing.T) {
 		}
 		m.wantEmpty(m.boxes[i])
 	}
-	m.must(m.GC(t.Context(), &cni.Request{Network: "antrail"})) // sandboxes that vanished and were never spoken of again
+	m.must(m.GC(t.Context(), &cni.Request{Network: "antrail"})) // the sandboxes that vanished without DEL
 	m.wantConsistent(0)
 }
 
-// mess is a runtime that lost its mind.
+// mess is a runtime that calls in random order.
 type mess struct {
 	*rig
 	random                                     *rand.Rand
@@ -96,7 +96,7 @@ func (m *mess) request(i int, ifname string) *cni.Request {
 	return request(m.boxes[i], fmt.Sprintf("pod-%d", i), ifname)
 }
 
-// call does one thing that a runtime, a kernel or an operator may do.
+// call does one random thing that a runtime, the kernel or an operator may do.
 func (m *mess) call() {
 	m.calls++
 	i := m.random.IntN(len(m.boxes))
@@ -120,7 +120,7 @@ func (m *mess) call() {
 	m.wantConsistent(len(m.live))
 }
 
-// attempt calls ADD or DEL; every fifth is killed at some step, if it has so many.
+// attempt calls ADD or DEL. It kills every fifth call at a random step.
 func (m *mess) attempt(v cni.Verb, q *cni.Request) {
 	m.attempts++
 	at := -1
@@ -150,8 +150,8 @@ func (m *mess) attempt(v cni.Verb, q *cni.Request) {
 	}
 }
 
-// held are the addresses that others than an attachment have on their interfaces, as
-// their sandboxes say.
+// held are the addresses on the interfaces of all other attachments, read in their
+// sandboxes.
 func (m *mess) held(but cni.Attachment) map[netip.Addr]bool {
 	all := map[netip.Addr]bool{}
 	for i, box := range m.boxes {
@@ -172,8 +172,7 @@ func (m *mess) held(but cni.Attachment) map[netip.Addr]bool {
 	return all
 }
 
-// settle learns what stands after a restart: what a kill broke off may have been
-// made, or removed, or not.
+// settle updates the model after a restart: the killed call may have had its effect or not.
 func (m *mess) settle() {
 	clear(m.live)
 	for _, a := range m.record.all() {
@@ -188,14 +187,14 @@ func (m *mess) check(q *cni.Request) {
 	}
 }
 
-// vanish takes a sandbox away without DEL, as a machine's operator may, and a new
-// one comes; the record is cleared when the next agent starts.
+// vanish replaces a sandbox without DEL. The next agent removes the record's attachment
+// when it starts.
 func (m *mess) vanish(i int) {
 	old := m.boxes[i]
 	old.Remove()
 	m.boxes[i] = nstest.New(m.T)
 	for wait := time.Now().Add(time.Minute); m.linksOf(old) > 0 && time.Now().Before(wait); {
-		time.Sleep(time.Millisecond) // the kernel removes the links soon after
+		time.Sleep(time.Millisecond) // the kernel removes the links asynchronously
 	}
 	m.vanished++
 	m.restart()
@@ -207,7 +206,7 @@ func (m *mess) vanish(i int) {
 	}
 }
 
-// linksOf counts the Node's ends of a sandbox.
+// linksOf counts the links of a sandbox.
 func (m *mess) linksOf(box *nstest.Namespace) (n int) {
 	for _, a := range m.record.all() {
 		_, err := m.home.links.LinkByName(a.Link)
@@ -218,7 +217,7 @@ func (m *mess) linksOf(box *nstest.Namespace) (n int) {
 	return n
 }
 
-// collect keeps about half of what there is.
+// collect calls GC with about half of the attachments as valid.
 func (m *mess) collect() {
 	q := &cni.Request{Network: "antrail"}
 	for k := range m.live {
@@ -231,8 +230,7 @@ func (m *mess) collect() {
 	m.must(m.GC(m.Context(), q))
 }
 
-// TestManyAtOnce: callers that know nothing of each other, some for the same
-// interface. Every call succeeds.
+// TestManyAtOnce: independent callers, some for the same interface. Every call succeeds.
 func TestManyAtOnce(t *testing.T) {
 	r := newRig(t, "10.10.0.0/28")
 	r.step = func(string) {}

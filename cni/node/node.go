@@ -1,21 +1,21 @@
 // Package node is the agent's side of the CNI plugin: it gives sandboxes their
-// interfaces, addresses and ports, and remembers who has what.
+// interfaces, addresses and ports, and keeps a record of them.
 //
-//	node.go     what it needs, how it begins, what is known of whom
+//	node.go     Config, start, the switch's list of ports, locks
 //	attach.go   ADD
-//	detach.go   DEL, GC, and what a killed agent left
+//	detach.go   DEL, GC, attachments without a sandbox
 //	check.go    CHECK, STATUS
-//	attachmentrecord.go who has what, as a file
+//	attachmentrecord.go the record of attachments, a file
 //	address.go  addresses, numbers, names
 //	vethpair.go the veth pair
 //	routes.go   addresses and routes in the sandbox
 //	routed.go   attachments by layer 3
 //	podnamespace.go a sandbox's network namespace
-//	cniresult.go what a runtime is told
+//	cniresult.go the result for the runtime
 //	pluginrequests.go the verbs over HTTP
 //
-// Each verb can be called at any time, in any order, by many at once, and again
-// after it was broken off. Calls for one interface of one sandbox take turns.
+// Several goroutines may call any verb at any time, in any order, and repeat a call
+// that was interrupted. Calls for one interface of one sandbox run one after another.
 package node
 
 import (
@@ -36,7 +36,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Port is a Pod's port as the switch is to have it.
+// Port is a Pod's port, as the switch gets it.
 type Port struct {
 	Pod cni.Pod
 	// Further is the interface's name, unless it is the sandbox's first.
@@ -45,28 +45,28 @@ type Port struct {
 	OFPort  uint32
 	MAC     [6]byte
 	IPs     []netip.Addr
-	Routed  bool // it is attached by layer 3
+	Routed  bool // attached by layer 3
 }
 
-// Switch is what attachments are ports of. Its methods may be called by many at
-// once, but for Plug.
+// Switch is the switch whose ports attachments are. Several goroutines may call its methods
+// at once, except Plug.
 type Switch interface {
-	// Pod is nil when a Pod is known and may have a port. A *types.Error is for
-	// ever; any other error says what may come about yet.
+	// Pod is nil if a Pod is known and may have a port. A *types.Error is final. Any other
+	// error may pass.
 	Pod(cni.Pod) error
-	// Attach is how a Pod is to be attached, cni.AttachSwitched or cni.AttachRouted; "" as the
-	// configuration says.
+	// Attach is how a Pod's annotation says to attach it: cni.AttachSwitched,
+	// cni.AttachRouted, or "" for the configuration's choice.
 	Attach(cni.Pod) string
-	// Taken is what others than a Pod have.
+	// Taken are the addresses and ports in use by anything but the Pod.
 	Taken(cni.Pod) Taken
-	// Plug says which ports there are from now on.
+	// Plug replaces the list of pods' ports.
 	Plug([]Port)
-	// InForce is nil when a port is open and all entries of its Pod and of the
-	// policies that apply to it are in the switch, or else says what is missing.
+	// InForce is nil if a port is open and the switch has all entries of its Pod and of the
+	// policies that select it. Otherwise the error says what is missing.
 	InForce(Port) error
-	// Changed is closed when Pod or InForce may say something else.
+	// Changed is closed when Pod or InForce may return something new.
 	Changed() <-chan struct{}
-	// Status is nil when Pods can be attached; else a *types.Error.
+	// Status is nil if Pods can be attached; otherwise a *types.Error.
 	Status() error
 }
 
@@ -76,19 +76,19 @@ type Config struct {
 	CIDRs    []netip.Prefix // the Pods' ranges, at most one per family
 	Gateways []netip.Addr   // likewise
 	MTU      int
-	// LinkMAC is the address of the Node's end of the link of a Pod that is attached by
-	// layer 3, by the port's number.
+	// LinkMAC is the MAC address of the Node's end of a link that is attached by layer 3,
+	// by port number.
 	LinkMAC func(ofPort uint32) [6]byte
-	// Offloads turns off what the switch's end of a veth cannot take from an
-	// interface of the calling thread's namespace; nil: nothing.
+	// Offloads turns off the offloads of an interface that the switch's end of a veth
+	// cannot take. It runs in the interface's network namespace. nil turns off nothing.
 	Offloads func(ifname string) error
-	// Wait is how long ADD waits for Pod and entries.
+	// Wait is how long ADD waits until the Pod is known and its entries are in the switch.
 	Wait   time.Duration
 	Switch Switch
 	Log    *slog.Logger
 }
 
-// Node has the attachments of a Node. New makes one.
+// Node holds the attachments of a Node. New makes one.
 type Node struct {
 	Config
 	home   *sandbox // the Node's own namespace
@@ -97,20 +97,19 @@ type Node struct {
 	calls sync.WaitGroup
 	mu    sync.Mutex
 	busy  map[cni.Attachment]chan struct{} // closed when the call ends
-	// plugging is held while the switch is told its ports, plugged those that it
-	// is to have.
+	// plugging is held while Plug runs. plugged are the attachments that the switch is to
+	// have.
 	plugging sync.Mutex
 	plugged  map[cni.Attachment]bool
 
-	// step is called between any two steps that change something; a test ends the
-	// goroutine there, as a kill does.
+	// step is called between any two steps that change something. A test ends the goroutine
+	// there, as a kill would.
 	step func(name string)
 }
 
-// New goes on with the record of the agent before: it clears away what that one
-// left half done and what sandboxes left that are gone, and plugs the other
-// attachments in. It works in the calling thread's network namespace, now and
-// later.
+// New continues with the previous agent's record. It removes attachments that are
+// unfinished or whose sandbox is gone, and plugs in the others. New and the Node's methods
+// work in the network namespace of New's caller.
 func New(c Config) (*Node, error) {
 	n := &Node{Config: c, busy: map[cni.Attachment]chan struct{}{}, plugged: map[cni.Attachment]bool{}, step: func(string) {}}
 	var err error
@@ -121,24 +120,24 @@ func New(c Config) (*Node, error) {
 		return nil, fmt.Errorf("the Node's network namespace: %w", err)
 	}
 	for _, a := range n.record.all() {
-		why, doubt := n.fallen(&a)
+		why, doubt := n.staleReason(&a)
 		if doubt != nil {
-			n.Log.Warn("a pod's attachment cannot be looked at; it stays", "link", a.Link, "error", doubt)
+			n.Log.Warn("a pod's attachment cannot be checked; it stays", "link", a.Link, "error", doubt)
 		}
 		if why == nil {
 			n.plugged[a.Attachment] = true
 			continue
 		}
-		n.Log.Info("a pod's attachment is cleared away", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "link", a.Link, "why", why)
+		n.Log.Info("removing a pod's attachment", "pod", a.Pod.Namespace+"/"+a.Pod.Name, "link", a.Link, "why", why)
 		if err := n.remove(&a); err != nil {
-			n.Log.Error("a pod's attachment cannot be cleared away; its addresses stay taken", "link", a.Link, "error", err)
+			n.Log.Error("a pod's attachment cannot be removed; its addresses stay in use", "link", a.Link, "error", err)
 		}
 	}
 	n.plug()
 	return n, nil
 }
 
-// Close waits for calls to end and lets go of what is open. The attachments stay.
+// Close waits for running calls and closes the namespace. The attachments stay.
 func (n *Node) Close() error {
 	n.calls.Wait()
 	return n.home.close()
@@ -160,11 +159,11 @@ func ownSandbox() (*sandbox, error) {
 	return s, nil
 }
 
-// fallen says why an attachment of the record cannot stay; nil when it stands. What
-// cannot be looked at stands, with the doubt: somebody may use it.
-func (n *Node) fallen(a *attachment) (why, doubt error) {
+// staleReason says why an attachment of the record has to go; nil if it stays. If it cannot
+// be checked, it stays, and doubt is the error: the Pod may still use it.
+func (n *Node) staleReason(a *attachment) (why, doubt error) {
 	if !a.Made {
-		return errors.New("ADD did not come to its end"), nil
+		return errors.New("ADD did not finish"), nil
 	}
 	if _, err := n.home.links.LinkByName(a.Link); noLink(err) {
 		return fmt.Errorf("link %s: %w", a.Link, err), nil
@@ -180,20 +179,20 @@ func (n *Node) fallen(a *attachment) (why, doubt error) {
 	}
 	defer s.close()
 	if s.id != a.NetnsID {
-		return errors.New("the sandbox is another one"), nil
+		return errors.New("its path now names another sandbox"), nil
 	}
 	return nil, nil
 }
 
-// plug tells the switch its ports: those of each Pod's newest sandbox. A Pod that
-// is started anew has two for a while, and only one of them is the Pod's.
+// plug gives the switch its ports: those of each Pod's newest sandbox. While a Pod restarts
+// it has two sandboxes, and the older one gets no port.
 func (n *Node) plug() {
 	n.plugging.Lock()
 	defer n.plugging.Unlock()
 	n.Switch.Plug(n.ports())
 }
 
-// setPlugged says whether an attachment is to be the switch's.
+// setPlugged adds an attachment to the switch's ports or removes it.
 func (n *Node) setPlugged(k cni.Attachment, is bool) {
 	n.plugging.Lock()
 	if is {
@@ -205,7 +204,7 @@ func (n *Node) setPlugged(k cni.Attachment, is bool) {
 	n.plug()
 }
 
-// ports are those that are plugged in, in the order in which they were given.
+// ports are the ports for the switch, oldest first.
 func (n *Node) ports() (all []Port) {
 	type name struct{ namespace, name string }
 	newest, first := map[name]string{}, map[string]bool{}
@@ -224,7 +223,7 @@ func (n *Node) ports() (all []Port) {
 	return all
 }
 
-// port is an attachment as the switch has it.
+// port is an attachment as the switch gets it.
 func (a *attachment) port(further bool) Port {
 	mac, _ := parseMAC(a.MAC) // made or checked by us
 	p := Port{Pod: a.Pod, Name: a.Link, OFPort: a.OFPort, MAC: mac, IPs: a.addrs(), Routed: a.Routed}
@@ -234,7 +233,7 @@ func (a *attachment) port(further bool) Port {
 	return p
 }
 
-// portOf is the port of an attachment, if it is one of the switch's.
+// portOf is the port of an attachment, if the switch is to have it.
 func (n *Node) portOf(a *attachment) (Port, bool) {
 	n.plugging.Lock()
 	defer n.plugging.Unlock()
@@ -246,8 +245,7 @@ func (n *Node) portOf(a *attachment) (Port, bool) {
 	return Port{}, false
 }
 
-// lock waits until nobody else works for an attachment. The function ends the
-// turn.
+// lock waits until no other call works on an attachment. The function unlocks it.
 func (n *Node) lock(ctx context.Context, k cni.Attachment) (func(), error) {
 	for {
 		turn, free := n.tryLock(k)
@@ -262,7 +260,7 @@ func (n *Node) lock(ctx context.Context, k cni.Attachment) (func(), error) {
 	}
 }
 
-// tryLock takes the turn, or is the end of the one that is another's.
+// tryLock locks an attachment, or returns the channel that closes when it is unlocked.
 func (n *Node) tryLock(k cni.Attachment) (turn chan struct{}, free bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -281,11 +279,11 @@ func (n *Node) unlock(k cni.Attachment, turn chan struct{}) {
 	close(turn)
 }
 
-// later is the error of what may come about.
+// later is an error that tells the runtime to try again.
 func later(msg string, err error) error { return cni.Errorf(types.ErrTryAgainLater, msg, err) }
 
-// Clean removes the links of a record, and then the record, without an agent: who
-// uninstalls wants nothing left. A record that is not there is no error.
+// Clean removes the links of a record, and then the record, without an agent. Uninstalling
+// uses it. If there is no record, that is no error.
 func Clean(path string, tell func(what string)) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -20,7 +20,7 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// memorySwitch has what it is told. Every Pod is known but those in unknown.
+// memorySwitch records its ports. It knows every Pod except those in unknown.
 type memorySwitch struct {
 	mu      sync.Mutex
 	plugged []Port
@@ -63,7 +63,7 @@ func (s *memorySwitch) Changed() <-chan struct{} {
 	return s.changed
 }
 
-// change changes something and wakes who waits.
+// change changes something and closes Changed.
 func (s *memorySwitch) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func newRig(t *testing.T, cidrs ...string) *rig {
 	return r
 }
 
-// restart begins anew with the record, as the next agent does.
+// restart makes a Node from the record, as the next agent does.
 func (r *rig) restart() {
 	r.Helper()
 	if r.Node != nil {
@@ -123,7 +123,7 @@ func (r *rig) restart() {
 	}
 }
 
-// killed runs a call that a kill may end, and says whether one did.
+// killed makes a call that a kill may end, and says whether it did.
 func (r *rig) killed(at int, call func()) (killed bool) {
 	r.steps, r.killAt = nil, at
 	killed = true
@@ -138,7 +138,7 @@ func (r *rig) killed(at int, call func()) (killed bool) {
 	return killed
 }
 
-// request is for an interface of a sandbox.
+// request is a request for an interface of a sandbox.
 func request(ns *nstest.Namespace, pod, ifname string) *cni.Request {
 	return &cni.Request{
 		Attachment: cni.Attachment{Container: "box-" + ns.Name, Interface: ifname}, Netns: ns.Path(), Network: "antrail",
@@ -153,7 +153,7 @@ func (r *rig) must(err error) {
 	}
 }
 
-// add is ADD that has to succeed.
+// add calls ADD, which must succeed.
 func (r *rig) add(q *cni.Request) *types100.Result {
 	r.Helper()
 	result, err := r.Add(r.Context(), q)
@@ -161,7 +161,7 @@ func (r *rig) add(q *cni.Request) *types100.Result {
 	return result
 }
 
-// text is a result as a runtime reads it.
+// text is a result as the runtime's JSON.
 func text(r *types100.Result) string {
 	var b strings.Builder
 	r.PrintTo(&b)
@@ -177,8 +177,8 @@ func (r *rig) code(what string, err error, want uint) {
 	}
 }
 
-// wantConsistent checks that record, links and switch tell the same of so many
-// attachments, and that no two share anything.
+// wantConsistent checks that record, links and switch agree on the number of attachments,
+// and that no two share anything.
 func (r *rig) wantConsistent(n int) {
 	r.Helper()
 	all := r.record.all()
@@ -266,8 +266,8 @@ func TestVerbsInAnyOrder(t *testing.T) {
 	}
 }
 
-// TestSandboxOfTheSameName: a runtime that makes a sandbox anew under its name gets
-// an interface for it, and the one that was leaves nothing.
+// TestSandboxOfTheSameName: a new sandbox under an old name gets an interface. Nothing of
+// the old sandbox is left.
 func TestSandboxOfTheSameName(t *testing.T) {
 	r := newRig(t)
 	q := request(nstest.New(t), "web", "eth0")
@@ -303,8 +303,8 @@ func TestCheckWaitsForPort(t *testing.T) {
 	}
 }
 
-// TestSeveralInterfaces: each has its port, the further ones as such; each goes
-// alone. What comes from a further one's address leaves by it.
+// TestSeveralInterfaces: each interface has its port, and is removed alone. Packets from a
+// further interface's address leave by it.
 func TestSeveralInterfaces(t *testing.T) {
 	r := newRig(t)
 	box := nstest.New(t)
@@ -341,8 +341,8 @@ func TestSeveralInterfaces(t *testing.T) {
 	r.wantEmpty(box)
 }
 
-// TestTwoSandboxes: of a Pod that is started anew the newer sandbox has the port;
-// the older one keeps its address until DEL.
+// TestTwoSandboxes: while a Pod restarts, the newer sandbox has the port. The older one
+// keeps its address until DEL.
 func TestTwoSandboxes(t *testing.T) {
 	r := newRig(t)
 	old, next := request(nstest.New(t), "web", "eth0"), request(nstest.New(t), "web", "eth0")
@@ -357,8 +357,8 @@ func TestTwoSandboxes(t *testing.T) {
 	r.wantConsistent(1)
 }
 
-// TestWaits: ADD waits for its Pod and for its entries, and not for ever; a
-// runtime that gives up leaves nothing.
+// TestWaits: ADD waits for its Pod and its entries, for a limited time. If the runtime
+// gives up, nothing is left.
 func TestWaits(t *testing.T) {
 	r := newRig(t)
 	box := nstest.New(t)
@@ -388,7 +388,7 @@ func TestWaits(t *testing.T) {
 	r.code("ADD of an unsuited Pod", err, cni.CodePodUnsuited)
 }
 
-// TestGC removes what is not valid, of its network only.
+// TestGC: GC removes attachments that are not valid, of its network only.
 func TestGC(t *testing.T) {
 	r := newRig(t)
 	stays, goes, other := request(nstest.New(t), "a", "eth0"), request(nstest.New(t), "b", "eth0"), request(nstest.New(t), "c", "eth0")

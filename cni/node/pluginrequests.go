@@ -10,7 +10,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// maxRequest bounds a request: GC names all sandboxes of a Node.
+// maxRequest bounds a request, in bytes: GC names all sandboxes of a Node.
 const maxRequest = 4 << 20
 
 // ServeHTTP answers POST /cni/{verb}.
@@ -29,7 +29,7 @@ func (n *Node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(reply)
 }
 
-// Do does what a request asks for. The error is a *types.Error.
+// Do runs a request's verb. The error is a *types.Error.
 func (n *Node) Do(ctx context.Context, v cni.Verb, r *cni.Request) (*cni.Reply, error) {
 	n.calls.Add(1)
 	defer n.calls.Done()
@@ -41,7 +41,7 @@ func (n *Node) Do(ctx context.Context, v cni.Verb, r *cni.Request) (*cni.Reply, 
 	case v == cni.GC:
 		err = n.GC(ctx, r)
 	case r.Container == "" || r.Interface == "":
-		err = types.NewError(types.ErrInvalidEnvironmentVariables, "no sandbox or interface is named", "")
+		err = types.NewError(types.ErrInvalidEnvironmentVariables, "the request names no sandbox or no interface", "")
 	case v == cni.Add:
 		reply.Result, err = n.Add(ctx, r)
 	case v == cni.Del:

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sandbox is a network namespace that a runtime made for a Pod, opened.
+// sandbox is an open network namespace: a Pod's, or the Node's own.
 type sandbox struct {
 	ns    netns.NsHandle
 	links *netlink.Handle
 	id    string // device and inode: what the file is, not where it lies
 }
 
-// openSandbox opens a namespace by its file; errGone when there is none.
+// openSandbox opens a namespace by its file. The error is errGone if there is none.
 func openSandbox(path string) (*sandbox, error) {
 	ns, err := netns.GetFromPath(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -39,7 +39,7 @@ func openSandbox(path string) (*sandbox, error) {
 	return s, nil
 }
 
-// errGone says that a sandbox is not there any more.
+// errGone says that a sandbox no longer exists.
 var errGone = errors.New("the sandbox is gone")
 
 func (s *sandbox) close() error {
@@ -49,11 +49,11 @@ func (s *sandbox) close() error {
 	return s.ns.Close()
 }
 
-// nsfs is the type of the file system that namespaces' files are of.
+// nsfs is the magic number of the file system of namespace files.
 const nsfs = 0x6e736673
 
-// idOf identifies an open namespace; what is no namespace is gone: a runtime
-// leaves an empty file behind for an instant.
+// idOf identifies an open namespace. A plain file is errGone: while a runtime removes a
+// namespace, its file is empty for an instant.
 func idOf(fd int) (string, error) {
 	var fsys unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fsys); err != nil {
@@ -72,7 +72,7 @@ func idOf(fd int) (string, error) {
 // inside runs f on the calling goroutine in the namespace.
 func (s *sandbox) inside(f func() error) error { return nsthread.In(s.ns, f) }
 
-// sandboxFor opens the sandbox that a runtime names, for what is to be made in it.
+// sandboxFor opens the sandbox of a request. The Node's own namespace is an error.
 func (n *Node) sandboxFor(path string) (*sandbox, error) {
 	s, err := openSandbox(path)
 	if err != nil {

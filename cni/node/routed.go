@@ -11,21 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An attachment by layer 3 is alone on its link with its router. It has an address of 32 bits, a
-// next hop that no machine has, and a neighbour entry that never ages. So it asks nothing in ARP.
-// As nobody else is on its link, all such attachments have one MAC address.
+// An attachment by layer 3 is alone on its link with its router. It has an address of 32
+// bits and a next hop that no machine has. The next hop's neighbour entry is permanent, so
+// the Pod sends no ARP requests. All these attachments have the same MAC address, because
+// no two share a link.
 
-// nextHop is the router of all attachments by layer 3 (RFC 3927: of the link only).
+// nextHop is the router of all attachments by layer 3, a link-local address (RFC 3927).
 var nextHop = netip.AddrFrom4([4]byte{169, 254, 1, 1})
 
 // routedMAC is the MAC address of all attachments by layer 3.
 var routedMAC = net.HardwareAddr{0, 0, 0, 0, 0, 2}
 
-// single gives an attachment its addresses alone, without the prefix around them.
-func (a *attachment) single() error {
+// dropPrefixLengths makes each address of an attachment a /32. IPv6 is an error.
+func (a *attachment) dropPrefixLengths() error {
 	for i, ip := range a.IPs {
 		if !ip.Addr().Is4() {
-			return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("layer 3 has no IPv6: %v", ip.Addr()), "attach: layer2 has both families")
+			return types.NewError(cni.CodePodUnsuited, fmt.Sprintf("layer 3 attaches no IPv6 address: %v", ip.Addr()), "use attach: layer2, which has both families")
 		}
 		a.IPs[i] = netip.PrefixFrom(ip.Addr(), ip.Addr().BitLen())
 	}
@@ -56,13 +57,13 @@ func (n *Node) gatewayOf(a *attachment, like netip.Addr) (netip.Addr, bool) {
 	return n.gateway(like)
 }
 
-// neighbour is the entry of the next hop.
+// neighbour is the permanent neighbour entry of the next hop.
 func (n *Node) neighbour(a *attachment, index int) *netlink.Neigh {
 	link := n.LinkMAC(a.OFPort)
 	return &netlink.Neigh{LinkIndex: index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT, IP: nextHop.AsSlice(), HardwareAddr: link[:]}
 }
 
-// addNeighbour tells a sandbox where its next hop is, so that it need not ask.
+// addNeighbour adds the next hop's neighbour entry to a sandbox, for layer 3.
 func (n *Node) addNeighbour(a *attachment, s *sandbox, link netlink.Link) error {
 	if !a.Routed {
 		return nil
@@ -73,7 +74,7 @@ func (n *Node) addNeighbour(a *attachment, s *sandbox, link netlink.Link) error 
 	return nil
 }
 
-// checkNeighbour looks for the next hop's entry.
+// checkNeighbour returns an error if the sandbox lacks the next hop's neighbour entry.
 func (n *Node) checkNeighbour(a *attachment, s *sandbox, link netlink.Link) error {
 	if !a.Routed {
 		return nil

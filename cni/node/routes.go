@@ -9,17 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Addresses and routes of a sandbox's interface. The first interface of a sandbox
-// has them in the main table. A further one has its own, for what comes from its
-// addresses: what a Pod answers leaves by the interface it was asked on, for
-// from another one table SpoofGuard does not let it.
+// A sandbox's first interface has its routes in the main table. Each further interface has
+// a table of its own, which a routing rule selects by source address. So a Pod replies by
+// the interface that was asked. SpoofGuard drops packets that leave by another interface.
 
 // configure sets the sandbox's end up, with addresses and routes.
 func (n *Node) configure(a *attachment, s *sandbox, link netlink.Link) error {
 	for _, ip := range a.IPs {
 		addr := &netlink.Addr{IPNet: ipNet(ip)}
 		if ip.Addr().Is6() {
-			addr.Flags |= unix.IFA_F_NODAD // nobody else has it, and the Pod begins at once
+			addr.Flags |= unix.IFA_F_NODAD // the address is unique, and the Pod can send at once
 		}
 		if a.Table != 0 {
 			addr.Flags |= unix.IFA_F_NOPREFIXROUTE
@@ -51,14 +50,14 @@ func (n *Node) configure(a *attachment, s *sandbox, link netlink.Link) error {
 // way is a route of an attachment.
 type way struct {
 	to    netip.Prefix
-	via   netip.Addr // invalid: on the link itself
+	via   netip.Addr // invalid: directly on the link
 	far   bool       // via is in no prefix of the interface
 	table int
 	mtu   int
 }
 
-// routes are all that an attachment gets, in the order in which they can be made:
-// by default everything by the Node's gateway, else what an IPAM plugin says.
+// routes are all routes of an attachment, in an order in which they can be made. They are
+// the IPAM plugin's, or else a default route by the gateway.
 func (a *attachment) routes(gateways []netip.Addr) (all []way) {
 	if a.Routed {
 		all = append(all, way{to: netip.PrefixFrom(nextHop, nextHop.BitLen()), table: a.Table})
@@ -72,7 +71,7 @@ func (a *attachment) routes(gateways []netip.Addr) (all []way) {
 				continue
 			}
 			far := !ip.Contains(g) && !a.Routed
-			given := a.given(g, far)
+			given := a.givenRoutes(g, far)
 			if len(a.Routes) == 0 {
 				given = []way{{to: netip.PrefixFrom(unspecified(g), 0), via: g, far: far, table: a.Table}}
 			}
@@ -89,9 +88,9 @@ func unspecified(like netip.Addr) netip.Addr {
 	return netip.IPv6Unspecified()
 }
 
-// given are the routes of a gateway's family that an IPAM plugin gave. A further
-// interface's route to everything is for what comes from it.
-func (a *attachment) given(gateway netip.Addr, far bool) (all []way) {
+// givenRoutes are an IPAM plugin's routes of the gateway's family. Without a table of its
+// own, a default route goes to the interface's table.
+func (a *attachment) givenRoutes(gateway netip.Addr, far bool) (all []way) {
 	for _, r := range a.Routes {
 		to, err := prefixOf(r.Dst)
 		if err != nil || to.Addr().Is4() != gateway.Is4() {
@@ -111,7 +110,7 @@ func (a *attachment) given(gateway netip.Addr, far bool) (all []way) {
 	return all
 }
 
-// netlink is the route as the kernel takes it.
+// netlink is the route for netlink.
 func (w way) netlink(index int) netlink.Route {
 	r := netlink.Route{LinkIndex: index, Dst: ipNet(w.to), Table: w.table, MTU: w.mtu}
 	if w.via.IsValid() {
@@ -125,7 +124,7 @@ func (w way) netlink(index int) netlink.Route {
 	return r
 }
 
-// rules lead what comes from a further interface's addresses to its table.
+// rules select a further interface's table for packets from its addresses.
 func (a *attachment) rules() (all []*netlink.Rule) {
 	if a.Table == 0 {
 		return nil
@@ -143,8 +142,8 @@ func (a *attachment) rules() (all []*netlink.Rule) {
 	return all
 }
 
-// removeRules removes from a sandbox what does not go with the link. What cannot
-// be removed does no harm: nothing has the address.
+// removeRules removes the routing rules from a sandbox: unlike routes, they stay when the
+// link goes. A failure does no harm, because nothing has the address.
 func (a *attachment) removeRules(s *sandbox) {
 	for _, rule := range a.rules() {
 		s.links.RuleDel(rule)

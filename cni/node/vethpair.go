@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The link of an attachment is a veth pair: the Node's end is the port, the other
-// end the sandbox's interface.
+// The link of an attachment is a veth pair. The Node's end is the switch's port; the other
+// end is the sandbox's interface.
 
-// makeLink makes the pair, the Node's end down. A link of the Node that has the
-// name already can only be of the same attachment, of which the record was lost:
-// the name follows from it.
+// makeLink makes the pair, with the Node's end down. If the Node already has a link of that
+// name, it is this attachment's, from a lost record: the name depends on nothing else.
+// makeLink replaces it.
 func (n *Node) makeLink(a *attachment, s *sandbox) error {
 	if err := n.removeLink(a.Link); err != nil {
 		return err
 	}
 	if _, err := s.links.LinkByName(a.Interface); err == nil {
-		return types.NewError(cni.CodeNameTaken, "the sandbox has an interface "+a.Interface+" already", "")
+		return types.NewError(cni.CodeNameTaken, "the sandbox already has an interface "+a.Interface+"", "")
 	}
 	mac, err := net.ParseMAC(a.MAC)
 	if err != nil {
@@ -46,8 +46,8 @@ func (n *Node) makeLink(a *attachment, s *sandbox) error {
 	return nil
 }
 
-// removeLink removes the Node's end, and with it the other. That it is gone is no
-// error; what is no veth is not ours.
+// removeLink removes the Node's end, and so the pair. If the link is gone, that is no
+// error. A link that is not a veth is an error.
 func (n *Node) removeLink(name string) error {
 	link, err := n.home.links.LinkByName(name)
 	if noLink(err) {
@@ -57,7 +57,7 @@ func (n *Node) removeLink(name string) error {
 		return err
 	}
 	if link.Type() != "veth" {
-		return fmt.Errorf("link %s is a %s, so it is not ours", name, link.Type())
+		return fmt.Errorf("link %s is a %s, not a veth, so it is not a pod's", name, link.Type())
 	}
 	if err := n.home.links.LinkDel(link); err != nil && !noLink(err) {
 		return fmt.Errorf("link %s: %w", name, err)
@@ -65,14 +65,13 @@ func (n *Node) removeLink(name string) error {
 	return nil
 }
 
-// noLink says whether an error is that a link is not there.
+// noLink says whether an error means that a link does not exist.
 func noLink(err error) bool {
 	return errors.As(err, new(netlink.LinkNotFoundError)) || errors.Is(err, unix.ENODEV)
 }
 
-// setUp gives both ends what they need to carry packets. The Node has no address
-// of its own on its end, not even a link-local one: nothing of the Node's is to
-// reach the Pod but through the switch.
+// setUp prepares both ends to carry packets. The Node's end has no address, not even a
+// link-local one, so that the Node reaches the Pod only through the switch.
 func (n *Node) setUp(a *attachment, s *sandbox) error {
 	far, err := n.home.links.LinkByName(a.Link)
 	if err != nil {
@@ -82,8 +81,8 @@ func (n *Node) setUp(a *attachment, s *sandbox) error {
 	if err != nil {
 		return err
 	}
-	// The link-local address is the one that follows from the MAC address, as table
-	// SpoofGuard knows it.
+	// The Pod's link-local address follows from the MAC address (EUI-64), because table
+	// SpoofGuard allows only that one.
 	for _, mode := range []error{
 		n.home.links.LinkSetIP6AddrGenMode(far, genModeNone), s.links.LinkSetIP6AddrGenMode(near, genModeEUI64),
 	} {
@@ -111,7 +110,7 @@ const (
 	genModeNone  = 1
 )
 
-// prepare does what needs the sandbox's own thread.
+// prepare sets what must be set from inside the sandbox: offloads and IPv6.
 func (n *Node) prepare(a *attachment) error {
 	if n.Offloads != nil {
 		if err := n.Offloads(a.Interface); err != nil {
@@ -126,7 +125,8 @@ func (n *Node) prepare(a *attachment) error {
 	return nil
 }
 
-// enableIPv6 undoes what some runtimes do to all links of a sandbox.
+// enableIPv6 enables IPv6 on an interface. Some runtimes disable it on all links of a
+// sandbox.
 func enableIPv6(ifname string) error {
 	file := sysctl.Root + "net/ipv6/conf/" + ifname + "/disable_ipv6"
 	now, err := sysctl.Read(file)
@@ -136,8 +136,8 @@ func enableIPv6(ifname string) error {
 	return sysctl.Write(file, "0")
 }
 
-// limitDelay is how long a packet may wait for its turn, in seconds: what would
-// wait longer is lost.
+// limitDelay is how long a packet may wait in the limiter, in seconds. Packets that would
+// wait longer are dropped.
 const limitDelay = 0.025
 
 // limiter is a token bucket on an interface (tc-tbf(8)).

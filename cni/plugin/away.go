@@ -11,11 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// removeInside takes a sandbox's interface away without the agent, and with it
-// the Node's end. The agent's record of it stays, and so nobody gets its address
-// until an agent finds the link gone: at its start, or when no address is left. An
-// interface or a sandbox that is gone is no error, and an interface that is no veth
-// is not ours.
+// removeInside removes a sandbox's interface, and so the Node's end, without the agent. The
+// agent's record keeps its address until an agent finds the link gone, at its start or when
+// no address is left. If the interface or the sandbox is gone, that is no error. An
+// interface that is not a veth stays.
 func removeInside(sandbox, ifname string) error {
 	if sandbox == "" {
 		return nil

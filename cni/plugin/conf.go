@@ -9,37 +9,37 @@ import (
 	"github.com/containernetworking/cni/pkg/version"
 )
 
-// DefaultSocket is that of an agent whose configuration names none.
+// DefaultSocket is the socket of an agent whose configuration names none.
 const DefaultSocket = "/run/antrail/agent.sock"
 
 // conf is a network configuration.
 type conf struct {
 	types.PluginConf
-	// Socket is the agent's; DefaultSocket when not given.
+	// Socket is the agent's socket, DefaultSocket if empty.
 	Socket string `json:"socket,omitempty"`
-	// Attach is layer2 or layer3; layer2 when not given.
+	// Attach is layer2 or layer3, layer2 if empty.
 	Attach string `json:"attach,omitempty"`
-	// RuntimeConfig has what a runtime says of a Pod, by the capabilities that the
+	// RuntimeConfig are the runtime's values for a Pod, by the capabilities that the
 	// configuration declares.
 	RuntimeConfig struct {
 		Bandwidth bandwidth `json:"bandwidth,omitzero"`
 	} `json:"runtimeConfig,omitzero"`
 }
 
-// bandwidth is the capability of that name: bits a second, and bits. What the Pod
-// receives is limited by the plugin bandwidth; what it sends never comes past
-// that one, for the switch has it before.
+// bandwidth is the capability of that name, in bits a second and bits. The `bandwidth`
+// plugin limits what a Pod receives. It does not see what the Pod sends, because the switch
+// takes that first.
 type bandwidth struct {
 	EgressRate  uint64 `json:"egressRate,omitempty"`
 	EgressBurst uint64 `json:"egressBurst,omitempty"`
 }
 
-// limit is the limit of what a Pod sends. A rate needs a burst, or nothing would
-// ever pass.
+// limit is the limit for what a Pod sends. A rate needs a burst of at least one frame,
+// otherwise no packet would pass.
 func (b bandwidth) limit() (cni.Limit, error) {
-	if b.EgressRate > 0 && b.EgressBurst < 8*2000 { // a whole frame
+	if b.EgressRate > 0 && b.EgressBurst < 8*2000 { // a frame of 2000 bytes
 		return cni.Limit{}, types.NewError(types.ErrInvalidNetworkConfig, "bandwidth: egressBurst is too small",
-			fmt.Sprintf("%d bits are less than a frame", b.EgressBurst))
+			fmt.Sprintf("it is %d bits, a frame needs %d", b.EgressBurst, 8*2000))
 	}
 	return cni.Limit{Rate: b.EgressRate, Burst: b.EgressBurst}, nil
 }
@@ -67,8 +67,8 @@ func (c *conf) parse(text []byte) error {
 // delegated says whether an IPAM plugin gives the addresses.
 func (c *conf) delegated() bool { return c.IPAM.Type != "" }
 
-// podArgs are those of CNI_ARGS that a Kubernetes runtime gives. The names are
-// the variables'.
+// podArgs are the variables of CNI_ARGS that a Kubernetes runtime sets. The field names are
+// the variables' names.
 type podArgs struct {
 	types.CommonArgs
 	K8S_POD_NAMESPACE          types.UnmarshallableString
@@ -77,7 +77,7 @@ type podArgs struct {
 	K8S_POD_INFRA_CONTAINER_ID types.UnmarshallableString
 }
 
-// podOf reads CNI_ARGS: NAME=VALUE, with semicolons between.
+// podOf reads CNI_ARGS, NAME=VALUE pairs separated by semicolons.
 func podOf(text string) (cni.Pod, error) {
 	args := podArgs{}
 	if err := types.LoadArgs(text, &args); err != nil {

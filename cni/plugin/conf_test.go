@@ -9,7 +9,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 )
 
-// TestCall reads what a runtime gives.
+// TestCall reads a runtime's environment and configuration.
 func TestCall(t *testing.T) {
 	c, err := newCall(&skel.CmdArgs{
 		ContainerID: "box", Netns: "/run/netns/x", IfName: "eth0",
@@ -28,7 +28,7 @@ func TestCall(t *testing.T) {
 	}
 }
 
-// FuzzCall: whatever a runtime gives is read, or refused with a code.
+// FuzzCall: any input is read, or refused with a code.
 func FuzzCall(f *testing.F) {
 	f.Add("K8S_POD_NAME=a", []byte(`{"cniVersion":"1.1.0","prevResult":{"cniVersion":"1.0.0","ips":[]}}`))
 	f.Add("a=b;;=", []byte(`{"cniVersion":"0.1.0","prevResult":{"ip4":{}}}`))

@@ -1,10 +1,10 @@
-// Package plugin is the runtime's side of the CNI plugin: it reads environment
-// and configuration, lets an IPAM plugin give addresses when the configuration
-// names one, and asks the agent for the rest. It keeps nothing.
+// Package plugin is the runtime's side of the CNI plugin. It reads environment and
+// configuration, and asks the agent. If the configuration names an IPAM plugin, that
+// gives the addresses. It keeps no state.
 //
 //	conf.go    the network configuration, CNI_ARGS
 //	plugin.go  the verbs
-//	away.go    DEL while there is no agent
+//	away.go    DEL without an agent
 package plugin
 
 import (
@@ -20,11 +20,11 @@ import (
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 )
 
-// waitAtMost is how long the agent may take to answer: it waits itself, for less,
+// waitAtMost is how long the agent may take to answer. The agent itself waits for less,
 // until a Pod is known and its entries are in the switch.
 const waitAtMost = 90 * time.Second
 
-// Verbs are the plugin as a runtime calls it.
+// Verbs are the plugin's functions, one for each verb.
 func Verbs() skel.CNIFuncs {
 	return skel.CNIFuncs{
 		Add:    timed(add),
@@ -35,7 +35,7 @@ func Verbs() skel.CNIFuncs {
 	}
 }
 
-// timed gives a verb a context and its configuration.
+// timed parses the configuration for a verb, and limits its time.
 func timed(verb func(context.Context, *call) error) func(*skel.CmdArgs) error {
 	return func(args *skel.CmdArgs) error {
 		ctx, cancel := context.WithTimeout(context.Background(), waitAtMost)
@@ -75,7 +75,8 @@ func newCall(args *skel.CmdArgs) (*call, error) {
 	return c, nil
 }
 
-// askAgent asks the agent. ErrAway is an error that tells the runtime to try again.
+// askAgent sends the request to the agent. If no agent listens, the error says to try
+// again.
 func (c *call) askAgent(ctx context.Context, v cni.Verb) (*cni.Reply, error) {
 	reply, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, v, &c.request)
 	if errors.Is(err, cni.ErrAway) {
@@ -84,11 +85,11 @@ func (c *call) askAgent(ctx context.Context, v cni.Verb) (*cni.Reply, error) {
 	return reply, err
 }
 
-// add implements ADD. With an IPAM plugin the agent is asked twice: what it has
-// given before it gives again, without addresses anew.
+// add implements ADD. With an IPAM plugin it asks the agent first without addresses. If the
+// attachment exists, that call returns it, and the IPAM plugin is not called.
 func add(ctx context.Context, c *call) error {
 	if c.PrevResult != nil {
-		return types.NewError(types.ErrInvalidNetworkConfig, "there is a prevResult",
+		return types.NewError(types.ErrInvalidNetworkConfig, "found a prevResult, expected none",
 			cni.Type+" makes the interface, so it comes first in the list of plugins")
 	}
 	reply, err := c.askAgent(ctx, cni.Add)
@@ -104,8 +105,8 @@ func add(ctx context.Context, c *call) error {
 	return types.PrintResult(reply.Result, c.CNIVersion)
 }
 
-// addDelegated lets the IPAM plugin give addresses, in place of those that a call
-// which was killed may have left, and takes them back when the agent refuses them.
+// addDelegated adds with addresses of the IPAM plugin. First it releases those that a
+// killed call may have left. If the agent refuses, it releases the new ones.
 func (c *call) addDelegated(ctx context.Context) (*cni.Reply, error) {
 	if err := c.delegateDel(ctx); err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (c *call) addDelegated(ctx context.Context) (*cni.Reply, error) {
 	}
 	c.request.IPAM, err = types100.NewResultFromResult(given)
 	if err != nil {
-		err = cni.Errorf(types.ErrDecodingFailure, "the addresses that "+c.IPAM.Type+" gave", err)
+		err = cni.Errorf(types.ErrDecodingFailure, "the result of IPAM plugin "+c.IPAM.Type+"", err)
 	}
 	var reply *cni.Reply
 	if err == nil {
@@ -126,13 +127,13 @@ func (c *call) addDelegated(ctx context.Context) (*cni.Reply, error) {
 		err = types.NewError(types.ErrInternal, "the agent gave no result", "")
 	}
 	if err != nil {
-		return nil, told(err, c.delegateDel(ctx))
+		return nil, withFailure(err, c.delegateDel(ctx))
 	}
 	return reply, nil
 }
 
-// told is an error with what else went wrong after it.
-func told(err, after error) error {
+// withFailure adds a later error to the details of a CNI error.
+func withFailure(err, after error) error {
 	var e *types.Error
 	if after == nil || !errors.As(err, &e) {
 		return err
@@ -140,8 +141,8 @@ func told(err, after error) error {
 	return types.NewError(e.Code, e.Msg, fmt.Sprintf("%s; then: %v", e.Details, after))
 }
 
-// del implements DEL. Whatever is gone already is no error, and that the agent is
-// away is none: it would keep a Pod from ending for as long.
+// del implements DEL. If something is gone already, or no agent runs, that is no error:
+// otherwise a Pod could not end without an agent.
 func del(ctx context.Context, c *call) error {
 	_, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, cni.Del, &c.request)
 	if errors.Is(err, cni.ErrAway) {
@@ -163,7 +164,7 @@ func (c *call) delegateDel(ctx context.Context) error {
 // check implements CHECK.
 func check(ctx context.Context, c *call) error {
 	if c.PrevResult == nil {
-		return types.NewError(types.ErrInvalidNetworkConfig, "there is no prevResult", "CHECK compares with what ADD has given")
+		return types.NewError(types.ErrInvalidNetworkConfig, "prevResult is missing", "CHECK compares it with the attachment")
 	}
 	var err error
 	if c.request.Previous, err = types100.NewResultFromResult(c.PrevResult); err != nil {
@@ -192,8 +193,7 @@ func gc(ctx context.Context, c *call) error {
 	return nil
 }
 
-// status implements STATUS. Without an agent nobody forwards what running Pods
-// send.
+// status implements STATUS. Without an agent the error is that connectivity is limited.
 func status(ctx context.Context, c *call) error {
 	_, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, cni.Status, &c.request)
 	if errors.Is(err, cni.ErrAway) {
@@ -208,7 +208,8 @@ func status(ctx context.Context, c *call) error {
 	return nil
 }
 
-// delegation is an error of an IPAM plugin, with its own code if it gave one.
+// delegation names the IPAM plugin in its error, and keeps the error's own code if it has
+// one.
 func delegation(plugin string, err error) error {
 	if err == nil {
 		return nil
