@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Egress' address moves from Node to Node, and the neighbours on the underlay
-// go on sending to the Node that they remember. Whom the address comes to says so
-// to all of them, once: by an ARP request for its own address (RFC 5227, section
-// 3), or an unsolicited neighbour advertisement (RFC 4861, section 7.2.6). One that
-// gets lost costs what a cache entry lives, so a loss is no error.
+// When an Egress' address moves from Node to Node, the neighbours on the underlay still
+// send to the previous Node. So the new Node announces the address once. In IPv4 that is an
+// ARP request for its own address (RFC 5227, section 3), in IPv6 an unsolicited neighbour
+// advertisement (RFC 4861, section 7.2.6). If the announcement gets lost, neighbours notice
+// when their cache entry ends, so a loss is no error.
 
 var everyone = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// announce tells a link's neighbours that an address is at this link now. A link
-// without Ethernet addresses has none to tell.
+// announce announces an address to the neighbours of a link. A link without Ethernet
+// addresses has no neighbours.
 func announce(at netlink.Link, a netip.Addr) error {
 	mac := at.Attrs().HardwareAddr
 	if len(mac) != 6 {
@@ -36,7 +36,7 @@ func announce(at netlink.Link, a netip.Addr) error {
 	return nil
 }
 
-// announce4 sends the ARP request; the kernel makes the Ethernet header.
+// announce4 sends the ARP request. The kernel adds the Ethernet header.
 func announce4(link int, mac [6]byte, a netip.Addr) error {
 	const wire = packet.EtherTypeARP>>8 | packet.EtherTypeARP&0xff<<8 // in network order
 	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -55,15 +55,15 @@ func announce4(link int, mac [6]byte, a netip.Addr) error {
 	return unix.Sendto(s, arp, 0, to)
 }
 
-// announce6 sends the advertisement to all nodes of the link; the kernel makes the
-// IPv6 header and the checksum.
+// announce6 sends the advertisement to all nodes of the link. The kernel adds the IPv6
+// header and the checksum.
 func announce6(link int, mac [6]byte, a netip.Addr) error {
 	s, err := unix.Socket(unix.AF_INET6, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_ICMPV6)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(s)
-	const hops = 255 // RFC 4861, section 7.1.2: less has come through a router
+	const hops = 255 // RFC 4861, section 7.1.2: a lower one means that a router forwarded it
 	err = errors.Join(
 		unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, link),
 		unix.SetsockoptInt(s, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, hops),
@@ -75,7 +75,7 @@ func announce6(link int, mac [6]byte, a netip.Addr) error {
 	return unix.Sendto(s, advertisement(mac, a), 0, to)
 }
 
-// advertisement overrides what its readers remember, by its flag O.
+// advertisement is a neighbour advertisement that overrides cached entries (flag O).
 func advertisement(mac [6]byte, a netip.Addr) []byte {
 	const override, linkAddress = 1 << 29, 2
 	b := make([]byte, packet.NDLen, packet.NDLen+8)

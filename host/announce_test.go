@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestEgressIsAnnounced: the neighbours hear of an address when it comes, and when
-// it is put back, in each family.
+// TestEgressIsAnnounced: an address is announced when it comes and when it is restored, in
+// each family.
 func TestEgressIsAnnounced(t *testing.T) {
 	n, far := node(t), nstest.New(t)
 	nstest.AddVeth(t, n, "eth0", far, "eth0")
@@ -48,7 +48,7 @@ func TestEgressIsAnnounced(t *testing.T) {
 	})
 }
 
-// nstestMAC is eth0's address.
+// nstestMAC is eth0's MAC address.
 func nstestMAC(t *testing.T) [6]byte {
 	t.Helper()
 	at, err := linkWith(netip.MustParseAddr("192.168.77.102"))
@@ -58,7 +58,7 @@ func nstestMAC(t *testing.T) [6]byte {
 	return [6]byte(at.Attrs().HardwareAddr)
 }
 
-// capture takes every frame of the namespace.
+// capture receives every frame of the namespace.
 func capture(t *testing.T) int {
 	t.Helper()
 	const all = unix.ETH_P_ALL << 8 // in network order
@@ -73,7 +73,7 @@ func capture(t *testing.T) int {
 	return s
 }
 
-// await reads frames until one is wanted.
+// await reads frames until wanted is true for one.
 func await(t *testing.T, s int, wanted func([]byte) bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); {
@@ -98,7 +98,7 @@ func announces4(f []byte, mac [6]byte, a netip.Addr) bool {
 	return arp.Valid() && e.Dst() == everyone && arp.Op() == packet.ARPRequest && arp.SHA() == mac && arp.SPA() == a && arp.TPA() == a
 }
 
-// announces6 wants a right checksum and the flag that overrides.
+// announces6 checks the checksum and the override flag.
 func announces6(f []byte, mac [6]byte, a netip.Addr) bool {
 	e := packet.Ethernet(f)
 	if !e.Valid() || e.Type() != packet.EtherTypeIPv6 {

@@ -12,37 +12,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Addresses and routes as the kernel itself describes them (rtnetlink(7)). A copy of such a
-// message, with another link in it, makes the same address or route there. So nothing that this
-// program does not know of gets lost: metrics, tables, weights of next hops.
+// Addresses and routes in the kernel's own format (rtnetlink(7)). A copy of such a message
+// with another link index makes the same address or route on that link. So attributes that
+// this program does not know are kept, too: metrics, tables, weights of next hops.
 //
 //	ifaddrmsg  8 bytes, then attributes: IFA_LABEL is a name of the link
 //	rtmsg     12 bytes, then attributes: RTA_OIF is the link, RTA_MULTIPATH has one for each hop
 
 // message is the body of a message about an address (RTM_NEWADDR) or a route (RTM_NEWROUTE).
 type message struct {
-	What string `json:"what"` // for people
+	What string `json:"what"` // a name for logs and errors
 	Body []byte `json:"body"`
 }
 
-// Attributes that package unix does not have (linux/rtnetlink.h).
+// Attributes that package unix lacks (linux/rtnetlink.h).
 const (
 	rtaNextHopID   = 30 // RTA_NH_ID
 	routeHopLength = 8  // sizeof(struct rtnexthop)
 )
 
-// routeFlags belong to the route. The kernel's other flags tell its state.
+// routeFlags belong to the route itself. The kernel's other flags are its state.
 const routeFlags = unix.RTNH_F_ONLINK | unix.RTNH_F_PERVASIVE
 
-var errBody = errors.New("no message of the kernel about an address or a route")
+var errBody = errors.New("not a netlink message about an address or a route")
 
-// attribute is one of a message. kind has the flags of the type, too.
+// attribute is an attribute of a message. kind includes the flags of the type.
 type attribute struct {
 	kind  uint16
 	value []byte
 }
 
-// split is the head of a message of so many bytes, and its attributes. The values are part of body.
+// split cuts a message into its head, of that many bytes, and its attributes. The values
+// are slices of body.
 func split(body []byte, head int) ([]byte, []attribute, error) {
 	if len(body) < head {
 		return nil, nil, errBody
@@ -62,10 +63,10 @@ func split(body []byte, head int) ([]byte, []attribute, error) {
 	return body[:head], all, nil
 }
 
-// aligned is a length with its padding.
+// aligned is a length with padding.
 func aligned(n int) int { return (n + unix.RTA_ALIGNTO - 1) &^ (unix.RTA_ALIGNTO - 1) }
 
-// join is a message of a head and attributes.
+// join makes a message of a head and attributes.
 func join(head []byte, all []attribute) []byte {
 	b := append([]byte(nil), head...)
 	for _, a := range all {
@@ -77,7 +78,7 @@ func join(head []byte, all []attribute) []byte {
 	return b
 }
 
-// valueOf is the value of an attribute; nil if it is not there.
+// valueOf is the value of an attribute; nil if the message lacks it.
 func valueOf(all []attribute, kind uint16) []byte {
 	for _, a := range all {
 		if a.kind&nl.NLA_TYPE_MASK == kind {
@@ -87,7 +88,7 @@ func valueOf(all []attribute, kind uint16) []byte {
 	return nil
 }
 
-// number is a value of four bytes; 0 if it is none.
+// number is a four-byte value; 0 for any other length.
 func number(value []byte) uint32 {
 	if len(value) != 4 {
 		return 0
@@ -95,8 +96,8 @@ func number(value []byte) uint32 {
 	return binary.NativeEndian.Uint32(value)
 }
 
-// addressAt is an address's message for a link. A label is a name of the link that had the
-// address, and goes with it only there. With noDAD, nobody is asked whether the address is in use.
+// addressAt is an address message for another link. The label, a name of the original link,
+// is kept only if label is true. With noDAD, the kernel skips duplicate address detection.
 func addressAt(body []byte, link int, label, noDAD bool) ([]byte, error) {
 	head, all, err := split(body, unix.SizeofIfAddrmsg)
 	if err != nil {
@@ -117,7 +118,7 @@ func addressAt(body []byte, link int, label, noDAD bool) ([]byte, error) {
 	return at, nil
 }
 
-// routeAt is a route's message with one link in the place of another.
+// routeAt is a route message with one link replaced by another.
 func routeAt(body []byte, from, to int) ([]byte, error) {
 	head, all, err := split(body, unix.SizeofRtMsg)
 	if err != nil {
@@ -144,7 +145,8 @@ func routeAt(body []byte, from, to int) ([]byte, error) {
 	return at, nil
 }
 
-// hopsAt is next hops (struct rtnexthop: length, flags, weight, link) with another link.
+// hopsAt are next hops (struct rtnexthop: length, flags, weight, link) with one link
+// replaced.
 func hopsAt(hops []byte, from, to int) ([]byte, error) {
 	hops = append([]byte(nil), hops...)
 	for b := hops; len(b) > 0; {
@@ -164,7 +166,7 @@ func hopsAt(hops []byte, from, to int) ([]byte, error) {
 	return hops, nil
 }
 
-// uses says whether a route leads by a link.
+// uses says whether a route leaves by a link.
 func uses(all []attribute, link int) bool {
 	if number(valueOf(all, unix.RTA_OIF)) == uint32(link) {
 		return true
@@ -180,7 +182,7 @@ func uses(all []attribute, link int) bool {
 	return false
 }
 
-// addressOfMessage is the address that a message is about, with its prefix.
+// addressOfMessage is the address of a message, with its prefix length.
 func addressOfMessage(body []byte) (netip.Prefix, error) {
 	head, all, err := split(body, unix.SizeofIfAddrmsg)
 	if err != nil {
@@ -198,7 +200,7 @@ func addressOfMessage(body []byte) (netip.Prefix, error) {
 	return p, nil
 }
 
-// routeText is a route as ip(8) begins it.
+// routeText is a route as at the beginning of a line of ip(8).
 func routeText(head []byte, all []attribute) string {
 	text := "default"
 	if a, ok := netip.AddrFromSlice(valueOf(all, unix.RTA_DST)); ok {
@@ -210,9 +212,9 @@ func routeText(head []byte, all []attribute) string {
 	return text
 }
 
-// dump asks the kernel for all addresses (RTM_GETADDR) or routes (RTM_GETROUTE) of a family.
+// dump lists all addresses (RTM_GETADDR) or routes (RTM_GETROUTE) of a family.
 func dump(ask, answer uint16, family int) (all [][]byte, err error) {
-	const tries = 10 // for a list that changes during the dump
+	const tries = 10 // the list may change during the dump
 	for range tries {
 		req := nl.NewNetlinkRequest(int(ask), unix.NLM_F_DUMP)
 		req.AddData(nl.NewIfInfomsg(family))
@@ -223,7 +225,7 @@ func dump(ask, answer uint16, family int) (all [][]byte, err error) {
 	return all, err
 }
 
-// send has the kernel do what a message says.
+// send sends a message to the kernel, and waits for the acknowledgement.
 func send(kind uint16, flags int, body []byte, what string) error {
 	req := nl.NewNetlinkRequest(int(kind), flags|unix.NLM_F_ACK)
 	req.AddRawData(body)

@@ -15,29 +15,29 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// A record of what was changed on the Node and does not go with the process: the
-// values that sysctls had, addresses of Egresses, addresses and routes of a card, files. Each is written down
-// before it is changed, so that who is killed at any instant leaves a record of
-// all it did. The next Up takes it over, as if it had made those changes itself;
-// Clean takes them back without an agent (clean.go).
+// The record lists the changes to the Node that outlive the process: original sysctls,
+// addresses of Egresses, a card's addresses and routes, files. Each is written before its
+// change, so that the record is complete after a kill at any instant. The next Up takes the
+// changes over as its own. Clean undoes them without an agent (clean.go).
 //
-// It needs to outlive the process and not the machine: what it tells of is gone
-// after a boot. A record of another boot is nobody's, but for its files.
+// The record must outlive the process, but not a reboot, which undoes the changes. Of a
+// record of another boot, only the files count.
 
 // record is the file's content, as JSON.
 type record struct {
 	Boot      string    `json:"boot"`
-	Sysctls   []changed `json:"sysctls,omitempty"`   // in the order of the changes
+	Sysctls   []changed `json:"sysctls,omitempty"`   // oldest first
 	Addresses []placed  `json:"addresses,omitempty"` // likewise
-	// Card has addresses and routes of the card that the switch owns (movedcard.go); nil for none.
+	// Card are addresses and routes of the card that the switch owns (movedcard.go), or
+	// nil.
 	Card  *movedCard `json:"card,omitempty"`
 	Files []string   `json:"files,omitempty"`
 
-	path string // "": kept nowhere
+	path string // "": not on disk
 }
 
-// changed is a sysctl that was set. Set is "" where the kernel changed it because
-// of another.
+// changed is a sysctl that was set. Set is "" if the kernel changed it along with another
+// one.
 type changed struct {
 	File   string `json:"file"`
 	Before string `json:"before"`
@@ -52,9 +52,9 @@ type placed struct {
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// loadRecord reads a record; one that is not there is empty, and so is one of
-// another boot. One that cannot be read is an error: it may be the only one who
-// knows what the Node was like.
+// loadRecord reads a record. If there is no file, or it is of another boot, the record is
+// empty. If the file cannot be read, that is an error: nothing else may know the Node's
+// original state.
 func loadRecord(path string) (*record, error) {
 	boot, err := sysctl.Read(bootID)
 	if err != nil {
@@ -72,7 +72,7 @@ func loadRecord(path string) (*record, error) {
 		return nil, err
 	}
 	if err := json.Unmarshal(text, r); err != nil {
-		return nil, fmt.Errorf("%s: %w; it tells what was changed on the Node: mend it, or remove it to forget that", path, err)
+		return nil, fmt.Errorf("%s: %w; it lists the changes to the Node: correct it, or remove it to keep those changes", path, err)
 	}
 	if err := r.check(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -83,16 +83,16 @@ func loadRecord(path string) (*record, error) {
 	return r, nil
 }
 
-// check refuses a record that would write elsewhere than Up does.
+// check refuses a record with values that Up never writes.
 func (r *record) check() error {
 	for _, s := range r.Sysctls {
 		if filepath.Clean(s.File) != s.File || !strings.HasPrefix(s.File, "/proc/sys/net/") {
-			return fmt.Errorf("%q is no sysctl of the network", s.File)
+			return fmt.Errorf("%q is not a sysctl below /proc/sys/net/", s.File)
 		}
 	}
 	for _, a := range r.Addresses {
 		if !a.Address.IsValid() || a.Link == "" {
-			return fmt.Errorf("%v on %q is no address on a link", a.Address, a.Link)
+			return fmt.Errorf("address %v on link %q: not a valid address, or no link", a.Address, a.Link)
 		}
 	}
 	if r.Card != nil {
@@ -102,14 +102,14 @@ func (r *record) check() error {
 	}
 	for _, f := range r.Files {
 		if !filepath.IsAbs(f) {
-			return fmt.Errorf("%q is no file with its whole path", f)
+			return fmt.Errorf("%q is not an absolute path", f)
 		}
 	}
 	return nil
 }
 
-// save writes the record so that a reader sees the old one or the new one. One
-// that tells nothing is removed.
+// save writes the file and renames it into place, so that a reader sees the old file or the
+// new one. An empty record is removed.
 func (r *record) save() error {
 	if r.path == "" {
 		return nil
@@ -131,7 +131,7 @@ func (r *record) save() error {
 	return os.Rename(fresh, r.path)
 }
 
-// noteChange writes down what is about to change.
+// noteChange writes the record before a change of the Node. change updates the record.
 func (r *record) noteChange(change func()) error {
 	change()
 	if err := r.save(); err != nil {
@@ -140,12 +140,12 @@ func (r *record) noteChange(change func()) error {
 	return nil
 }
 
-// hasSysctl says whether a sysctl was changed already.
+// hasSysctl says whether the record has a sysctl.
 func (r *record) hasSysctl(file string) bool {
 	return slices.ContainsFunc(r.Sysctls, func(s changed) bool { return s.File == file })
 }
 
-// addAddress notes an address that is about to be put on a link.
+// addAddress records an address that is about to be put on a link.
 func (r *record) addAddress(p placed) error {
 	return r.noteChange(func() {
 		if !slices.Contains(r.Addresses, p) {
@@ -154,14 +154,14 @@ func (r *record) addAddress(p placed) error {
 	})
 }
 
-// dropAddress forgets an address that was taken back.
+// dropAddress removes an address from the record after its removal from the link.
 func (r *record) dropAddress(p placed) error {
 	return r.noteChange(func() {
 		r.Addresses = slices.DeleteFunc(r.Addresses, func(o placed) bool { return o == p })
 	})
 }
 
-// remove takes an address from its link.
+// remove removes the address from its link.
 func (p placed) remove() error {
 	link, err := netlink.LinkByName(p.Link)
 	if err != nil {
@@ -170,8 +170,8 @@ func (p placed) remove() error {
 	return netlink.AddrDel(link, &netlink.Addr{IPNet: ipNet(p.Address)})
 }
 
-// takeOver makes what a killed process changed ours: Down takes it back, and an
-// address that nobody wants any more goes with the first Set.
+// takeOver makes a killed process's changes this process's own: Down undoes them, and the
+// first Set removes addresses that are no longer wanted.
 func (h *Host) takeOver() {
 	for _, s := range h.record.Sysctls {
 		h.undoLater("sysctl "+s.File, func() error { return sysctl.Write(s.File, s.Before) })
@@ -184,7 +184,7 @@ func (h *Host) takeOver() {
 	}
 }
 
-// placedThing is an address that is there already, and ours.
+// placedThing is an address that is on its link already, by this program.
 func (h *Host) placedThing(p placed) thing {
 	return thing{
 		"address " + p.Address.Addr().String(),

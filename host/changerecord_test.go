@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// underlayNode is a Node with a gateway and an address on the underlay, and a
-// configuration that keeps a record in a directory of its own.
+// underlayNode is a Node with a gateway and an underlay address, and a configuration with a
+// record in a directory of its own.
 func underlayNode(t *testing.T) (*nstest.Namespace, Config, string) {
 	t.Helper()
 	n := node(t)
@@ -32,7 +32,7 @@ func underlayNode(t *testing.T) (*nstest.Namespace, Config, string) {
 	return n, c, dir
 }
 
-// killGateway is what the kernel does when the process dies that has the tap.
+// killGateway does what the kernel does when the process with the tap dies.
 func killGateway(t *testing.T) {
 	t.Helper()
 	link, err := netlink.LinkByName(gateway)
@@ -44,7 +44,7 @@ func killGateway(t *testing.T) {
 	}
 }
 
-// remains is state without what belongs to the gateway's link.
+// remains is the state without the parts on the gateway's link.
 func remains(t *testing.T) string {
 	t.Helper()
 	const gone = "conf/" + gateway + "/"
@@ -75,8 +75,7 @@ func set(t *testing.T, h *Host, s *Side) {
 	}
 }
 
-// TestCleanAfterKill: of a process that is killed, nothing is left on the Node
-// after Clean.
+// TestCleanAfterKill: Clean removes everything that a killed process left on the Node.
 func TestCleanAfterKill(t *testing.T) {
 	n, c, dir := underlayNode(t)
 	n.Do(t, func() {
@@ -112,13 +111,13 @@ func TestCleanAfterKill(t *testing.T) {
 	})
 }
 
-// TestTakeOver: an agent that follows a killed one takes back what that one changed,
-// and gives up an address that nobody asks for any more.
+// TestTakeOver: an agent after a killed one undoes that one's changes, and removes an
+// address that is no longer wanted.
 func TestTakeOver(t *testing.T) {
 	n, c, _ := underlayNode(t)
 	n.Do(t, func() {
 		before := remains(t)
-		set(t, up(t, c), egressSide) // and no Down
+		set(t, up(t, c), egressSide) // without Down
 		second := up(t, c)
 		set(t, second, egressSide)
 		if !strings.Contains(remains(t), "192.168.77.150") {
@@ -142,7 +141,7 @@ func TestTakeOver(t *testing.T) {
 	})
 }
 
-// TestCleanLeavesWhatOthersChanged: a sysctl that somebody set since is theirs.
+// TestCleanLeavesWhatOthersChanged: a sysctl that another program changed since stays.
 func TestCleanLeavesWhatOthersChanged(t *testing.T) {
 	n, c, _ := underlayNode(t)
 	n.Do(t, func() {
@@ -164,8 +163,7 @@ func TestCleanLeavesWhatOthersChanged(t *testing.T) {
 	})
 }
 
-// TestRecordOfAnotherBoot: values of a machine as it was before a boot are not
-// written to it after.
+// TestRecordOfAnotherBoot: values from before a reboot are not written.
 func TestRecordOfAnotherBoot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.record")
 	os.WriteFile(path, []byte(`{"boot": "another", "sysctls": [{"file": "/proc/sys/net/ipv4/ip_forward", "before": "0", "set": "1"}], "files": ["/no/such/file"]}`), 0o600)
@@ -175,15 +173,15 @@ func TestRecordOfAnotherBoot(t *testing.T) {
 	}
 }
 
-// TestBadRecords: what Up could not have written is refused, with the file's name.
+// TestBadRecords: a record that Up cannot have written is refused, with the file's name.
 func TestBadRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "node.record")
 	for text, want := range map[string]string{
 		`{"boot": `: "unexpected end of JSON input",
-		`{"sysctls": [{"file": "/etc/passwd", "before": "0"}]}`:                   `"/etc/passwd" is no sysctl of the network`,
-		`{"sysctls": [{"file": "/proc/sys/net/../kernel/panic", "before": "0"}]}`: "is no sysctl of the network",
-		`{"addresses": [{"link": "", "address": "10.0.0.1/32"}]}`:                 "is no address on a link",
-		`{"files": ["ct.arena"]}`:                                                 `"ct.arena" is no file with its whole path`,
+		`{"sysctls": [{"file": "/etc/passwd", "before": "0"}]}`:                   `"/etc/passwd" is not a sysctl below /proc/sys/net/`,
+		`{"sysctls": [{"file": "/proc/sys/net/../kernel/panic", "before": "0"}]}`: "is not a sysctl below /proc/sys/net/",
+		`{"addresses": [{"link": "", "address": "10.0.0.1/32"}]}`:                 "not a valid address, or no link",
+		`{"files": ["ct.arena"]}`:                                                 `"ct.arena" is not an absolute path`,
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

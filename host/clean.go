@@ -12,12 +12,13 @@ import (
 	"github.com/antrail/antrail/internal/sysctl"
 )
 
-// Clean takes back what a process that was killed left on the Node, by its record:
-// nftables tables, routes to other Nodes, routing rules, addresses and routes of a card, addresses, sysctls, and last the files and the record itself. It
-// tells each thing that it took back. A sysctl that somebody has changed since is
-// left alone, and told. What is gone already is no error; what fails does not
-// keep the rest. The process must not run. Without a record nothing was changed, and
-// nftables tables of our name are another agent's.
+// Clean undoes a killed process's changes to the Node, by its record. In this order:
+// nftables tables, routes to other Nodes, routing rules, addresses and routes of a card,
+// addresses, sysctls, files and the record itself. It calls tell for each.
+//
+// If a sysctl has changed since, Clean leaves it and says so. If something is gone already,
+// that is no error. A failure does not stop the rest. The process must not run. Without a
+// record Clean does nothing: tables of our name are then another agent's.
 func Clean(path string, tell func(what string)) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -52,7 +53,7 @@ func (r *record) cleanCard(tell func(string)) error {
 	return nil
 }
 
-// cleaned tells what was taken back, unless it was gone.
+// cleaned reports a removal to tell. If the thing was gone already, it does nothing.
 func cleaned(what string, err error, tell func(string)) error {
 	switch {
 	case err == nil:
@@ -63,7 +64,7 @@ func cleaned(what string, err error, tell func(string)) error {
 	return nil
 }
 
-// cleanTables removes the nftables tables, which are ours by their name.
+// cleanTables removes the nftables tables, by their name.
 func cleanTables(tell func(string)) error {
 	var errs []error
 	for _, family := range []string{"inet", "netdev"} {
@@ -74,14 +75,14 @@ func cleanTables(tell func(string)) error {
 	return errors.Join(errs...)
 }
 
-// clean gives a sysctl the value back that it had.
+// clean restores a sysctl.
 func (s changed) clean(tell func(string)) error {
 	now, err := sysctl.Read(s.File)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && now == s.Before {
 		return nil // its link is gone
 	}
 	if err == nil && s.Set != "" && now != s.Set {
-		tell(fmt.Sprintf("left %s at %s: it was %s before, and was set to %s, but somebody has changed it since", s.File, now, s.Before, s.Set))
+		tell(fmt.Sprintf("left %s at %s: it was %s before, and was set to %s, but another program has changed it since", s.File, now, s.Before, s.Set))
 		return nil
 	}
 	if err == nil {
@@ -94,8 +95,7 @@ func (s changed) clean(tell func(string)) error {
 	return nil
 }
 
-// cleanFiles removes the files, then the record, and its directory if nothing is
-// left in it.
+// cleanFiles removes the files, then the record, then its directory if that is empty.
 func (r *record) cleanFiles(tell func(string)) error {
 	var errs []error
 	for _, f := range r.Files {

@@ -9,17 +9,17 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Routes to pods that are reached without a tunnel lie on the underlay's links and
-// outlive the agent: who is killed costs nobody the way who needs no switch of this
-// Node. They bear a protocol number, by which the next Up and Clean know them.
+// Routes to pods of other Nodes without a tunnel lead by the underlay's links. They outlive
+// the agent, because that traffic does not pass the switch. A protocol number marks them,
+// by which the next Up and Clean find them.
 
-// routeProtocol is that number (rtm_protocol of rtnetlink(7)); ip(8) shows it as
-// "proto 97".
+// routeProtocol is that number (rtm_protocol of rtnetlink(7)). ip(8) shows it as "proto
+// 97".
 const routeProtocol = 97
 
-// directThing is the route to the pods of a Node that is a neighbour. Behind a
-// router, it is for the underlay's own routing to lead to them: then there is
-// nothing to make.
+// directThing is the route to the pods of a Node that is a direct neighbour. If the Node is
+// behind a router, the underlay's own routing has to lead to its pods, and there is no
+// route to make.
 func directThing(p Peer) thing {
 	return thing{
 		fmt.Sprintf("route to %s via %s", p.PodCIDR.Masked(), p.NextHop),
@@ -44,7 +44,7 @@ func directThing(p Peer) thing {
 	}
 }
 
-// directRoute is the route to a Node's pods; nil when the Node is no neighbour.
+// directRoute is the route to a Node's pods; nil if the Node is not a direct neighbour.
 func directRoute(p Peer) (*netlink.Route, error) {
 	ways, err := netlink.RouteGet(p.NextHop.AsSlice())
 	if err != nil || len(ways) == 0 || ways[0].Gw != nil {
@@ -55,7 +55,7 @@ func directRoute(p Peer) (*netlink.Route, error) {
 	}, nil
 }
 
-// directRoutes are the routes that bear our number.
+// directRoutes are the routes with that protocol number.
 func directRoutes() ([]netlink.Route, error) {
 	all, err := netlink.RouteListFiltered(netlink.FAMILY_ALL, &netlink.Route{Protocol: routeProtocol}, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
@@ -64,8 +64,8 @@ func directRoutes() ([]netlink.Route, error) {
 	return slices.DeleteFunc(all, func(r netlink.Route) bool { return r.Dst == nil || r.Gw == nil }), nil
 }
 
-// takeOverDirect makes the routes of an agent before ours, but for those that Up
-// has made: who is not wanted any more goes with the first Set.
+// takeOverDirect takes over the routes of the previous agent that Up has not made. The
+// first Set removes those that are no longer wanted.
 func (h *Host) takeOverDirect(*Config) error {
 	left, err := directRoutes()
 	if err != nil {
@@ -80,7 +80,7 @@ func (h *Host) takeOverDirect(*Config) error {
 	return nil
 }
 
-// peerOf is whose pods a route leads to.
+// peerOf is the peer whose pods a route leads to.
 func peerOf(r *netlink.Route) Peer {
 	to, _ := netip.AddrFromSlice(r.Dst.IP)
 	via, _ := netip.AddrFromSlice(r.Gw)
@@ -88,7 +88,7 @@ func peerOf(r *netlink.Route) Peer {
 	return Peer{PodCIDR: netip.PrefixFrom(to.Unmap(), bits), NextHop: via.Unmap()}
 }
 
-// cleanDirect removes all routes that bear our number.
+// cleanDirect removes all routes with that protocol number.
 func cleanDirect(tell func(what string)) error {
 	left, err := directRoutes()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// TestDirectRoutes: pods of neighbours are reached by the underlay, those behind a
-// router by nothing of ours. What a killed agent left is taken over, also where
-// Nodes have gone, and Clean takes it back.
+// TestDirectRoutes: pods of neighbours get a route by the underlay, those behind a router
+// none. A killed agent's routes are taken over, also of Nodes that are gone, and Clean
+// removes them.
 func TestDirectRoutes(t *testing.T) {
 	n := onUnderlay(t)
 	n.Do(t, func() {
@@ -24,7 +24,7 @@ func TestDirectRoutes(t *testing.T) {
 			return Peer{PodCIDR: p, Gateway: p.Addr().Next(), NextHop: netip.MustParseAddr(nextHop)}
 		}
 		c.Peers = []Peer{peer("10.10.1.0/24", "192.168.77.103"), peer("10.10.2.0/24", "192.168.77.104")}
-		if _, err := Up(c); err != nil { // and is killed
+		if _, err := Up(c); err != nil { // then a kill
 			t.Fatal(err)
 		}
 		wantRoutes(t, "10.10.1.0/24 192.168.77.103", "10.10.2.0/24 192.168.77.104")
@@ -63,7 +63,7 @@ func TestDirectRoutes(t *testing.T) {
 	})
 }
 
-// A Node behind a router is no neighbour.
+// A Node behind a router is not a direct neighbour.
 func TestNoDirectRouteBehindARouter(t *testing.T) {
 	n := onUnderlay(t)
 	if out, err := n.Command("ip", "route", "add", "default", "via", "192.168.77.1").CombinedOutput(); err != nil {

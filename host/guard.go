@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pods must not reach a tunnel. What a pod sends to another Node's tunnel port leaves
-// by the gateway and would be masqueraded: the other Node would take it for this one's.
-// So a packet from the gateway is dropped if it is for the tunnel's UDP port, or GRE,
-// at any address:
+// Pods must not reach a tunnel. A packet from a pod to another Node's tunnel port would
+// leave by the gateway, masqueraded, and look like this Node's. So a packet from the gateway
+// is dropped if it is to the tunnel's UDP port, or GRE, at any address:
 //
 //  1. The hooks are forward and input. Every packet that another program or this one
 //     translates has its last destination there, and none has left the Node yet.
@@ -26,17 +25,17 @@ import (
 //     before all other hooks. Without that, the first fragment has the port, because it
 //     holds 8 bytes at least, and without the first one the others are worth nothing.
 //
-// Processes of the Node itself, such as pods with hostNetwork, do not come by the
-// gateway. They may do what the Node may.
+// Processes of the Node itself, such as pods with hostNetwork, do not send by the gateway.
+// They may send as the Node does.
 
-// guardCounter counts the packets that are dropped so. guardInput is the chain of the
-// input hook; the rule of the forward hook is in the chain "forward".
+// guardCounter counts the packets that this drops. guardInput is the chain of the input
+// hook. The rule of the forward hook is in the chain "forward".
 const (
 	guardCounter = "from-gateway-to-tunnel"
 	guardInput   = "input"
 )
 
-// words are the outer packets in nftables' words.
+// words matches the outer packets, in nftables' syntax.
 func (o Outer) words() string {
 	outer := "meta l4proto " + strconv.Itoa(int(o.Proto))
 	if o.Port != 0 {
@@ -45,8 +44,8 @@ func (o Outer) words() string {
 	return outer
 }
 
-// addGuard makes the chain of the input hook and the rules of both, the first of their
-// chains. The chain "forward" is there already.
+// addGuard makes the chain of the input hook, and the first rule of both chains. The chain
+// "forward" exists already.
 func addGuard(t nft.Table, c *Config) {
 	if c.Tunnel == (Outer{}) {
 		return
@@ -58,9 +57,8 @@ func addGuard(t nft.Table, c *Config) {
 	}
 }
 
-// GuardDrops is how many packets from the gateway to a tunnel the kernel has dropped
-// since the table was written (NFT_MSG_GETOBJ). It fails when there is no such table,
-// or no tunnel.
+// GuardDrops is how many packets from the gateway to a tunnel the kernel has dropped since
+// the table was written (NFT_MSG_GETOBJ). Without the table or a tunnel, it is an error.
 func GuardDrops() (uint64, error) {
 	const counter = 1 // NFT_OBJECT_COUNTER
 	kind := make([]byte, 4)
@@ -79,10 +77,10 @@ func GuardDrops() (uint64, error) {
 			return n, nil
 		}
 	}
-	return 0, errors.New("nftables counter " + guardCounter + ": the kernel's answer has no packets")
+	return 0, errors.New("nftables counter " + guardCounter + ": the kernel's answer has no packet count")
 }
 
-// counted is the packets of a counter, out of its attributes.
+// counted is a counter's packets, from its attributes.
 func counted(object []byte) (uint64, bool) {
 	b := object
 	for _, want := range []uint16{unix.NFTA_OBJ_DATA, unix.NFTA_COUNTER_PACKETS} {

@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// guarded are frames from the gateway's other side, and whether the guard counts them.
+// guarded are frames to the gateway, and whether the guard counts them.
 type guarded struct {
 	name  string
 	frame func(o packettest.Options) []byte
@@ -22,7 +22,7 @@ type guarded struct {
 	want  uint64
 }
 
-// udp6Behind is a UDP datagram behind a destination options header of 8 bytes.
+// udp6Behind is a UDP datagram behind an 8-byte destination options header.
 func udp6Behind(o packettest.Options) []byte {
 	b := packettest.UDP6(o)
 	const at = packet.EthernetLen + packet.IPv6Len
@@ -33,7 +33,7 @@ func udp6Behind(o packettest.Options) []byte {
 	return b
 }
 
-// as makes a frame's IP protocol another one.
+// as sets a frame's IP protocol.
 func as(proto uint8, build func(packettest.Options) []byte) func(packettest.Options) []byte {
 	return func(o packettest.Options) []byte {
 		b := build(o)
@@ -48,9 +48,9 @@ func as(proto uint8, build func(packettest.Options) []byte) func(packettest.Opti
 	}
 }
 
-// TestGuard: of what comes from the gateway, packets for the tunnel are dropped, at
-// the Node's own addresses and at others', whole and in fragments, and also where
-// another program translates them; nothing else is.
+// TestGuard: packets from the gateway to the tunnel are dropped, at the Node's own and at
+// other addresses, whole and in fragments, also if another program translates them. Other
+// packets pass.
 func TestGuard(t *testing.T) {
 	const local4, far4, local6, far6 = "192.168.77.102", "192.168.77.103", "fd00:77::102", "fd00:77::103"
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// guardNode is a Node with the guard, a link to the other Nodes, and the far side of
-// its gateway.
+// guardNode is a Node with the guard, a link to the other Nodes, and the gateway's far
+// side.
 type guardNode struct {
 	node    *nstest.Namespace
 	gateway *nstest.Wire
@@ -101,7 +101,7 @@ type guardNode struct {
 	host    *Host
 }
 
-// guardedNode makes one. With VXLAN it does not masquerade.
+// guardedNode makes a guardNode. With VXLAN it does not masquerade.
 func guardedNode(t *testing.T, outer Outer) *guardNode {
 	t.Helper()
 	n, far, under := nstest.New(t), nstest.New(t), nstest.New(t)
@@ -147,7 +147,7 @@ func (g *guardNode) counted(t *testing.T) (n uint64) {
 	return n
 }
 
-// options are those of a frame from a pod.
+// options are the virtio options of a pod's frame.
 func (g *guardNode) options(to string, port uint16) packettest.Options {
 	o := packettest.Options{
 		EthSrc: [6]byte{2, 0, 0, 0, 0, 1}, EthDst: [6]byte(g.mac), Src: packettest.Addr("10.10.0.26"), Dst: packettest.Addr(to), SrcPort: 40000, DstPort: port, Payload: make([]byte, 64),
@@ -158,7 +158,7 @@ func (g *guardNode) options(to string, port uint16) packettest.Options {
 	return o
 }
 
-// put sends a frame to the gateway.
+// put writes a frame to the gateway.
 func (g *guardNode) put(t *testing.T, frame []byte) {
 	t.Helper()
 	if err := g.gateway.Send(frame); err != nil {
@@ -166,8 +166,8 @@ func (g *guardNode) put(t *testing.T, frame []byte) {
 	}
 }
 
-// send sends a frame, and then one that the guard counts: when that is counted, the
-// frame has been looked at.
+// send sends a frame, then one that the guard counts. When that is counted, the kernel has
+// handled the first one.
 func (g *guardNode) send(t *testing.T, s guarded) {
 	t.Helper()
 	before := g.counted(t)
@@ -178,7 +178,7 @@ func (g *guardNode) send(t *testing.T, s guarded) {
 	}
 }
 
-// mark sends a packet that the guard counts, and waits for it.
+// mark sends a packet that the guard counts, and waits until it is counted.
 func (g *guardNode) mark(t *testing.T) {
 	t.Helper()
 	before := g.counted(t)
@@ -191,8 +191,7 @@ func (g *guardNode) mark(t *testing.T) {
 	nstest.Until(t, "the guard's count", func() bool { return g.counted(t) > before })
 }
 
-// sendPieces sends a datagram in fragments, whose first one holds the UDP header and no
-// more.
+// sendPieces sends a datagram in fragments. The first one holds only the UDP header.
 func (g *guardNode) sendPieces(t *testing.T, to string) {
 	t.Helper()
 	before := g.counted(t)
@@ -205,8 +204,8 @@ func (g *guardNode) sendPieces(t *testing.T, to string) {
 	}
 }
 
-// wantNoChange has another program change its own table: what the guard has counted is
-// no change of ours, and stays.
+// wantNoChange has another program change its own table. The guard's count does not look
+// like a change of our tables, and stays.
 func (g *guardNode) wantNoChange(t *testing.T) {
 	t.Helper()
 	before := g.counted(t)
@@ -223,8 +222,7 @@ func (g *guardNode) wantNoChange(t *testing.T) {
 	}
 }
 
-// TestNoGuardWithoutTunnel: where there is no tunnel, nothing is dropped, and nothing
-// counts.
+// TestNoGuardWithoutTunnel: without a tunnel there is no drop and no counter.
 func TestNoGuardWithoutTunnel(t *testing.T) {
 	node(t).Do(t, func() {
 		c := config()

@@ -1,18 +1,17 @@
-// Package host gives the Node its side of the switch: what the kernel has to
-// know so that packets that leave the pipeline by the gateway port go on, and
-// packets for pods find their way into it.
+// Package host sets up the Node's side of the switch in the kernel. Packets that leave
+// the pipeline by the gateway port go on from there, and packets to pods enter it there.
 //
 //	address    the gateway's own address(es), the pods' default route
 //	routes     each peer's pod CIDR: via <peer gateway> dev antrea-gw0 onlink.
-//	           The peer gateway is no neighbour of ours; the pipeline answers
-//	           ARP for it and tunnels what comes. Without a tunnel, via <peer>
+//	           The peer gateway is on no link of this Node; the pipeline answers
+//	           ARP for it and tunnels the packets. Without a tunnel, via <peer>
 //	           on the underlay (directroutes.go).
-//	neighbours an IPv6 peer gateway has the Global Virtual MAC for good: nothing
-//	           in the pipeline answers a neighbour solicitation for it
-//	sysctls    forwarding on; ARP asked with the gateway's own address, because
+//	neighbours an IPv6 peer gateway has a permanent entry with the Global Virtual
+//	           MAC: no table answers neighbour solicitations for it
+//	sysctls    forwarding on; ARP requests with the gateway's own address, because
 //	           table ARPSpoofGuard refuses any other; reverse path check loose;
-//	           no router advertisement believed on the gateway (sysctl.go); what
-//	           packets that go round by the host need is only checked (loopout.go)
+//	           router advertisements ignored on the gateway (sysctl.go). The sysctls
+//	           for packets that loop through the host are only checked (loopout.go)
 //	policy     with hybrid encapsulation, answers to pods that came for an Egress
 //	routing    go back into the switch (replies.go); beside another CNI, packets to pods
 //	           go into the switch (podroutes.go)
@@ -25,18 +24,17 @@
 //	           link (movedcard.go), as the kernel describes them (cardmessages.go)
 //	multicast  between the gateway and the card (multicastroutes.go)
 //
-// IPv4, IPv6 or both: a family that has no gateway address is left alone. An Egress'
-// address that comes to this Node is told to its neighbours (announce.go), and of other
-// Nodes it is seen which do not answer (silent.go).
+// IPv4, IPv6 or both: a family without a gateway address is left alone. When an Egress'
+// address comes to this Node, its neighbours are told (announce.go). Other Nodes that do
+// not answer are found (silent.go).
 //
-// What another program takes away of this is put back (reconcile.go, watchkernel.go). A gateway
-// that outlived its agent keeps what is wanted of it (tidy.go).
+// If another program removes a part of this, the package restores it (reconcile.go,
+// watchkernel.go). A gateway that outlived its agent keeps what is still wanted (tidy.go).
 //
-// Everything is undone by Down, in reverse order; a sysctl gets the value back
-// that it had. What a killed process would leave is in a record (changerecord.go), which
-// the next Up takes over, and which Clean goes by without an agent (clean.go). No
-// other program's rules, routes or tables are touched. The package acts in the network
-// namespace of the calling thread.
+// Down undoes everything in reverse order, and restores sysctls. A record on disk lists the
+// changes that outlive a kill (changerecord.go). The next Up takes them over; Clean undoes
+// them without an agent (clean.go). The package touches no rules, routes or tables of other
+// programs. It acts in the network namespace of the calling thread.
 package host
 
 import (
@@ -51,35 +49,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is what the Node's side is made of, in one address family or both.
+// Config describes the Node's side, in one address family or both.
 type Config struct {
-	// Gateway is the gateway port's link, which has to be there already.
+	// Gateway is the name of the gateway port's link, which must exist.
 	Gateway string
 	// Addresses are the gateway's own, with the pod CIDRs' prefix lengths.
 	Addresses []netip.Prefix
 	// PodCIDRs are this Node's pod ranges.
 	PodCIDRs []netip.Prefix
-	// Peers are the other Nodes, as far as they stay the same.
+	// Peers are the other Nodes that stay until Down.
 	Peers []Peer
-	// Tunnel is what the tunnel's outer packets are; the zero value: there are none.
+	// Tunnel matches the tunnel's outer packets. The zero value is no tunnel.
 	Tunnel Outer
 	// Masquerade translates pod traffic that leaves the cluster to the Node's
 	// address.
 	Masquerade bool
 
-	// MarkMAC is the source address by which the gateway port shows a packet
-	// mark.
+	// MarkMAC is the source MAC address that stands for a packet mark on the gateway port.
 	MarkMAC func(mark uint32) [6]byte
-	// Virtual is how Services are reached through the gateway, in each family.
+	// Virtual are the virtual addresses of Services, one for each family.
 	Virtual []Virtual
-	// EgressReplies leads answers to other Nodes' pods that came through the switch
-	// for an Egress back into it, whatever routes there are (replies.go).
+	// EgressReplies leads answers to other Nodes' pods back into the switch if they came
+	// through it for an Egress, whatever the routes (replies.go).
 	EgressReplies bool
 	// PodRoutes leads packets to this Node's pods into the switch although another CNI has
 	// routes to them (podroutes.go).
 	PodRoutes bool
-	// Underlay is this Node's address there: Egresses' addresses are put beside
-	// it.
+	// Underlay is this Node's address on the underlay. Egresses' addresses go on the same
+	// link.
 	Underlay netip.Addr
 
 	// Shared is a card that the switch shares with the kernel; nil for none (sharedcard.go).
@@ -87,59 +84,58 @@ type Config struct {
 	// Owned is a card that the switch owns; nil for none (ownedcard.go).
 	Owned *OwnedCard
 
-	// Side is what is asked of the Node already; nil for nothing. It is in the nftables
-	// table from the table's first moment on; Set makes the rest of it.
+	// Side is the initial Side, or nil. Its elements are in the nftables table from the
+	// start. Set makes the rest of it.
 	Side *Side
-	// Theirs says that the Node's side is up already, for another process that goes on
-	// when Up fails: then nothing is taken back.
+	// Theirs says that another process has the Node's side up, and goes on if Up fails.
+	// Then Up undoes nothing.
 	Theirs bool
 
-	// Record is the file that tells what was changed; "" for none. Files are
-	// those that Clean removes with it.
+	// Record is the path of the record of changes; "" for none. Files are removed with it
+	// by Clean.
 	Record string
 	Files  []string
 }
 
-// Outer is outer packets of a tunnel: of an IP protocol, to a port if that is UDP.
+// Outer matches a tunnel's outer packets: an IP protocol, and the destination port for UDP.
 type Outer struct {
 	Proto uint8
 	Port  uint16
 }
 
-// virtualMAC is where the pipeline takes what is routed, to other Nodes and to
-// Services (Antrea's Global Virtual MAC).
+// virtualMAC is Antrea's Global Virtual MAC: the pipeline routes packets to it, to other
+// Nodes and to Services.
 var virtualMAC = net.HardwareAddr{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
-// Peer is another Node's pods of one address family, and its gateway as next hop
-// to them. With a NextHop, which is the Node itself, they are reached by the
-// underlay, and not by the switch.
+// Peer is another Node's pods of one address family, with its gateway as next hop. If
+// NextHop is valid, it is the Node's own address, and the underlay leads there instead of
+// the switch.
 type Peer struct {
 	PodCIDR netip.Prefix
 	Gateway netip.Addr
 	NextHop netip.Addr
 }
 
-// Host is the Node's side while it is up. It is for any number of goroutines.
+// Host is the Node's side while it is up. Any number of goroutines may use it.
 type Host struct {
 	mu     sync.Mutex
 	config Config
 	undo   []step
-	base   []thing // that Up has made
-	side   []thing // that Set has made
-	filled Side    // what the sets and maps of the table hold
-	tidied bool    // nothing of an agent before is on the gateway
+	base   []thing // made by Up
+	side   []thing // made by Set
+	filled Side    // the elements of the table's sets and maps
+	tidied bool    // nothing of a previous agent is on the gateway
 	table  seenTable
 	record *record
 }
 
-// step is one thing to take back, with the words an error needs.
+// step undoes one change. what names it in errors.
 type step struct {
 	what string
 	back func() error
 }
 
-// Up makes all of c. When one part fails it takes the others back and returns
-// the error.
+// Up makes all of c. If a part fails, it undoes the others and returns the error.
 func Up(c Config) (*Host, error) {
 	r, err := loadRecord(c.Record)
 	if err != nil {
@@ -166,13 +162,12 @@ func Up(c Config) (*Host, error) {
 			return nil, err
 		}
 	}
-	h.table.look()
+	h.table.read()
 	return h, nil
 }
 
-// Down takes everything back that Up made, all of it even when a part fails,
-// and returns what failed. What is gone already is no error. A second call
-// does nothing.
+// Down undoes everything that Up and Set made. If a part fails, Down goes on, and returns
+// the errors. If something is gone already, that is no error. A second call does nothing.
 func (h *Host) Down() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -185,7 +180,7 @@ func (h *Host) Down() error {
 	}
 	h.undo = nil
 	if err := errors.Join(errs...); err != nil {
-		return err // what failed stays in the record
+		return err // the failed changes stay in the record
 	}
 	return h.record.noteChange(func() { h.record.Sysctls = nil })
 }
@@ -194,21 +189,20 @@ func (h *Host) undoLater(what string, back func() error) {
 	h.undo = append(h.undo, step{what, back})
 }
 
-// gone says that a link, route or address is not there any more.
+// gone says whether an error means that a link, route or address no longer exists.
 func gone(err error) bool {
 	var noLink netlink.LinkNotFoundError
 	return errors.As(err, &noLink) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ENODEV) ||
 		errors.Is(err, unix.ENXIO) || errors.Is(err, unix.EADDRNOTAVAIL) || errors.Is(err, unix.ENOENT)
 }
 
-// has says whether the gateway has an address of a kind.
+// has says whether the gateway has an address for which kind is true.
 func (c *Config) has(kind func(netip.Addr) bool) bool {
 	return slices.ContainsFunc(c.Addresses, func(p netip.Prefix) bool { return kind(p.Addr()) })
 }
 
-// addAddresses sets the gateway up and gives it its addresses. Nobody else can
-// have an IPv6 address of the gateway, so it is in use at once, without duplicate
-// address detection (RFC 4862, section 5.4).
+// addAddresses sets the gateway up and gives it its addresses. An IPv6 address is in use at
+// once, without duplicate address detection (RFC 4862, section 5.4): it is unique.
 func (h *Host) addAddresses(c *Config) error {
 	link, err := c.gateway()
 	if err != nil {
@@ -225,7 +219,7 @@ func (h *Host) addAddresses(c *Config) error {
 	return nil
 }
 
-// addRoutes makes the route to each peer's pods.
+// addRoutes makes the routes to the peers' pods.
 func (h *Host) addRoutes(c *Config) error {
 	link, err := c.gateway()
 	if err != nil {
@@ -241,7 +235,7 @@ func (h *Host) addRoutes(c *Config) error {
 	return nil
 }
 
-// addBase makes what stays until Down.
+// addBase makes a thing that stays until Down.
 func (h *Host) addBase(t thing) error {
 	if err := t.make(); err != nil {
 		return fmt.Errorf("%s: %w", t.name, err)

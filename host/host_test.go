@@ -66,7 +66,7 @@ func state(t *testing.T) string {
 	} {
 		v, err := os.ReadFile("/proc/sys/net/" + s)
 		if os.IsNotExist(err) {
-			continue // the gateway has gone
+			continue // the gateway is gone
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -80,8 +80,8 @@ func state(t *testing.T) string {
 	return b.String() + string(rules)
 }
 
-// addAddresses adds the addresses and routes of a family, but for what the
-// kernel makes by itself when a link comes up.
+// addAddresses adds a family's addresses and routes, except those that the kernel makes
+// when a link comes up.
 func addAddresses(t *testing.T, b *strings.Builder, family int) {
 	t.Helper()
 	addrs, err := netlink.AddrList(nil, family)
@@ -104,8 +104,8 @@ func addAddresses(t *testing.T, b *strings.Builder, family int) {
 	}
 }
 
-// TestOuterPackets: the Node's conntrack is told of the tunnel's packets by their
-// protocol, and by their port if they have one; without a tunnel of nothing.
+// TestOuterPackets: conntrack ignores the tunnel's packets by protocol, and by port if they
+// have one. Without a tunnel it ignores nothing.
 func TestOuterPackets(t *testing.T) {
 	for outer, want := range map[Outer]string{
 		{Proto: 17, Port: 4789}: "udp dport 4789 fib daddr type local notrack",
@@ -127,8 +127,8 @@ func TestOuterPackets(t *testing.T) {
 	}
 }
 
-// TestUpAndDown also has a link that forwards IPv6 although the Node does not, and
-// a Node that has IPv6 switched off on new links.
+// TestUpAndDown has a link that forwards IPv6 although the Node does not, and a Node that
+// disables IPv6 on new links.
 func TestUpAndDown(t *testing.T) {
 	n := node(t)
 	n.Sysctl(t, "net/ipv6/conf/"+gateway+"/disable_ipv6", "1")
@@ -173,7 +173,7 @@ func TestUpAndDown(t *testing.T) {
 	})
 }
 
-// TestOneFamily: a gateway without an address of a family leaves it alone.
+// TestOneFamily: without a gateway address of a family, that family stays as it is.
 func TestOneFamily(t *testing.T) {
 	for _, s := range []struct {
 		name string
@@ -205,8 +205,8 @@ func TestOneFamily(t *testing.T) {
 	}
 }
 
-// TestAdvertisedRouteIsKept: a Node that learned its default route from a router
-// keeps it, or the agent does not start.
+// TestAdvertisedRouteIsKept: a Node keeps its default route from a router advertisement, or
+// the agent does not start.
 func TestAdvertisedRouteIsKept(t *testing.T) {
 	n, router := node(t), nstest.New(t)
 	nstest.AddVeth(t, n, "eth0", router, "eth0")
@@ -239,7 +239,7 @@ func TestAdvertisedRouteIsKept(t *testing.T) {
 	})
 }
 
-// TestDownAfterLinkGone is what happens when the gateway's tap went away first.
+// TestDownAfterLinkGone: Down works after the gateway's tap is gone.
 func TestDownAfterLinkGone(t *testing.T) {
 	node(t).Do(t, func() {
 		h, err := Up(config())
@@ -264,7 +264,7 @@ func TestFailedUpLeavesNothing(t *testing.T) {
 		before := state(t)
 		c := config()
 		c.Peers[0].Gateway = netip.IPv4Unspecified()
-		c.Peers[0].PodCIDR = netip.MustParsePrefix("fd00::/64") // an IPv4 next hop cannot serve it
+		c.Peers[0].PodCIDR = netip.MustParsePrefix("fd00::/64") // an IPv4 next hop cannot have this range
 		if _, err := Up(c); err == nil {
 			t.Fatal("no error")
 		} else if !strings.Contains(err.Error(), "fd00::/64") {

@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/internal/sysctl"
 )
 
-// CheckLoop says whether the kernel forwards what comes by the gateway with the Node's own
-// address as its source. A program sends that in loop mode, after it has translated a pod's
-// address to a port of the Node's from first to last. The error names the sysctl that is in
-// the way. Nothing is changed.
+// CheckLoop says whether the kernel forwards packets that come by the gateway with the
+// Node's own address as source. In loop mode a program sends such packets, after it has
+// translated a pod's address to a port of the Node from first to last. The error names the
+// sysctl that prevents it. CheckLoop changes nothing.
 //
 //	accept_local  one of all's and the gateway's is 1; otherwise the source is a martian
 //	rp_filter     the larger one of all's and the gateway's is not 1 (strict)
@@ -34,7 +34,7 @@ func CheckLoop(gateway string, first, last uint16) error {
 	return checkPortRange(first, last)
 }
 
-// largerOf is the larger one of a link's setting and all's, which the kernel takes for both settings.
+// largerOf is the larger of a link's setting and "all"'s, which is the one in effect.
 func largerOf(link, name string) (most int, err error) {
 	for _, of := range []string{"all", link} {
 		text, err := sysctl.Read(sysctl.Root + "net/ipv4/conf/" + of + "/" + name)
@@ -43,14 +43,15 @@ func largerOf(link, name string) (most int, err error) {
 		}
 		value, err := strconv.Atoi(text)
 		if err != nil {
-			return 0, fmt.Errorf("net.ipv4.conf.%s.%s is %q, and no number", of, name, text)
+			return 0, fmt.Errorf("net.ipv4.conf.%s.%s is %q, expected a number", of, name, text)
 		}
 		most = max(most, value)
 	}
 	return most, nil
 }
 
-// checkPortRange finds ports that the kernel gives to the Node's sockets of its own accord.
+// checkPortRange is an error if the kernel may give one of these ports to the Node's
+// sockets.
 func checkPortRange(first, last uint16) error {
 	const name = "net/ipv4/ip_local_port_range"
 	text, err := sysctl.Read(sysctl.Root + name)
@@ -59,7 +60,7 @@ func checkPortRange(first, last uint16) error {
 	}
 	var low, high uint16
 	if _, err := fmt.Sscan(text, &low, &high); err != nil {
-		return fmt.Errorf("%s is %q, and no range", strings.ReplaceAll(name, "/", "."), text)
+		return fmt.Errorf("%s is %q, expected two port numbers", strings.ReplaceAll(name, "/", "."), text)
 	}
 	reserved, err := sysctl.Read(sysctl.Root + "net/ipv4/ip_local_reserved_ports")
 	if err != nil {
@@ -71,7 +72,7 @@ func checkPortRange(first, last uint16) error {
 	return nil
 }
 
-// reserves says whether one range of a list of ports has all from first to last.
+// reserves says whether one range of the list holds all ports from first to last.
 func reserves(list string, first, last uint16) bool {
 	for r := range strings.SplitSeq(list, ",") {
 		low, high, ok := strings.Cut(r, "-")

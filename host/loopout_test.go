@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// TestCheckLoop: each sysctl by which the kernel would drop or share what leaves in loop mode is
-// named, and a Node that has them right passes.
+// TestCheckLoop: an error names each sysctl that would break loop mode. A Node with the
+// right values passes.
 func TestCheckLoop(t *testing.T) {
 	n := nstest.New(t)
 	nstest.AddVeth(t, n, "gw", n, "other")

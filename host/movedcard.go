@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Addresses and routes that move from a card to a bridge, and back:
+// How addresses and routes move from a card to a bridge, and back:
 //
 //  1. The record has all of them before the first one moves (changerecord.go).
-//  2. Link-local addresses of IPv6 stay on the card, too: neighbours ask for none of them there, and
-//     the kernel would make new ones.
-//  3. The kernel flushes each route that has an address as its source when the address leaves any
-//     link. So routes come last.
-//  4. A step succeeds if its work is done already. So each way may begin again after a kill.
-//  5. A move that fails is taken back.
+//  2. Link-local addresses of IPv6 stay on the card, too. Otherwise the kernel would make new
+//     ones there.
+//  3. When an address leaves any link, the kernel flushes all routes that have it as source. So
+//     routes come last.
+//  4. A step whose work is done already succeeds. So a move can start again after a kill.
+//  5. A move that fails is undone.
 
-// movedCard is what the kernel had on a card.
+// movedCard are the addresses and routes of a card.
 type movedCard struct {
 	Link      string    `json:"link"`
-	Index     int       `json:"index"` // of the card when it was looked at
+	Index     int       `json:"index"` // the card's, at the time of the record
 	Bridge    string    `json:"bridge"`
 	Addresses []message `json:"addresses"` // in the kernel's order
 	Routes    []message `json:"routes"`
 }
 
-// check refuses a record that is not of this package.
+// check refuses a record that this package did not write.
 func (m *movedCard) check() error {
 	if m.Link == "" || m.Bridge == "" {
 		return errors.New("a card without a link, or without a bridge")
@@ -65,15 +65,15 @@ func stays(a message) bool {
 	return err == nil && p.Addr().Is6() && p.Addr().IsLinkLocalUnicast()
 }
 
-// moveCard moves addresses and routes of the card to the bridge. It completes a move that an agent
-// before has begun.
+// moveCard moves the card's addresses and routes to the bridge. It completes a move that a
+// previous agent has begun.
 func (h *Host) moveCard(c *Config) error {
 	if c.Owned == nil {
 		return nil
 	}
 	fresh := h.record.Card == nil
 	if fresh {
-		m, err := c.Owned.look()
+		m, err := c.Owned.inspect()
 		if err == nil {
 			err = h.record.noteChange(func() { h.record.Card = m })
 		}
@@ -100,7 +100,7 @@ func (h *Host) moveCard(c *Config) error {
 	return nil
 }
 
-// returnOther gives a card back that an agent before has moved and this one does not own.
+// returnOther returns a card that a previous agent has moved and this one does not own.
 func (h *Host) returnOther(c *Config) error {
 	m := h.record.Card
 	if m == nil || c.Owned != nil && c.Owned.Link == m.Link && c.Owned.Bridge == m.Bridge {
@@ -109,8 +109,9 @@ func (h *Host) returnOther(c *Config) error {
 	return h.record.returnCard()
 }
 
-// ReturnCard gives a card back what a process before has moved, as the record in a file says, and tells
-// that. It returns the card's link. Without a record, or without a card in it, that is "".
+// ReturnCard moves back the addresses and routes of the card in a record's file, and
+// reports that to tell. It returns the card's link: "" without a record, or without a card
+// in it.
 func ReturnCard(path string, tell func(what string)) (card string, err error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return "", nil
@@ -123,7 +124,8 @@ func ReturnCard(path string, tell func(what string)) (card string, err error) {
 	return card, r.cleanCard(tell)
 }
 
-// returnCard moves all back, and forgets it. A card that is gone has no addresses to get back.
+// returnCard moves all back and removes the card from the record. If the card is gone,
+// nothing moves.
 func (r *record) returnCard() error {
 	if r.Card == nil {
 		return nil
@@ -134,7 +136,7 @@ func (r *record) returnCard() error {
 	return r.noteChange(func() { r.Card = nil })
 }
 
-// move brings all from the card to the bridge.
+// move moves all from the card to the bridge.
 func (m *movedCard) move() error {
 	card, err := netlink.LinkByName(m.Link)
 	if err != nil {
@@ -154,7 +156,7 @@ func (m *movedCard) move() error {
 	return m.putRoutes(to)
 }
 
-// moveBack brings all from the bridge, if that is there, to the card.
+// moveBack moves all from the bridge, if that exists, to the card.
 func (m *movedCard) moveBack() error {
 	card, err := netlink.LinkByName(m.Link)
 	if err != nil {
@@ -175,8 +177,8 @@ func (m *movedCard) moveBack() error {
 	return m.putRoutes(to)
 }
 
-// putAddresses gives a link the addresses. They are the Node's already, so the kernel asks nobody
-// whether they are in use (RFC 4862, section 5.4); on the card they then are as they were.
+// putAddresses adds the addresses to a link, without duplicate address detection (RFC 4862,
+// section 5.4): the Node has them already. On the card they get their original flags.
 func (m *movedCard) putAddresses(link int, card bool) error {
 	for _, a := range m.Addresses {
 		if card && stays(a) {
@@ -199,8 +201,8 @@ func (m *movedCard) putAddresses(link int, card bool) error {
 	return nil
 }
 
-// takeAddresses takes the addresses from a link, the last first: the kernel takes those of IPv4 with the
-// first one of their network.
+// takeAddresses removes the addresses from a link, the last first. With the first IPv4
+// address of a network the kernel removes the others.
 func (m *movedCard) takeAddresses(link int, card bool) error {
 	for _, a := range slices.Backward(m.Addresses) {
 		if card && stays(a) {
@@ -217,8 +219,8 @@ func (m *movedCard) takeAddresses(link int, card bool) error {
 	return nil
 }
 
-// putRoutes makes the routes by a link. IPv4 has equal routes with other next hops one behind the
-// other, IPv6 puts them together.
+// putRoutes makes the routes by a link. The kernel keeps equal IPv4 routes with other next
+// hops in order, and merges those of IPv6.
 func (m *movedCard) putRoutes(link int) error {
 	for _, r := range routesInOrder(m.Routes) {
 		body, err := routeAt(r.Body, m.Index, link)
@@ -236,7 +238,7 @@ func (m *movedCard) putRoutes(link int) error {
 	return nil
 }
 
-// takeRoutes takes the routes by a link.
+// takeRoutes removes the routes by a link.
 func (m *movedCard) takeRoutes(link int) error {
 	for _, r := range slices.Backward(routesInOrder(m.Routes)) {
 		body, err := routeAt(r.Body, m.Index, link)
@@ -250,7 +252,7 @@ func (m *movedCard) takeRoutes(link int) error {
 	return nil
 }
 
-// routesInOrder has routes before those whose next hop they lead to: those of a link first.
+// routesInOrder has routes without a next hop first, because those of the others need them.
 func routesInOrder(routes []message) []message {
 	hops := func(r message) int {
 		_, all, err := split(r.Body, unix.SizeofRtMsg)
@@ -262,7 +264,7 @@ func routesInOrder(routes []message) []message {
 	return slices.SortedStableFunc(slices.Values(routes), func(a, b message) int { return hops(a) - hops(b) })
 }
 
-// unless is the error of a step, but for one that says that it is done already.
+// unless is the error of a step, or nil if that says that the step is done already.
 func unless(done, err error) error {
 	if errors.Is(err, done) {
 		return nil
@@ -270,8 +272,8 @@ func unless(done, err error) error {
 	return err
 }
 
-// isMoved says whether the bridge has all, and the card no address. What the kernel does not tell
-// counts as moved.
+// isMoved says whether the bridge has all of it, and the card no address. If the kernel
+// does not answer, it counts as moved.
 func (m *movedCard) isMoved() bool {
 	card, err := netlink.LinkByName(m.Link)
 	if err != nil {
@@ -279,7 +281,7 @@ func (m *movedCard) isMoved() bool {
 	}
 	bridge, err := netlink.LinkByName(m.Bridge)
 	if err != nil {
-		return true // the port comes back first
+		return true // the port has to come back first
 	}
 	addresses, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -295,7 +297,7 @@ func (m *movedCard) isMoved() bool {
 	return m.hasRoutes(bridge.Attrs().Index)
 }
 
-// hasRoutes says whether a link has all routes.
+// hasRoutes says whether a link has all the routes.
 func (m *movedCard) hasRoutes(link int) bool {
 	var have [][]byte
 	for _, family := range []int{unix.AF_INET, unix.AF_INET6} {

@@ -12,24 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Multicast of IPv4 between pods and the outside. The kernel forwards it between the gateway and
-// the card with the Node's address (linux/mroute.h), by two kinds of routes:
+// IPv4 multicast between pods and the outside. The kernel forwards it between the gateway
+// and the card with the Node's address (linux/mroute.h), by two kinds of routes:
 //
 //	(*,*)  what comes from the gateway leaves by the card
 //	(*,G)  what comes by the card for group G leaves by the gateway, and the other way round
 //
-// The routes are of any source: the kernel asks nobody about a packet, and no route grows old.
-// A group whose members are pods of this Node has a route, and the card is its member: so
-// routers and snooping switches outside send it here. The memberships are spread over sockets,
-// since Linux bounds those of one (igmp_max_memberships).
+// The routes match any source, so the kernel reports no unknown packets, and no route ages.
 //
-// Packets of another Node's pods are dropped on the way from the card to the gateway, because the
-// tunnel brings them too. The rule is in the forward hook, so processes of the Nodes still hear each
-// other.
+// If pods of this Node are members of a group, the group has a route, and the card joins
+// it. So routers and snooping switches outside send the group here. Several sockets hold
+// the memberships, because Linux limits those of one socket (igmp_max_memberships).
 //
-// The kernel takes 1 from the TTL. It forgets routes and memberships when nobody has the sockets
-// any more: a keeper has copies of them for the agent that follows. It has one socket of routes:
-// beside pimd or smcroute, Set fails.
+// Packets of other Nodes' pods also come by the tunnel. So those from the card are dropped
+// on their way to the gateway. The rule is in the forward hook, so the Nodes' own processes
+// still hear each other.
+//
+// The kernel subtracts 1 from the TTL. When the last copy of a socket closes, it removes
+// the routes and memberships. A keeper has copies for the next agent. The kernel allows one
+// routing socket: if pimd or smcroute runs, Set fails.
 
 // multicastNodes is the set of Side.Multicast.
 const multicastNodes = "multicast-nodes"
@@ -40,7 +41,7 @@ func addMulticast(t nft.Table, c *Config) {
 	t.Rule("forward", "oifname", quote(c.Gateway), "ip daddr 224.0.0.0/4 ip saddr @"+multicastNodes, "drop")
 }
 
-// Options of the socket, by linux/mroute.h.
+// Socket options, from linux/mroute.h.
 const (
 	mrtInit        = 200
 	mrtAddVIF      = 202
@@ -49,39 +50,39 @@ const (
 	vifByIndex     = 0x8 // VIFF_USE_IFINDEX
 )
 
-// The interfaces of the routes. The card is upstream: (*,*) leads there.
+// The interfaces of the routes. The card is upstream: (*,*) leads to it.
 const (
 	cardVIF = iota
 	gatewayVIF
 	vifs
 )
 
-// perSocket is how many groups a socket has at most. Linux allows 20 by default.
+// perSocket is the most groups of a socket. Linux allows 20 by default.
 const perSocket = 16
 
-// KeptRoutes says what sockets are for: the first has the routes, and each other one memberships.
+// KeptRoutes describes sockets: the first has the routes, each other one has memberships.
 type KeptRoutes struct {
 	Links  [vifs]int      `json:"links"` // indexes
 	Groups [][]netip.Addr `json:"groups"`
 }
 
-// RouteKeeper keeps copies of the sockets while no agent runs. A nil one keeps nothing.
+// RouteKeeper keeps copies of the sockets while no agent runs. Nil keeps none.
 type RouteKeeper interface {
-	// Keep takes copies in place of those before; without sockets it lets those go.
+	// Keep replaces the copies. Without sockets it closes them.
 	Keep(KeptRoutes, []int) error
-	// Kept gives copies, which are the caller's; none if nothing is kept.
+	// Kept returns copies for the caller to close, or none.
 	Kept() (KeptRoutes, []int, error)
 }
 
-// MulticastRoutes are the routes of one Node. It is for one goroutine.
+// MulticastRoutes are the routes of one Node. Only one goroutine may use it.
 type MulticastRoutes struct {
 	gateway  string
 	underlay netip.Addr
 	keeper   RouteKeeper
-	known    bool      // it is known what the keeper has
-	free     bool      // the keeper has nothing
-	moved    bool      // the keeper does not have what there is
-	socket   int       // that the kernel has the routes of; -1: none
+	known    bool      // borrow has asked the keeper
+	free     bool      // the keeper has no sockets
+	moved    bool      // the keeper's copies are out of date
+	socket   int       // the routing socket; -1: none
 	links    [vifs]int // indexes
 	members  []*membership
 }
@@ -92,16 +93,16 @@ type membership struct {
 	groups []netip.Addr
 }
 
-// NewMulticastRoutes are those between a gateway and the link that has an address. There are none
-// before Set, which goes on with those that the keeper has.
+// NewMulticastRoutes is for a gateway and the link that has an address. It makes no routes;
+// the first Set does, or continues with the keeper's.
 func NewMulticastRoutes(gateway string, underlay netip.Addr, keeper RouteKeeper) *MulticastRoutes {
 	return &MulticastRoutes{gateway: gateway, underlay: underlay, keeper: keeper, socket: -1}
 }
 
-// Set makes routes for exactly these groups, beside the one for what pods send. If a link is
-// another one than before, it makes all of them again. After an error, a further call tries the rest.
+// Set makes routes for exactly these groups, and the one for packets from pods. If a link
+// has changed, it makes all of them again. After an error, the next call tries the rest.
 func (m *MulticastRoutes) Set(groups []netip.Addr) error {
-	links, err := m.look()
+	links, err := m.findLinks()
 	if err != nil {
 		return err
 	}
@@ -133,8 +134,8 @@ func (m *MulticastRoutes) Set(groups []netip.Addr) error {
 	return errors.Join(append(errs, m.keep())...)
 }
 
-// look finds the links.
-func (m *MulticastRoutes) look() (links [vifs]int, err error) {
+// findLinks finds the indexes of both links.
+func (m *MulticastRoutes) findLinks() (links [vifs]int, err error) {
 	gateway, err := netlink.LinkByName(m.gateway)
 	if err != nil {
 		return links, fmt.Errorf("multicast routes: gateway %s: %w", m.gateway, err)
@@ -147,14 +148,14 @@ func (m *MulticastRoutes) look() (links [vifs]int, err error) {
 	return links, nil
 }
 
-// borrow goes on with what the keeper has, once.
+// borrow takes over the keeper's sockets, once.
 func (m *MulticastRoutes) borrow() error {
 	if m.known || m.keeper == nil {
 		return nil
 	}
 	kept, sockets, err := m.keeper.Kept()
 	if err != nil {
-		return fmt.Errorf("multicast routes of the agent before: %w", err)
+		return fmt.Errorf("the previous agent's multicast routes: %w", err)
 	}
 	if m.known, m.free = true, len(sockets) == 0; m.free {
 		return nil
@@ -170,7 +171,7 @@ func (m *MulticastRoutes) borrow() error {
 	return nil
 }
 
-// keep gives the keeper what there is now.
+// keep gives the keeper copies of the sockets, if they have changed.
 func (m *MulticastRoutes) keep() error {
 	if !m.moved || m.keeper == nil {
 		return nil
@@ -180,13 +181,13 @@ func (m *MulticastRoutes) keep() error {
 		kept.Groups, sockets = append(kept.Groups, slices.Clone(x.groups)), append(sockets, x.socket)
 	}
 	if err := m.keeper.Keep(kept, sockets); err != nil {
-		return fmt.Errorf("multicast routes end with this agent: %w", err)
+		return fmt.Errorf("no copies of the multicast sockets, so the routes end with this agent: %w", err)
 	}
 	m.moved, m.free = false, false
 	return nil
 }
 
-// open makes the socket with its interfaces, and the route of what pods send.
+// open makes the routing socket with its interfaces, and the route for packets from pods.
 func (m *MulticastRoutes) open(links [vifs]int) (err error) {
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.IPPROTO_IGMP)
 	if err != nil {
@@ -198,12 +199,12 @@ func (m *MulticastRoutes) open(links [vifs]int) (err error) {
 			m.Close()
 		}
 	}()
-	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // nobody reads the socket
+	nothing := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K}} // drop all packets to the socket: nothing reads it
 	if err = unix.SetsockoptSockFprog(s, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &nothing[0]}); err != nil {
 		return fmt.Errorf("multicast routes: filter: %w", err)
 	}
 	if err = unix.SetsockoptInt(s, unix.IPPROTO_IP, mrtInit, 1); errors.Is(err, unix.EADDRINUSE) {
-		return fmt.Errorf("multicast routes: another program has those of this Node, such as pimd or smcroute: %w", err)
+		return fmt.Errorf("multicast routes: another program, such as pimd or smcroute, has this Node's: stop it: %w", err)
 	} else if err != nil {
 		return fmt.Errorf("multicast routes: %w", err)
 	}
@@ -215,7 +216,7 @@ func (m *MulticastRoutes) open(links [vifs]int) (err error) {
 	return m.route(mrtAddMFCProxy, netip.IPv4Unspecified())
 }
 
-// Close closes the sockets of this process. Routes and memberships end with the last copies.
+// Close closes this process's sockets. Routes and memberships end with the last copies.
 func (m *MulticastRoutes) Close() {
 	for _, x := range m.members {
 		unix.Close(x.socket)
@@ -233,13 +234,13 @@ func (m *MulticastRoutes) Remove() error {
 		return nil
 	}
 	if err := m.keeper.Keep(KeptRoutes{}, nil); err != nil {
-		return fmt.Errorf("multicast routes: their copies stay: %w", err)
+		return fmt.Errorf("multicast routes: cannot close the kept copies: %w", err)
 	}
 	m.free = true
 	return nil
 }
 
-// groups are those that the card is a member of.
+// groups are the groups that the card has joined.
 func (m *MulticastRoutes) groups() (all []netip.Addr) {
 	for _, x := range m.members {
 		all = append(all, x.groups...)
@@ -247,7 +248,7 @@ func (m *MulticastRoutes) groups() (all []netip.Addr) {
 	return all
 }
 
-// join makes the card a member of a group, and its route.
+// join adds a membership and a route for a group.
 func (m *MulticastRoutes) join(g netip.Addr) error {
 	x, err := m.member(g)
 	if err != nil {
@@ -259,7 +260,7 @@ func (m *MulticastRoutes) join(g netip.Addr) error {
 	return nil
 }
 
-// member makes the card a member of a group by a socket with room, or by a further one.
+// member joins a group on a socket with room, or on a new one.
 func (m *MulticastRoutes) member(g netip.Addr) (*membership, error) {
 	at := &unix.IPMreqn{Multiaddr: g.As4(), Ifindex: int32(m.links[cardVIF])}
 	m.moved = true
@@ -281,7 +282,7 @@ func (m *MulticastRoutes) member(g netip.Addr) (*membership, error) {
 	return x, nil
 }
 
-// leave is the end of join.
+// leave undoes join.
 func (m *MulticastRoutes) leave(g netip.Addr) error {
 	for _, x := range m.members {
 		if slices.Contains(x.groups, g) {
@@ -291,7 +292,7 @@ func (m *MulticastRoutes) leave(g netip.Addr) error {
 	return nil
 }
 
-// end ends a membership, and its socket with the last one.
+// end drops a membership, and closes the socket after its last one.
 func (m *MulticastRoutes) end(x *membership, g netip.Addr) error {
 	m.moved = true
 	x.groups = slices.DeleteFunc(x.groups, func(a netip.Addr) bool { return a == g })
@@ -320,7 +321,8 @@ func vifctl(vif, index int) string {
 	return string(b)
 }
 
-// mfcctl is struct mfcctl for a group of any source. Packets with a TTL of more than 1 pass.
+// mfcctl is struct mfcctl for a group and any source. It forwards packets with a TTL above
+// 1.
 func mfcctl(g netip.Addr) string {
 	b := make([]byte, 60)
 	a := g.As4()

@@ -32,8 +32,8 @@ func newMulticastWorld(t *testing.T) multicastWorld {
 	return w
 }
 
-// listenGroup has eth0 join a group, and returns how to get the next word within a time; "" if none
-// comes.
+// listenGroup has eth0 join a group. The function that it returns waits for the next word:
+// "" if none comes in time.
 func listenGroup(t *testing.T, ns *nstest.Namespace, group string) (next func(time.Duration) string) {
 	t.Helper()
 	var c *net.UDPConn
@@ -86,8 +86,8 @@ func sendGroup(t *testing.T, ns *nstest.Namespace, group, word string, ttl int) 
 	})
 }
 
-// TestMulticastRoutes: pods reach every group outside. From the outside they get groups with a
-// route, and no other. A TTL of 1 ends at the Node. All ends with Close.
+// TestMulticastRoutes: pods reach every group outside. From the outside they get only
+// groups with a route. A TTL of 1 ends at the Node. Close ends all of it.
 func TestMulticastRoutes(t *testing.T) {
 	w := newMulticastWorld(t)
 	const first, second = "239.1.1.1:5000", "239.1.1.2:5001"
@@ -111,7 +111,7 @@ func TestMulticastRoutes(t *testing.T) {
 			t.Errorf("got %q, want %s from %s", got, group, want)
 		}
 	}
-	// What does not pass is sent before something that does.
+	// A packet that must not pass is sent before one that must.
 	ends := func(from *nstest.Namespace, to map[string]func(time.Duration) string, group string, ttl int, then, want string) {
 		t.Helper()
 		sendGroup(t, from, group, "nobody's", ttl)
@@ -130,7 +130,7 @@ func TestMulticastRoutes(t *testing.T) {
 
 	beside := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), nil)
 	w.node.Do(t, func() {
-		if err := beside.Set(nil); err == nil || !strings.Contains(err.Error(), "another program has those of this Node") {
+		if err := beside.Set(nil); err == nil || !strings.Contains(err.Error(), "another program, such as pimd or smcroute, has this Node's") {
 			t.Errorf("beside another: %v", err)
 		}
 	})
@@ -144,7 +144,7 @@ func TestMulticastRoutes(t *testing.T) {
 	passes(w.outside, fromOutside, first, "192.0.2.1")
 }
 
-// TestMulticastManyGroups: more groups than a socket may be a member of.
+// TestMulticastManyGroups: more groups than one socket may join.
 func TestMulticastManyGroups(t *testing.T) {
 	w := newMulticastWorld(t)
 	m := NewMulticastRoutes("gw0", netip.MustParseAddr("192.0.2.10"), nil)
@@ -184,9 +184,9 @@ func copies(sockets []int) (all []int) {
 	return all
 }
 
-// TestMulticastRoutesOutliveTheirProcess: with a keeper, routes stay after Close, and the next process
-// goes on with them: a group that stays is never without its route, and one that nobody wants goes. After
-// Remove no route is left, nor is one of an earlier gateway link.
+// TestMulticastRoutesOutliveTheirProcess: with a keeper, routes stay after Close, and the
+// next process takes them over. A group that stays always has its route; an unwanted one
+// loses it. After Remove no route is left, also none of an earlier gateway link.
 func TestMulticastRoutesOutliveTheirProcess(t *testing.T) {
 	w := newMulticastWorld(t)
 	const first, second = "239.1.1.1:5000", "239.1.1.2:5001"

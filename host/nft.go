@@ -8,15 +8,15 @@ import (
 	"github.com/antrail/antrail/internal/nft"
 )
 
-// TableName is our nftables table, in the inet family. Nothing outside it is
-// read or written.
+// TableName is the name of our nftables tables, in the families inet and netdev. The
+// package reads and writes no other tables.
 const TableName = "antrail"
 
-// family is what the rules of an address family differ by: its word and type, and
-// the names of its sets and maps.
+// family has the words of an address family in rules: its keyword and type, and the names
+// of its sets and maps.
 type family struct {
 	ip, addrType string
-	pods         string // the pod CIDRs of all Nodes: what is inside the cluster
+	pods         string // the pod CIDRs of all Nodes
 	egress       string // mark -> address
 	nodePorts    string // address, protocol, port
 }
@@ -33,8 +33,8 @@ func familyOf(a netip.Addr) *family {
 	return &families[1]
 }
 
-// addTables installs our nftables tables in one transaction: the Node has all of
-// its rules or none. Tables that a killed agent left are replaced.
+// addTables installs both nftables tables in one transaction, so that the Node has all
+// rules or none. It replaces tables of a killed agent.
 func (h *Host) addTables(c *Config) error {
 	if err := h.writeTables(c); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (h *Host) addTables(c *Config) error {
 	return nil
 }
 
-// writeTables makes both tables again, with what their sets and maps hold.
+// writeTables writes both tables, with the elements of their sets and maps.
 func (h *Host) writeTables(c *Config) error {
 	var s nft.Script
 	t := ours(&s)
@@ -62,11 +62,12 @@ func (h *Host) writeTables(c *Config) error {
 	return nil
 }
 
-// ours is the table of what crosses the Node, oursAtDevice that of the gateway's device.
+// ours is the table for packets that cross the Node, oursAtDevice the one at the gateway's
+// device.
 func ours(s *nft.Script) nft.Table         { return s.Table("inet", TableName) }
 func oursAtDevice(s *nft.Script) nft.Table { return s.Table("netdev", TableName) }
 
-// removeTables removes both, whether they are there or not.
+// removeTables removes both tables, if they exist.
 func removeTables() error {
 	var s nft.Script
 	ours(&s).Remove()
@@ -74,9 +75,9 @@ func removeTables() error {
 	return s.Run()
 }
 
-// addForward accepts packets that are forwarded from and to the gateway, except those
-// for a tunnel (guard.go). An accept ends this table's chain only: another program's drop
-// still drops.
+// addForward accepts packets that are forwarded from and to the gateway, except those to a
+// tunnel (guard.go). An accept ends only this table's chain: another program's drop still
+// drops.
 func addForward(t nft.Table, c *Config) {
 	t.Chain("forward", "filter", "forward", nft.Filter)
 	addGuard(t, c)
@@ -85,9 +86,9 @@ func addForward(t nft.Table, c *Config) {
 	t.Rule("forward", "oifname", quote(c.Gateway), "accept")
 }
 
-// addLoopback keeps pods from the Node's loopback addresses, which route_localnet
-// would open to them (sysctl.go). What answers a NodePort of 127.0.0.1 has the
-// gateway's address here: connection tracking comes later.
+// addLoopback drops packets between pods and the Node's loopback addresses, which
+// route_localnet would allow (sysctl.go). Answers of a NodePort at 127.0.0.1 still have the
+// gateway's address here, because conntrack comes later.
 func addLoopback(t nft.Table, c *Config) {
 	t.Chain("loopback", "filter", "prerouting", nft.Raw)
 	for _, end := range []string{"saddr", "daddr"} {
@@ -95,8 +96,8 @@ func addLoopback(t nft.Table, c *Config) {
 	}
 }
 
-// addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they
-// are many flows that nobody asks about, and the table is bounded.
+// addNotrack keeps the tunnel's outer packets out of the Node's conntrack: they are many
+// flows, no rule needs them, and the table is bounded.
 func addNotrack(t nft.Table, c *Config) {
 	if c.Tunnel == (Outer{}) {
 		return
@@ -108,8 +109,8 @@ func addNotrack(t nft.Table, c *Config) {
 	t.Rule("raw-output", outer, "fib saddr type local notrack")
 }
 
-// addMasquerade gives pod traffic that leaves the cluster the Node's address:
-// from our pods, not to a pod of any Node, not out of the gateway.
+// addMasquerade masquerades pod traffic that leaves the cluster: from this Node's pods, not
+// to a pod of any Node, not out of the gateway.
 func addMasquerade(t nft.Table, c *Config) {
 	if !c.Masquerade {
 		return
@@ -125,7 +126,7 @@ func addMasquerade(t nft.Table, c *Config) {
 	}
 }
 
-// clusterCIDRs are the pods of all Nodes.
+// clusterCIDRs are the pod CIDRs of all Nodes.
 func clusterCIDRs(c *Config, s *Side) []netip.Prefix {
 	all := append([]netip.Prefix(nil), c.PodCIDRs...)
 	for _, p := range append(slices.Clone(c.Peers), s.Peers...) {

@@ -9,32 +9,31 @@ import (
 	"github.com/antrail/antrail/internal/nft"
 )
 
-// The rules for what crosses the gateway with a mark, and for Services' NodePorts.
-// The gateway is a tap, which carries bytes only, so a mark is in the source
-// address of the frame (docs/decisions/004):
+// The rules for marked packets that cross the gateway, and for Services' NodePorts. The
+// gateway is a tap, which carries no marks, so a frame's source MAC address stands for its
+// mark (docs/decisions/004):
 //
 //	prerouting    a frame from the gateway: its source address -> mark
-//	output        what the Node itself sends to the gateway is marked a probe
+//	output        packets of the Node itself to the gateway get the probe's mark
 //	egress        of the gateway's device: the probe's mark -> source address
 //	nat           NodePorts -> the virtual NodePort address; marked packets that
 //	              leave the Node -> the Egress' address
 //
-// The rules never change; what Services and Egresses come to are elements of
-// sets and maps. All are in table "antrail" of family inet, but for the egress
-// hook, which only family netdev has.
+// The rules never change. Services and Egresses are elements of sets and maps. All of it is
+// in table "antrail" of family inet, except the egress hook, which only family netdev has.
 
-// ProbeMark is the mark of what the Node itself sends to its pods, such as a
-// kubelet's probes.
+// ProbeMark is the mark of packets from the Node itself to its pods, such as a kubelet's
+// probes.
 const ProbeMark = 0x80000000
 
-// egressMask is the part of a mark that numbers an Egress.
+// egressMask are the bits of a mark that number an Egress.
 const egressMask = 0xff
 
-// marksMap is a map that Set fills in: source address -> mark. Those of an
-// address family have their names in families.
+// marksMap is a map that Set fills: source address -> mark. Maps of one address family have
+// their names in families.
 const marksMap = "egress-marks"
 
-// addSideRules makes the rules, with sets that are empty yet.
+// addSideRules makes the rules, with empty sets and maps.
 func addSideRules(t nft.Table, c *Config) {
 	t.Map(marksMap, "ether_addr : mark")
 	for _, f := range families {
@@ -49,7 +48,7 @@ func addSideRules(t nft.Table, c *Config) {
 	t.Rule("mark-output", "oifname", gw, "fib saddr type local meta mark set meta mark or", hex(ProbeMark))
 	t.Chain("services-prerouting", "nat", "prerouting", nft.DNAT)
 	t.Chain("services-output", "nat", "output", nft.DNAT)
-	// Before the chain that masquerades: the first that translates a connection decides.
+	// Before the masquerade chain: the first chain that translates a connection decides.
 	t.Chain("side-postrouting", "nat", "postrouting", nft.SNAT-5)
 	for _, v := range c.Virtual {
 		f := familyOf(v.Service)
@@ -59,15 +58,15 @@ func addSideRules(t nft.Table, c *Config) {
 		t.Rule("side-postrouting", "oifname !=", gw, "snat", f.ip, "to meta mark and", hex(egressMask), "map @"+f.egress)
 		t.Rule("side-postrouting", f.ip, "saddr", v.Service, "masquerade")
 	}
-	// A connection of the Node's own to a NodePort began with another of its
-	// addresses: pods see the gateway's.
+	// The Node's own connection to a NodePort may have another of its addresses as source.
+	// Pods see the gateway's.
 	for _, a := range c.Addresses {
 		f := familyOf(a.Addr())
 		t.Rule("side-postrouting", "oifname", gw, f.ip, "saddr !=", a.Addr(), "fib saddr type local masquerade")
 	}
 }
 
-// addMarkTable makes the table at the gateway's device again.
+// addMarkTable rewrites the table at the gateway's device.
 func addMarkTable(s *nft.Script, c *Config) {
 	t := oursAtDevice(s)
 	t.Remove()
@@ -80,7 +79,7 @@ func addMarkTable(s *nft.Script, c *Config) {
 	c.Shared.addTo(t)
 }
 
-// setTable fills the sets and maps, all in one transaction, unless they hold that already.
+// setTable fills the sets and maps in one transaction, if their elements differ.
 func (h *Host) setTable(s *Side) error {
 	if s.fillsLike(&h.filled) {
 		return nil
@@ -101,17 +100,17 @@ func (h *Host) setTable(s *Side) error {
 		return fmt.Errorf("nftables table %s: %w", TableName, err)
 	}
 	h.filled = *s
-	h.table.look()
+	h.table.read()
 	return nil
 }
 
-// fillsLike says whether another side comes to the same elements.
+// fillsLike says whether two Sides give the same elements.
 func (s *Side) fillsLike(o *Side) bool {
 	return slices.Equal(s.Peers, o.Peers) && slices.Equal(s.Egresses, o.Egresses) &&
 		slices.Equal(s.NodePortAddresses, o.NodePortAddresses) && slices.Equal(s.NodePorts, o.NodePorts) && slices.Equal(s.Multicast, o.Multicast)
 }
 
-// addElements adds what sets and maps hold.
+// addElements adds the elements of sets and maps.
 func addElements(t nft.Table, c *Config, s *Side) {
 	if c.Masquerade {
 		for _, p := range clusterCIDRs(c, s) {

@@ -14,9 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A card that the switch owns. Packets of the Node's own network pass from the card through the
-// switch to the bridge, a tap, and back. So what the kernel has on the card moves to the bridge
-// (movedcard.go). The Node is offline while the switch is, until the addresses are back.
+// A card that the switch owns. Packets of the Node's own network pass from the card through
+// the switch to the bridge, a tap, and back. So the card's addresses and routes move to the
+// bridge (movedcard.go). Without the switch the Node is offline, until the addresses are
+// back on the card.
 //
 // What would not work on the bridge is refused before anything changes:
 //
@@ -33,8 +34,9 @@ type OwnedCard struct {
 	First, Last  uint16     // ports of pods
 }
 
-// look is what the kernel has on the card. The error says what keeps the card from being owned.
-func (o *OwnedCard) look() (*movedCard, error) {
+// inspect reads the card's addresses and routes. The error says why the switch cannot own
+// the card.
+func (o *OwnedCard) inspect() (*movedCard, error) {
 	card, err := netlink.LinkByName(o.Link)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Link, err)
@@ -58,7 +60,7 @@ func (o *OwnedCard) look() (*movedCard, error) {
 func (o *OwnedCard) check(card netlink.Link) error {
 	a := card.Attrs()
 	if !bytes.Equal(a.HardwareAddr, o.MAC[:]) {
-		return fmt.Errorf("%s has the MAC address %s, and the uplink port %s", o.Link, a.HardwareAddr, net.HardwareAddr(o.MAC[:]))
+		return fmt.Errorf("%s has the MAC address %s, expected %s, that of the uplink port", o.Link, a.HardwareAddr, net.HardwareAddr(o.MAC[:]))
 	}
 	if a.MasterIndex != 0 {
 		return fmt.Errorf("%s is a member of a bridge or bond (link %d): take it out, or own that link", o.Link, a.MasterIndex)
@@ -78,7 +80,7 @@ func (o *OwnedCard) check(card netlink.Link) error {
 	return nil
 }
 
-// addAddresses notes the addresses of the card.
+// addAddresses reads the addresses of the card.
 func (m *movedCard) addAddresses(family int) error {
 	all, err := dump(unix.RTM_GETADDR, unix.RTM_NEWADDR, family)
 	if err != nil {
@@ -98,15 +100,16 @@ func (m *movedCard) addAddresses(family int) error {
 		}
 		// struct ifa_cacheinfo: preferred and valid lifetime in seconds, and two time stamps.
 		if times := valueOf(attributes, unix.IFA_CACHEINFO); len(times) >= 8 && number(times[4:8]) != math.MaxUint32 {
-			return fmt.Errorf("the address %v is a lease, valid for %d seconds: who renews it would do so on the card; configure it by hand", p, number(times[4:8]))
+			return fmt.Errorf("the address %v is a lease, valid for %d seconds: its DHCP client would renew it on the card; configure the address by hand", p, number(times[4:8]))
 		}
 		m.Addresses = append(m.Addresses, message{"address " + p.String(), body})
 	}
 	return nil
 }
 
-// addRoutes notes the routes by the card, and others that have one of its addresses as their source.
-// The kernel makes routes of its own with an address, and flushes the others with it.
+// addRoutes reads the routes by the card, and others that have one of its addresses as
+// source: the kernel flushes those with the address. It leaves out the kernel's own routes,
+// which come with an address.
 func (m *movedCard) addRoutes(family int) error {
 	all, err := dump(unix.RTM_GETROUTE, unix.RTM_NEWROUTE, family)
 	if err != nil {
@@ -125,17 +128,17 @@ func (m *movedCard) addRoutes(family int) error {
 		text := routeText(head, attributes)
 		// struct rta_cacheinfo: two counts, then the time left.
 		if times := valueOf(attributes, unix.RTA_CACHEINFO); len(times) >= 12 && number(times[8:12]) != 0 {
-			return fmt.Errorf("the route %s ends by itself, as a router said: configure it by hand", text)
+			return fmt.Errorf("the route %s has a lifetime from a router advertisement: configure it by hand", text)
 		}
 		if valueOf(attributes, rtaNextHopID) != nil {
-			return fmt.Errorf("the route %s has a next hop of `ip nexthop`: give it one of its own", text)
+			return fmt.Errorf("the route %s uses an object of `ip nexthop`: give the route a next hop of its own", text)
 		}
 		m.Routes = append(m.Routes, message{"route " + text, body})
 	}
 	return nil
 }
 
-// isSource says whether a route has an address of the card as its source.
+// isSource says whether a route has an address of the card as source.
 func (m *movedCard) isSource(route []attribute) bool {
 	src, ok := netip.AddrFromSlice(valueOf(route, unix.RTA_PREFSRC))
 	return ok && slices.ContainsFunc(m.prefixes(), func(p netip.Prefix) bool { return p.Addr() == src })

@@ -27,8 +27,8 @@ func ip(t *testing.T, words string) string {
 	return string(out)
 }
 
-// ownedNode is a Node with a card that has addresses and routes of many kinds, another card, and a
-// link that is to get them. The configuration keeps a record.
+// ownedNode is a Node with a card that has many kinds of addresses and routes, another
+// card, and a bridge. The configuration has a record.
 func ownedNode(t *testing.T) (*nstest.Namespace, Config) {
 	t.Helper()
 	n, c, _ := underlayNode(t)
@@ -50,7 +50,7 @@ func ownedNode(t *testing.T) (*nstest.Namespace, Config) {
 			"route add 198.51.100.0/24 via 192.0.2.2 src 192.0.2.11 mtu 1400",
 			"route add 198.51.101.0/24 dev eth0 table 77",
 			"route add 198.51.102.0/24 nexthop via 192.0.2.3 weight 2 nexthop via 10.9.0.2",
-			"route add 198.51.103.0/24 dev eth1 src 192.0.2.10", // of another card, with an address of this one
+			"route add 198.51.103.0/24 dev eth1 src 192.0.2.10", // by another card, with an address of this one
 			"-6 route add default via 2001:db8::1",
 			"-6 route add 2001:db8:1::/64 via fe80::1 dev eth0 metric 5",
 		} {
@@ -63,10 +63,10 @@ func ownedNode(t *testing.T) (*nstest.Namespace, Config) {
 	return n, c
 }
 
-// timeLeft is how long an address or a route lasts, which the kernel counts down.
+// timeLeft is the lifetime of an address or route, which the kernel counts down.
 var timeLeft = regexp.MustCompile(`\b\d+sec\b`)
 
-// network is all addresses and routes, as ip(8) writes them, without the time that they last.
+// network is all addresses and routes, as ip(8) writes them, without lifetimes.
 func network(t *testing.T) string {
 	t.Helper()
 	return timeLeft.ReplaceAllString(ip(t, "-o addr")+ip(t, "-4 route show table all")+ip(t, "-6 route show table all"), "some time")
@@ -97,8 +97,8 @@ func wantMoved(t *testing.T) {
 	}
 }
 
-// othersLines are the lines of a network that are not of the gateway or the bridge, nor of addresses
-// that the kernel makes by itself.
+// othersLines are the lines of a network that are not about the gateway, the bridge or
+// addresses that the kernel makes.
 func othersLines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if !slices.ContainsFunc([]string{gateway, bridge, "inet6 fe80:", "fe80::/64", "local fe80:", "anycast"}, func(s string) bool { return strings.Contains(line, s) }) {
@@ -109,8 +109,8 @@ func othersLines(text string) (all []string) {
 	return all
 }
 
-// wantSame waits until the network is what it was. The kernel makes local routes of IPv6 a moment after
-// the address.
+// wantSame waits until the network is as before. The kernel makes local IPv6 routes a
+// moment after the address.
 func wantSame(t *testing.T, before string) {
 	t.Helper()
 	was := othersLines(before)
@@ -125,9 +125,9 @@ func wantSame(t *testing.T, before string) {
 	}
 }
 
-// TestOwnedCard is W-02: addresses and routes of a card move to the bridge, and come back as they
-// were: when the agent stops, when the next one after a kill stops, when the next one does not own
-// the card, and by Clean, also without the bridge.
+// TestOwnedCard is W-02: a card's addresses and routes move to the bridge, and back
+// unchanged. They move back when the agent stops, when the agent after a kill stops, when
+// the next agent does not own the card, and by Clean, also without the bridge.
 func TestOwnedCard(t *testing.T) {
 	without := func(c Config) Config { c.Owned = nil; return c }
 	for name, back := range map[string]func(t *testing.T, h *Host, c Config){
@@ -176,8 +176,8 @@ func down(t *testing.T, h *Host) {
 	}
 }
 
-// TestOwnedCardKilledInTheMiddle: whatever part of a move a killed process has done, the next one
-// completes it, and Clean takes it back.
+// TestOwnedCardKilledInTheMiddle: after a kill at any point of a move, the next process
+// completes the move, and Clean undoes it.
 func TestOwnedCardKilledInTheMiddle(t *testing.T) {
 	for _, next := range []string{"completes", "takes back"} {
 		t.Run(next, func(t *testing.T) {
@@ -188,7 +188,7 @@ func TestOwnedCardKilledInTheMiddle(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := c.Owned.look()
+				m, err := c.Owned.inspect()
 				if err == nil {
 					err = r.noteChange(func() { r.Card = m })
 				}
@@ -211,7 +211,8 @@ func TestOwnedCardKilledInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestOwnedCardFails: a move that fails is taken back, and so is one before another part that fails.
+// TestOwnedCardFails: a failed move is undone, and so is a move before another part that
+// fails.
 func TestOwnedCardFails(t *testing.T) {
 	for name, breaks := range map[string]func(t *testing.T, c *Config){
 		"the bridge is down":  func(t *testing.T, _ *Config) { ip(t, "link set "+bridge+" down") },
@@ -234,16 +235,17 @@ func TestOwnedCardFails(t *testing.T) {
 	}
 }
 
-// TestOwnedCardRefused: what would not be the same on the bridge is refused, and nothing moves.
+// TestOwnedCardRefused: a card that cannot work on the bridge is refused, and nothing
+// moves.
 func TestOwnedCardRefused(t *testing.T) {
 	for _, s := range []struct{ words, want string }{
 		{"addr add 192.0.2.77/24 dev eth0 valid_lft 600 preferred_lft 600", "192.0.2.77/24 is a lease"},
-		{"-6 route add 2001:db8:9::/64 via fe80::9 dev eth0 expires 600", "2001:db8:9::/64 via fe80::9 ends by itself"},
+		{"-6 route add 2001:db8:9::/64 via fe80::9 dev eth0 expires 600", "2001:db8:9::/64 via fe80::9 has a lifetime"},
 		{"addr del 192.0.2.10/24 dev eth0", "does not have the Node's address 192.0.2.10"},
-		{"link set eth0 address 02:00:00:00:00:99", "and the uplink port"},
+		{"link set eth0 address 02:00:00:00:00:99", "that of the uplink port"},
 		{"link add br9 type bridge", ""},
 		{"link add link eth0 name over0 type macvlan", "over0, a macvlan, is on eth0"},
-		{"nexthop add id 9 via 192.0.2.9 dev eth0", "has a next hop of `ip nexthop`"},
+		{"nexthop add id 9 via 192.0.2.9 dev eth0", "uses an object of `ip nexthop`"},
 	} {
 		n, c := ownedNode(t)
 		n.Do(t, func() {
@@ -264,8 +266,8 @@ func TestOwnedCardRefused(t *testing.T) {
 	}
 }
 
-// TestOwnedCardPutBack: what another program takes from the bridge, or puts back on the card, is as it
-// was after Reconcile.
+// TestOwnedCardPutBack: Reconcile restores what another program removed from the bridge or
+// put back on the card.
 func TestOwnedCardPutBack(t *testing.T) {
 	n, c := ownedNode(t)
 	n.Do(t, func() {
@@ -286,8 +288,8 @@ func TestOwnedCardPutBack(t *testing.T) {
 	})
 }
 
-// FuzzCardMessages: no bytes of a record break the program, and a message that has moved there and
-// back says the same.
+// FuzzCardMessages: no bytes of a record break the program. A message that moves there and
+// back is unchanged.
 func FuzzCardMessages(f *testing.F) {
 	f.Add([]byte{unix.AF_INET, 24, 128, 0, 3, 0, 0, 0, 8, 0, 2, 0, 192, 0, 2, 10, 8, 0, 8, 0, 128, 0, 0, 0})
 	f.Add([]byte{unix.AF_INET, 0, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0, 8, 0, 4, 0, 3, 0, 0, 0, 8, 0, 5, 0, 192, 0, 2, 1})

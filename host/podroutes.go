@@ -8,21 +8,21 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Beside another CNI, which has routes to the pods of this Node in the main table:
+// Another CNI has routes to the pods of this Node in the main table. Beside it:
 //
-//	rule       every packet asks table 142 first
+//	rule       every packet looks up table 142 first
 //	table 142  a pod with a port of the switch: by the gateway
 //
-// The other CNI's routes stay as they are. They hold again once the rule is gone. The rule bears
-// the protocol number of directroutes.go, as those of replies.go do.
+// The other CNI's routes stay, and apply again without the rule. The rule has the protocol
+// number of directroutes.go, as those of replies.go do.
 
 const (
 	podTable    = 142
-	podPriority = 142 // of the rule: before the main table's
+	podPriority = 142 // of the rule: before the main table's rule
 )
 
-// addPodRule makes the rule, if there is to be one. It takes over the routes of an agent before:
-// those that are not wanted any more go with the first Set.
+// addPodRule makes the rule if PodRoutes is set. It takes over a previous agent's routes.
+// The first Set removes those that are no longer wanted.
 func (h *Host) addPodRule(c *Config) error {
 	if !c.PodRoutes {
 		return nil
@@ -43,7 +43,7 @@ func (h *Host) addPodRule(c *Config) error {
 	return h.addBase(podRule())
 }
 
-// podRoutes are those of table 142.
+// podRoutes are the routes of table 142.
 func podRoutes() ([]netlink.Route, error) {
 	all, err := netlink.RouteListFiltered(netlink.FAMILY_V4, &netlink.Route{Table: podTable}, netlink.RT_FILTER_TABLE)
 	if err != nil {
@@ -58,7 +58,7 @@ func podRule() thing {
 	return ruleThing(fmt.Sprintf("routing rule for table %d", podTable), r)
 }
 
-// podRoute leads to a pod by the gateway.
+// podRoute is a route to a pod by the gateway.
 func podRoute(link netlink.Link, pod netip.Addr) thing {
 	r := &netlink.Route{
 		LinkIndex: link.Attrs().Index, Dst: ipNet(single(pod)), Scope: netlink.SCOPE_LINK, Table: podTable, Protocol: routeProtocol,
@@ -75,7 +75,8 @@ func podRoute(link netlink.Link, pod netip.Addr) thing {
 	}
 }
 
-// NotBridged refuses a link of a bridge, which would deliver to the pod past the switch.
+// NotBridged refuses a port of a bridge, because the bridge would deliver to the pod past
+// the switch.
 func NotBridged(name string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {

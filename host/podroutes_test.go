@@ -9,8 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestPodRoutes: beside another CNI, a pod's packets go by the gateway whatever its routes say, and
-// as before when the Node's side is down.
+// TestPodRoutes: beside another CNI, a pod's packets go by the gateway despite its routes.
+// After Down they go as before.
 func TestPodRoutes(t *testing.T) {
 	n, far := nstest.New(t), nstest.New(t)
 	for _, name := range []string{"gw", "cni0"} {
@@ -55,7 +55,7 @@ func TestPodRoutes(t *testing.T) {
 			t.Errorf("put back %v: %v", did, err)
 		}
 		way("gw")
-		again, err := Up(h.config) // after an agent that was killed
+		again, err := Up(h.config) // after a killed agent
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestPodRoutes(t *testing.T) {
 	})
 }
 
-// TestNotBridged: a link of a bridge is refused.
+// TestNotBridged: a port of a bridge is refused.
 func TestNotBridged(t *testing.T) {
 	n, far := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, n, "pod", far, "eth0")

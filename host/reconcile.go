@@ -14,13 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Another program may take away what is ours: a network manager that tidies
-// addresses up, a firewall that begins with `nft flush ruleset`, a script that
-// writes sysctls. Mend compares the Node with what Up and Set made, and makes what
-// is not there again. Only what is ours is looked at, and only what is missing or
-// different is made; it is never fought over faster than the caller calls.
+// Another program may remove parts of the Node's side. A network manager cleans up
+// addresses, a firewall starts with `nft flush ruleset`, a script writes sysctls. Reconcile
+// compares the Node with what Up and Set made, and makes missing or different parts again.
+// It checks only its own parts, and only as often as its caller calls it.
 
-// Reconcile puts back what is not as Up and Set made it, and tells what that was.
+// Reconcile restores what differs from what Up and Set made, and lists it.
 func (h *Host) Reconcile() (putBack []string, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,15 +34,15 @@ func (h *Host) Reconcile() (putBack []string, err error) {
 	return putBack, errors.Join(errs...)
 }
 
-// TableMoved says whether anybody has changed any nftables table since Mend looked:
-// a question that costs little.
+// TableMoved says whether any nftables table has changed since Reconcile looked. It is
+// cheap.
 func (h *Host) TableMoved() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.table.moved()
 }
 
-// reconcileSysctls writes the values again. Those that the Node had are in the record.
+// reconcileSysctls writes the values again. The record has the original ones.
 func (h *Host) reconcileSysctls() (did []string, err error) {
 	var errs []error
 	for _, s := range h.config.sysctls() {
@@ -60,7 +59,8 @@ func (h *Host) reconcileSysctls() (did []string, err error) {
 	return did, errors.Join(errs...)
 }
 
-// reconcileThings makes the gateway's link up, and what hangs on it and on the underlay.
+// reconcileThings sets the gateway's link up, and restores addresses, routes and
+// neighbours.
 func (h *Host) reconcileThings() (did []string, err error) {
 	link, err := h.config.gateway()
 	if err != nil {
@@ -72,7 +72,7 @@ func (h *Host) reconcileThings() (did []string, err error) {
 		}
 		did = append(did, "link "+h.config.Gateway+" up")
 	}
-	k, err := look(link)
+	k, err := readKernel(link)
 	if err != nil {
 		return did, err
 	}
@@ -90,42 +90,42 @@ func (h *Host) reconcileThings() (did []string, err error) {
 	return did, errors.Join(errs...)
 }
 
-// reconcileTables writes both tables anew when one of them is not as it was.
+// reconcileTables rewrites both tables if one of them has changed.
 func (h *Host) reconcileTables() (did []string, err error) {
 	if !h.table.moved() {
 		return nil, nil
 	}
 	before := h.table.text
-	if h.table.look(); h.table.text == before {
+	if h.table.read(); h.table.text == before {
 		return nil, nil
 	}
 	if err := h.writeTables(&h.config); err != nil {
 		return nil, err
 	}
-	h.table.look()
+	h.table.read()
 	return []string{"nftables table " + TableName}, nil
 }
 
-// seenTable is how our nftables tables looked after the last change of ours.
+// seenTable is the state of our nftables tables after our last change.
 type seenTable struct {
 	text       string // as nft(8) lists them
-	generation uint32 // of all tables of the Node, at that time
+	generation uint32 // of all the Node's tables, at that time
 }
 
-// look remembers how they look, without what counters have counted. A table that
-// cannot be listed is an empty one.
-func (s *seenTable) look() {
-	s.generation, _ = generation() // 0: the next question is answered by the text
+// read reads the tables, without the values of counters. A table that cannot be listed
+// counts as empty.
+func (s *seenTable) read() {
+	s.generation, _ = generation() // 0: the next check compares the text
 	s.text = nft.List("inet", TableName) + nft.List("netdev", TableName)
 }
 
-// moved says whether any table of the Node has changed.
+// moved says whether any table of the Node may have changed.
 func (s *seenTable) moved() bool {
 	now, err := generation()
 	return err != nil || now == 0 || now != s.generation
 }
 
-// generation counts the changes of the namespace's nftables (NFT_MSG_GETGEN).
+// generation counts the changes to the namespace's nftables (NFT_MSG_GETGEN).
 func generation() (uint32, error) {
 	req := nl.NewNetlinkRequest(unix.NFNL_SUBSYS_NFTABLES<<8|unix.NFT_MSG_GETGEN, 0)
 	req.AddData(&nl.Nfgenmsg{NfgenFamily: unix.AF_UNSPEC, Version: nl.NFNETLINK_V0})
@@ -151,17 +151,17 @@ func bigEndian(b []byte) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// kernel is what the Node has now: all addresses, the gateway's routes and those of
-// the underlay that are ours (directroutes.go), and the gateway's neighbours.
+// kernel is the Node's current state: all addresses, the gateway's routes, our routes on
+// the underlay (directroutes.go), and the gateway's neighbours.
 type kernel struct {
 	addresses  []netlink.Addr
 	routes     []netlink.Route
 	neighbours []netlink.Neigh
-	rules      []netlink.Rule // that are ours
+	rules      []netlink.Rule // ours
 }
 
-// look asks for it.
-func look(gateway netlink.Link) (k *kernel, err error) {
+// readKernel reads the state from the kernel.
+func readKernel(gateway netlink.Link) (k *kernel, err error) {
 	k = new(kernel)
 	if k.addresses, err = netlink.AddrList(nil, netlink.FAMILY_ALL); err != nil {
 		return nil, fmt.Errorf("addresses: %w", err)
@@ -191,7 +191,7 @@ func look(gateway netlink.Link) (k *kernel, err error) {
 	return k, nil
 }
 
-// hasAddress looks on a link, or on all of them.
+// hasAddress says whether a link, or any link if on is nil, has an address.
 func (k *kernel) hasAddress(on netlink.Link, p netip.Prefix) bool {
 	want := ipNet(p).String()
 	return slices.ContainsFunc(k.addresses, func(a netlink.Addr) bool {
@@ -199,14 +199,14 @@ func (k *kernel) hasAddress(on netlink.Link, p netip.Prefix) bool {
 	})
 }
 
-// hasRoute wants the next hop, too.
+// hasRoute compares the next hop, too.
 func (k *kernel) hasRoute(want *netlink.Route) bool {
 	return slices.ContainsFunc(k.routes, func(r netlink.Route) bool {
 		return r.Dst != nil && r.Dst.String() == want.Dst.String() && r.Gw.Equal(want.Gw) && r.LinkIndex == want.LinkIndex
 	})
 }
 
-// hasNeighbour wants it permanent and with its MAC.
+// hasNeighbour wants a permanent entry with the same MAC.
 func (k *kernel) hasNeighbour(want *netlink.Neigh) bool {
 	return slices.ContainsFunc(k.neighbours, func(n netlink.Neigh) bool {
 		return n.IP.Equal(want.IP) && n.State&netlink.NUD_PERMANENT != 0 && n.HardwareAddr.String() == want.HardwareAddr.String()

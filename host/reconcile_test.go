@@ -19,7 +19,7 @@ func shell(t *testing.T, commands ...string) {
 	}
 }
 
-// TestReconcile takes away one thing after the other: it is back as it was, by its name.
+// TestReconcile removes one thing after the other. Reconcile restores it and names it.
 func TestReconcile(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
@@ -58,7 +58,8 @@ func TestReconcile(t *testing.T) {
 	})
 }
 
-// TestReconcileLinkDown: with the gateway's link its IPv6 addresses go, and all routes.
+// TestReconcileLinkDown: if the gateway's link goes down, its IPv6 addresses and all routes
+// go.
 func TestReconcileLinkDown(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
@@ -76,8 +77,8 @@ func TestReconcileLinkDown(t *testing.T) {
 	})
 }
 
-// TestReconcileLeavesOthers: another program's tables, routes and addresses are nobody's
-// business, and moving generations alone write nothing.
+// TestReconcileLeavesOthers: Reconcile leaves other programs' tables, routes and addresses
+// alone. A new nftables generation alone causes no write.
 func TestReconcileLeavesOthers(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if h.TableMoved() {
@@ -101,7 +102,7 @@ func TestReconcileLeavesOthers(t *testing.T) {
 	})
 }
 
-// TestReconcileTellsWhatFails: the rest is put back.
+// TestReconcileTellsWhatFails: the rest is restored.
 func TestReconcileTellsWhatFails(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
@@ -160,8 +161,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// sorted puts lines in an order of their own: routes come in the order in which
-// they were made.
+// sorted sorts lines, because routes come in the order in which they were made.
 func sorted(s string) string {
 	lines := strings.Split(s, "\n")
 	slices.Sort(lines)

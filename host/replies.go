@@ -12,30 +12,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A pod of another Node comes through the tunnel for an Egress' address of this one.
-// Where its Node is reached without a tunnel, the Node's routes would send the answers
-// straight over the underlay, with a source of somewhere in the world, which the
-// underlay need not let pass. So they go back into the switch, and by the tunnel:
+// Another Node's pod comes through the tunnel to an Egress' address on this Node. If its
+// Node is reached without a tunnel, the Node's routes would send the answers straight over
+// the underlay. Their source is outside the cluster, so the underlay may drop them. So the
+// answers go back into the switch, and by the tunnel:
 //
 //	prerouting  a packet from the gateway with an Egress' mark, of no pod of this
 //	            Node: its connection gets ReplyMark
-//	            an answer of such a connection, from elsewhere: the packet gets it
-//	rule        what has that mark: table 141
-//	table 141   by the gateway, via an address that has the MAC of what is routed
+//	            an answer of such a connection, from another link: the packet gets it
+//	rule        packets with that mark look up table 141
+//	table 141   by the gateway, via an address that has the Global Virtual MAC
 //	egress      of the gateway's device: the mark -> source address (nftside.go)
 //
-// As in Antrea, mark and table have fixed numbers. Rules bear the protocol number of
-// directroutes.go, by which the next Up and Clean know them.
+// As in Antrea, mark and table have fixed numbers. Rules have the protocol number of
+// directroutes.go, by which the next Up and Clean find them.
 
-// ReplyMark is the mark of such connections, and of their answers.
+// ReplyMark is the mark of such connections and their answers.
 const ReplyMark = 0x40000000
 
 const (
 	replyTable    = 141
-	replyPriority = 141 // of the rules: before the main table's
+	replyPriority = 141 // of the rules: before the main table's rule
 )
 
-// hostMarks are those that the Node sets on packets to the gateway.
+// hostMarks are the marks that the Node sets on packets to the gateway.
 func (c *Config) hostMarks() []uint32 {
 	if c.EgressReplies {
 		return []uint32{ProbeMark, ReplyMark}
@@ -43,7 +43,7 @@ func (c *Config) hostMarks() []uint32 {
 	return []uint32{ProbeMark}
 }
 
-// addReplyRules sets the marks, after that of the Egress.
+// addReplyRules adds the rules that set the mark, after the Egress' mark.
 func addReplyRules(t nft.Table, c *Config) {
 	if !c.EgressReplies {
 		return
@@ -55,8 +55,8 @@ func addReplyRules(t nft.Table, c *Config) {
 	t.Rule("mark-prerouting", "iifname !=", gw, "ct direction reply ct mark and", mark, "!= 0 meta mark set meta mark or", mark)
 }
 
-// addReplies makes neighbours, routes and rules, and takes back what an agent before
-// left that is not wanted.
+// addReplies makes neighbours, routes and rules. If EgressReplies is off, it removes those
+// of a previous agent.
 func (h *Host) addReplies(c *Config) error {
 	if !c.EgressReplies {
 		kept := 0 // no table
@@ -79,7 +79,7 @@ func (h *Host) addReplies(c *Config) error {
 	return nil
 }
 
-// replyRoute leads everything of a family to the gateway.
+// replyRoute is a default route of a family by the gateway.
 func replyRoute(link netlink.Link, via netip.Addr) thing {
 	r := &netlink.Route{
 		LinkIndex: link.Attrs().Index, Dst: everything(via), Gw: via.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Table: replyTable, Protocol: routeProtocol,
@@ -96,10 +96,10 @@ func replyRoute(link netlink.Link, via netip.Addr) thing {
 	}
 }
 
-// everything is the range of all addresses of a family.
+// everything is the prefix of all addresses of a family.
 func everything(like netip.Addr) *net.IPNet { return ipNet(netip.PrefixFrom(like, 0).Masked()) }
 
-// replyRule asks that table for what has the mark.
+// replyRule leads marked packets to that table.
 func replyRule(like netip.Addr) thing {
 	r := netlink.NewRule()
 	r.Family = netlink.FAMILY_V4
@@ -111,7 +111,7 @@ func replyRule(like netip.Addr) thing {
 	return ruleThing(fmt.Sprintf("routing rule for table %d, %s", replyTable, familyOf(like).ip), r)
 }
 
-// ruleThing is a routing rule. Its family, table and mark tell it from others.
+// ruleThing is a routing rule, identified by its family, table and mark.
 func ruleThing(name string, r *netlink.Rule) thing {
 	return thing{
 		name,
@@ -119,7 +119,7 @@ func ruleThing(name string, r *netlink.Rule) thing {
 			if err := netlink.RuleAdd(r); !errors.Is(err, unix.EEXIST) {
 				return err
 			}
-			return nil // an agent before made it
+			return nil // a previous agent made it
 		},
 		func() error { return netlink.RuleDel(r) },
 		func(k *kernel) bool {
@@ -130,7 +130,7 @@ func ruleThing(name string, r *netlink.Rule) thing {
 	}
 }
 
-// replyRules are the rules that bear our number.
+// replyRules are the rules with our protocol number.
 func replyRules() (ours []netlink.Rule, err error) {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		all, err := netlink.RuleList(family)
@@ -147,8 +147,8 @@ func replyRules() (ours []netlink.Rule, err error) {
 	return ours, nil
 }
 
-// cleanReplies removes those rules, but for those of a table that is kept. Their routes go with
-// the gateway's link.
+// cleanReplies removes those rules, except those of table kept. Their routes end with the
+// gateway's link.
 func cleanReplies(kept int, tell func(what string)) error {
 	left, err := replyRules()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// replyState is what leads answers of an Egress into the switch.
+// replyState is the state that leads an Egress' answers into the switch.
 func replyState(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -27,9 +27,9 @@ func replyState(t *testing.T) string {
 	return all.String()
 }
 
-// TestEgressReplies: rules and routes of both families are made, put back when
-// somebody takes them away, taken over from an agent that was killed, and gone with
-// Down, with Clean, and with an agent of another mode.
+// TestEgressReplies: rules and routes of both families are made, restored after another
+// program's removal, and taken over from a killed agent. They go with Down, with Clean, and
+// with an agent of another mode.
 func TestEgressReplies(t *testing.T) {
 	onUnderlay(t).Do(t, func() {
 		c := config()
@@ -64,7 +64,7 @@ func TestEgressReplies(t *testing.T) {
 			t.Errorf("left:\n%s", now)
 		}
 		c.Record = ""
-		mustUp(t, c) // and is killed
+		mustUp(t, c) // then a kill
 		c.EgressReplies = false
 		mustUp(t, c)
 		if now := replyState(t); strings.Contains(now, "lookup") {

@@ -16,12 +16,12 @@ import (
 //
 //	card → tap   TCP and UDP to the Node's address and a port of the pods' range; copies of echo
 //	             replies, whose identifiers have no range, and of ICMP errors to the Node's address
-//	tap → card   packets with the Node's address as source; nothing else leaves the tap
+//	tap → card   packets with the Node's address as source; all others are dropped
 //
-// All else passes by as without a switch. So the host's connections do not notice that the
-// switch dies. The rules stay then, and what they forward is dropped at the tap: the kernel
-// would reset the pods' connections. Only first fragments have ports, so fragments are the
-// kernel's, and a pod gets no fragmented answers.
+// All other packets go to the kernel as usual. So the host's connections do not notice if
+// the switch dies. The rules then stay, and the tap drops what they forward: otherwise the
+// kernel would reset the pods' connections. Fragments go to the kernel, because only first
+// fragments have ports. So a pod gets no fragmented answers.
 
 // SharedCard is a card with the tap that stands for it.
 type SharedCard struct {
@@ -31,13 +31,13 @@ type SharedCard struct {
 	First, Last uint16     // ports of pods
 }
 
-// checkShared says what keeps the card from being shared.
+// checkShared is an error if the card cannot be shared.
 func (h *Host) checkShared(c *Config) error {
 	if c.Shared == nil {
 		return nil
 	}
 	if err := c.Shared.check(); err != nil {
-		return fmt.Errorf("a shared card: %w", err)
+		return fmt.Errorf("cannot share the card: %w", err)
 	}
 	return nil
 }
@@ -48,7 +48,7 @@ func (s *SharedCard) check() error {
 		return fmt.Errorf("%s: %w", s.Link, err)
 	}
 	if mac := link.Attrs().HardwareAddr; !bytes.Equal(mac, s.MAC[:]) {
-		return fmt.Errorf("%s has the MAC address %s, and the uplink port %s", s.Link, mac, net.HardwareAddr(s.MAC[:]))
+		return fmt.Errorf("%s has the MAC address %s, expected %s, that of the uplink port", s.Link, mac, net.HardwareAddr(s.MAC[:]))
 	}
 	addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
 	if err != nil {

@@ -19,25 +19,24 @@ import (
 //	address    of an Egress: the Node answers for it on the underlay
 //	nftables   the sets of the table: NodePorts, marks of Egresses (nftside.go)
 //
-// What the Node has is compared with what it is to have, and only the
-// difference is made.
+// The Node is compared with the wanted state, and only the difference is made.
 
-// Side is what the objects in the switch ask of the Node.
+// Side is the wanted state of the Node, from the objects in the switch.
 type Side struct {
-	// ServiceCIDRs hold the ClusterIPs. External are other addresses of
-	// Services, and NodePorts are those of Services on the addresses of
-	// NodePortAddresses.
+	// ServiceCIDRs hold the ClusterIPs. External are the Services' other addresses.
+	// NodePorts are the Services' ports on the addresses of NodePortAddresses.
 	ServiceCIDRs      []netip.Prefix
 	External          []netip.Addr
 	NodePortAddresses []netip.Addr
 	NodePorts         []NodePort
 	// Egresses are the addresses that this Node holds.
 	Egresses []Egress
-	// Peers are other Nodes that Config.Peers does not have.
+	// Peers are the other Nodes that are not in Config.Peers.
 	Peers []Peer
-	// Pods are this Node's that another CNI has routes to (Config.PodRoutes).
+	// Pods are this Node's pods to which another CNI has routes (Config.PodRoutes).
 	Pods []netip.Addr
-	// Multicast are other Nodes whose pods' multicast comes by the tunnel (multicastroutes.go).
+	// Multicast are other Nodes whose pods' multicast comes by the tunnel
+	// (multicastroutes.go).
 	Multicast []netip.Addr
 }
 
@@ -49,30 +48,29 @@ type NodePort struct {
 	Port   uint16
 }
 
-// Egress is an address, and the packet mark of what leaves the Node by it.
+// Egress is an address, and the mark of packets that leave the Node by it.
 type Egress struct {
 	Addr netip.Addr
 	Mark uint8
 }
 
-// Virtual is the addresses of one family that the host and the pipeline use
-// between themselves.
+// Virtual are the addresses of one family between the host and the pipeline.
 type Virtual struct {
-	Service  netip.Addr // next hop to all Services, and source of what they need translated
-	NodePort netip.Addr // destination of what came to a NodePort
+	Service  netip.Addr // next hop to all Services, and source of masqueraded packets to them
+	NodePort netip.Addr // destination of packets to a NodePort
 	Reply    netip.Addr // next hop of answers to other Nodes' pods (Config.EgressReplies)
 }
 
-// thing is one address, route or neighbour that is made and taken back. there
-// says whether the Node has it, as it was made.
+// thing is one address, route, neighbour or rule that can be made and undone. there says
+// whether the Node has it, as it was made.
 type thing struct {
 	name       string
 	make, back func() error
 	there      func(*kernel) bool
 }
 
-// Set makes the Node's side as s says. After an error, what it could make is
-// there, and a further call tries the rest.
+// Set makes the Node's side as in s. After an error, all that could be made exists, and the
+// next call tries the rest.
 func (h *Host) Set(s *Side) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,7 +81,7 @@ func (h *Host) Set(s *Side) error {
 	return errors.Join(h.keepOnly(want), h.makeMissing(want), h.tidy(), h.setTable(s))
 }
 
-// keepOnly takes back what is not wanted, the last first.
+// keepOnly undoes the things that are not wanted, the last one first.
 func (h *Host) keepOnly(want []thing) error {
 	wanted := map[string]bool{}
 	for _, t := range want {
@@ -102,7 +100,7 @@ func (h *Host) keepOnly(want []thing) error {
 	return errors.Join(errs...)
 }
 
-// makeMissing makes what is wanted and not there, the first first.
+// makeMissing makes the wanted things that do not exist, in order.
 func (h *Host) makeMissing(want []thing) error {
 	there := map[string]bool{}
 	for _, t := range h.side {
@@ -122,7 +120,7 @@ func (h *Host) makeMissing(want []thing) error {
 	return errors.Join(errs...)
 }
 
-// things are what s wants, in the order in which one needs the other.
+// things are the wanted things, each after those that it needs.
 func (h *Host) things(s *Side) (all []thing, err error) {
 	link, err := h.config.gateway()
 	if err != nil {
@@ -158,7 +156,7 @@ func (h *Host) things(s *Side) (all []thing, err error) {
 	return all, nil
 }
 
-// uses reports whether a Service has an address of a family.
+// uses says whether a Service has an address or port of the family.
 func (s *Side) uses(v Virtual) bool {
 	is4 := v.Service.Is4()
 	for _, p := range s.ServiceCIDRs {
@@ -179,8 +177,8 @@ func (s *Side) uses(v Virtual) bool {
 	return false
 }
 
-// peerThings lead to another Node's pods. The kernel has to be told the MAC of an
-// IPv6 peer gateway. An IPv4 one answers ARP (table ARPResponder).
+// peerThings lead to another Node's pods. An IPv6 peer gateway needs a neighbour entry. An
+// IPv4 one answers ARP (table ARPResponder).
 func peerThings(link netlink.Link, p Peer) (all []thing) {
 	if p.NextHop.IsValid() {
 		return []thing{directThing(p)}
@@ -207,8 +205,8 @@ func ownAddress(link netlink.Link, p netip.Prefix) thing {
 	}
 }
 
-// neighbourOf says that an address is behind a link, where the pipeline takes what
-// is routed.
+// neighbourOf is a permanent neighbour entry with the Global Virtual MAC, to which the
+// pipeline routes.
 func neighbourOf(link netlink.Link, a netip.Addr) thing {
 	n := &netlink.Neigh{
 		LinkIndex: link.Attrs().Index, IP: a.AsSlice(), HardwareAddr: virtualMAC, State: netlink.NUD_PERMANENT,
@@ -221,7 +219,7 @@ func neighbourOf(link netlink.Link, a netip.Addr) thing {
 	}
 }
 
-// routeOf leads a range to a link, via a next hop if that is valid.
+// routeOf is a route by a link, via a next hop if that is valid.
 func routeOf(link netlink.Link, to netip.Prefix, via netip.Addr) thing {
 	r := &netlink.Route{LinkIndex: link.Attrs().Index, Dst: ipNet(to)}
 	if via.IsValid() {
@@ -237,10 +235,9 @@ func routeOf(link netlink.Link, to netip.Prefix, via netip.Addr) thing {
 	}
 }
 
-// addressOf lets the Node answer for an address on the underlay: on the link
-// that has the Node's own. One that the Node has already is left alone, now and
-// when the Egress goes. Who knew another Node under the address is told that it
-// has moved (announce.go).
+// addressOf puts an address on the link with the Node's underlay address. If the Node
+// already has the address, it leaves it alone, now and when the Egress goes. Neighbours
+// learn that the address has moved (announce.go).
 func (h *Host) addressOf(a netip.Addr) thing {
 	p := placed{Address: single(a)}
 	return thing{
@@ -266,14 +263,14 @@ func (h *Host) addressOf(a netip.Addr) thing {
 	}
 }
 
-// place puts an address on a link, after a note of it, and tells the neighbours.
+// place records an address, puts it on a link and announces it.
 func (h *Host) place(p placed, at netlink.Link) error {
 	if err := h.record.addAddress(p); err != nil {
 		return err
 	}
 	addr := &netlink.Addr{IPNet: ipNet(p.Address)}
 	if p.Address.Addr().Is6() {
-		addr.Flags = unix.IFA_F_NODAD // the Node that had it may not have given it up yet
+		addr.Flags = unix.IFA_F_NODAD // the previous Node may still have it
 	}
 	if err := netlink.AddrAdd(at, addr); err != nil {
 		return errors.Join(err, h.record.dropAddress(p))

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// sideState is what Set may change, as ip(8) and nft(8) show it.
+// sideState is the state that Set may change, as ip(8) and nft(8) show it.
 func sideState(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder
@@ -67,7 +67,7 @@ func fullSide() *Side {
 func TestSet(t *testing.T) {
 	inNode(t, func(h *Host) {
 		before := sideState(t)
-		for range 2 { // the second time nothing is to be done
+		for range 2 { // the second time there is nothing to do
 			if err := h.Set(fullSide()); err != nil {
 				t.Fatal(err)
 			}
@@ -98,8 +98,8 @@ func TestSet(t *testing.T) {
 	})
 }
 
-// TestSetChanges: what stays is not taken away in between, and an address that the
-// Node had before an Egress asked for it stays with it.
+// TestSetChanges: what stays is never removed in between. An address that the Node had
+// before an Egress stays after it.
 func TestSetChanges(t *testing.T) {
 	inNode(t, func(h *Host) {
 		if err := h.Set(fullSide()); err != nil {
@@ -124,8 +124,8 @@ func TestSetChanges(t *testing.T) {
 	})
 }
 
-// TestSetTriesAgain: what cannot be made is told, the rest is made, and a further
-// call makes what became possible.
+// TestSetTriesAgain: Set reports what it cannot make, makes the rest, and tries again with
+// the next call.
 func TestSetTriesAgain(t *testing.T) {
 	inNode(t, func(h *Host) {
 		h.config.Underlay = netip.MustParseAddr("192.168.78.1")
@@ -145,8 +145,8 @@ func TestSetTriesAgain(t *testing.T) {
 	})
 }
 
-// TestUpWithSide: what is asked of the Node already is in the nftables table as soon
-// as the table is there, and Set changes nothing of it.
+// TestUpWithSide: the nftables table has the initial Side from the start, and Set changes
+// nothing of it.
 func TestUpWithSide(t *testing.T) {
 	inNode(t, func(h *Host) {
 		table := func() string {
@@ -178,8 +178,7 @@ func TestUpWithSide(t *testing.T) {
 	})
 }
 
-// TestUpOverTheirs: where another process's side is up, one that fails takes nothing
-// of it back.
+// TestUpOverTheirs: if another process's side is up, an Up that fails undoes nothing of it.
 func TestUpOverTheirs(t *testing.T) {
 	inNode(t, func(*Host) {
 		before := sideState(t)

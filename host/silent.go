@@ -8,11 +8,10 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Silence watches which other Nodes do not answer ARP or NDP. The kernel takes packets
-// for them, asks for their MAC addresses, and drops the packets when nobody answers,
-// without a word to who sent them.
+// Silence finds other Nodes that do not answer ARP or NDP. The kernel accepts packets to
+// them and drops them when nobody answers, without an error to the sender.
 //
-// The zero value is ready to use. It is for one goroutine.
+// The zero value is ready to use. Only one goroutine may use it.
 type Silence struct{ probed map[hop]bool }
 
 // hop is a neighbour on a link.
@@ -21,14 +20,14 @@ type hop struct {
 	addr netip.Addr
 }
 
-// answered are the states of a neighbour that packets go to.
+// answered are the states in which the kernel sends to a neighbour.
 const answered = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
 
-// Nodes are those of all that are silent: the next hop to them has failed to answer,
-// or has been asked for in vain since the last call, which should be a second or more
-// ago. Those that nobody sends to are not known to be. all is called only when some
-// neighbour is silent, and those of gateway, which are pods, are not looked at. A Node
-// that is silent is asked for again, so that it is seen when it is back.
+// Nodes returns the silent ones of all. A Node is silent if its next hop has failed to
+// answer, or is still unresolved since the last call. Calls should be a second or more
+// apart. A Node to which nothing is sent does not count. Neighbours on gateway, which are
+// pods, are skipped. all is called only if a neighbour is silent. Nodes asks a silent next
+// hop again, so that it notices when the Node is back.
 func (s *Silence) Nodes(all func() []netip.Addr, gateway string) ([]netip.Addr, error) {
 	silent, err := s.hops(gateway)
 	if err != nil || len(silent) == 0 {
@@ -38,7 +37,7 @@ func (s *Silence) Nodes(all func() []netip.Addr, gateway string) ([]netip.Addr, 
 	for _, node := range all() {
 		routes, err := netlink.RouteGet(node.AsSlice())
 		if err != nil || len(routes) == 0 {
-			continue // sockets say so by themselves
+			continue // no route: the sender gets an error
 		}
 		h := hop{routes[0].LinkIndex, node}
 		if via, ok := netip.AddrFromSlice(routes[0].Gw); ok {
@@ -46,14 +45,14 @@ func (s *Silence) Nodes(all func() []netip.Addr, gateway string) ([]netip.Addr, 
 		}
 		if silent[h] {
 			found = append(found, node)
-			// What cannot be asked for now is asked for with the next look.
+			// If this fails, the next call asks again.
 			_ = netlink.NeighSet(&netlink.Neigh{LinkIndex: h.link, IP: h.addr.AsSlice(), Flags: netlink.NTF_USE, State: netlink.NUD_NONE})
 		}
 	}
 	return found, nil
 }
 
-// hops are the neighbours that are silent.
+// hops are the silent neighbours.
 func (s *Silence) hops(gateway string) (map[hop]bool, error) {
 	neighbours, err := netlink.NeighList(0, netlink.FAMILY_ALL)
 	if err != nil {

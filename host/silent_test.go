@@ -11,8 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestSilence has a Node behind a link, one behind a router there, and both go and
-// come back.
+// TestSilence: a Node behind a link and one behind a router there go and come back.
 func TestSilence(t *testing.T) {
 	here, there := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, here, "eth0", there, "eth1")
@@ -59,7 +58,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// poke sends a datagram, from the calling thread's namespace.
+// poke sends a datagram in the calling thread's namespace.
 func poke(t *testing.T, to netip.Addr) {
 	t.Helper()
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(to, 9)))
@@ -67,5 +66,5 @@ func poke(t *testing.T, to netip.Addr) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	_, _ = c.Write([]byte("hello")) // nobody has that port
+	_, _ = c.Write([]byte("hello")) // no socket has that port
 }

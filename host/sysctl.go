@@ -11,19 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysctls are what the pipeline needs of the kernel, in the families that the
-// gateway has.
+// sysctls are the values that the pipeline needs, in the families that the gateway has.
 //
-// rp_filter: the kernel takes the larger value of conf/all and the link's own,
-// so 2 (loose) on the gateway is enough: a reply to a pod may come back by
-// another way than the gateway.
+// rp_filter: 2 (loose) on the gateway is enough, because the kernel takes the larger value
+// of conf/all and the link's own. A reply to a pod may come by another link than the
+// gateway.
 //
-// route_localnet: what the Node sends to a NodePort of 127.0.0.1 goes out of the
-// gateway. That no pod reaches the Node's loopback is seen to by nftables (nft.go).
+// route_localnet: packets of the Node to a NodePort of 127.0.0.1 leave by the gateway.
+// nftables keeps pods from the Node's loopback (nft.go).
 //
-// accept_ra: the Node is its pods' router, so nothing that claims to be a router
-// behind the gateway is believed. disable_ipv6: the Node may switch IPv6 off on
-// new links, of which the gateway is one.
+// accept_ra: the Node is its pods' router, so it ignores router advertisements from the
+// gateway. disable_ipv6: a Node may disable IPv6 on new links, and so on the gateway.
 func (c *Config) sysctls() (all []setting) {
 	if c.has(netip.Addr.Is4) {
 		all = append(all,
@@ -45,7 +43,7 @@ func (c *Config) sysctls() (all []setting) {
 type setting struct{ path, value string }
 
 const (
-	// conf6 has a directory for every link, and "all" and "default".
+	// conf6 has a directory for each link, and "all" and "default".
 	conf6       = "net/ipv6/conf/"
 	forwarding6 = conf6 + "all/forwarding"
 )
@@ -64,7 +62,8 @@ func (h *Host) setSysctls(c *Config) error {
 	return nil
 }
 
-// prepareForwarding6 looks at what switching forwarding on would cost the Node.
+// prepareForwarding6 checks what turning forwarding on would change on the Node, and
+// records it.
 func (h *Host) prepareForwarding6() error {
 	if all, err := sysctl.Read(sysctl.Root + forwarding6); err != nil || all == "1" {
 		return err
@@ -72,9 +71,8 @@ func (h *Host) prepareForwarding6() error {
 	return errors.Join(keepsDefaultRoute(), h.keepForwarding6())
 }
 
-// keepsDefaultRoute refuses to cut the Node off: a router does not believe
-// routers, so the kernel would forget a default route that one has advertised,
-// unless accept_ra of the link is 2.
+// keepsDefaultRoute refuses to cut the Node off. When forwarding is on, the kernel forgets
+// routes from router advertisements, unless accept_ra of the link is 2.
 func keepsDefaultRoute() error {
 	routes, err := netlink.RouteListFiltered(netlink.FAMILY_V6, &netlink.Route{Protocol: unix.RTPROT_RA}, netlink.RT_FILTER_PROTOCOL)
 	if err != nil {
@@ -93,8 +91,8 @@ func keepsDefaultRoute() error {
 	return nil
 }
 
-// keepForwarding6 remembers which links forward although conf/all does not: to
-// write that one writes them all, now and on Down.
+// keepForwarding6 records the links that forward although conf/all does not. A write to
+// conf/all sets them all, and so would Down.
 func (h *Host) keepForwarding6() error {
 	files, err := filepath.Glob(sysctl.Root + conf6 + "*/forwarding")
 	if err != nil {
@@ -111,8 +109,8 @@ func (h *Host) keepForwarding6() error {
 	return nil
 }
 
-// setSysctl writes a value and remembers the one before. A value that is right
-// already is left alone, now and on Down.
+// setSysctl writes a value and records the original. A value that is right already stays,
+// now and on Down.
 func (h *Host) setSysctl(s setting) error {
 	file := sysctl.Root + s.path
 	before, err := sysctl.Read(file)
@@ -125,8 +123,8 @@ func (h *Host) setSysctl(s setting) error {
 	return sysctl.Write(file, s.value)
 }
 
-// willChange writes down a sysctl that is about to change, and how to undo it. One
-// that was taken over keeps the value that it had first.
+// willChange records a sysctl that is about to change, and how to undo it. If the record
+// has it already, the first original value stays.
 func (h *Host) willChange(s changed) error {
 	if h.record.hasSysctl(s.File) {
 		return nil

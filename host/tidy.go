@@ -11,13 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A gateway whose agent was killed is still there, with addresses, routes and
-// neighbours. The next agent makes its own over them, which changes nothing of what is
-// the same, and then removes those that it has not made: another configuration has
-// other addresses, and peers and Services have gone meanwhile.
+// After an agent was killed, its gateway still has addresses, routes and neighbours. The
+// next agent makes its own over them, which leaves equal ones unchanged. Then it removes
+// those that it has not made, of an older configuration, or of peers and Services that are
+// gone.
 
-// LinkAlias is the alias (IFLA_IFALIAS) of links that the agent of a socket makes, by
-// which its successor knows them, and so does package preflight.
+// LinkAlias is the alias (IFLA_IFALIAS) of the links of the agent with a socket. The next
+// agent and package preflight know them by it.
 func LinkAlias(socket string) string {
 	if whole, err := filepath.Abs(socket); err == nil {
 		socket = whole
@@ -25,7 +25,7 @@ func LinkAlias(socket string) string {
 	return "antrail " + socket
 }
 
-// tidyUnasked tidies when nobody is going to ask for more than Up has made.
+// tidyUnasked tidies if no Set will follow.
 func (h *Host) tidyUnasked(c *Config) error {
 	if c.Side != nil {
 		return nil
@@ -33,7 +33,7 @@ func (h *Host) tidyUnasked(c *Config) error {
 	return h.tidy()
 }
 
-// tidy removes from the gateway, once, what is not of this process.
+// tidy removes, once, what this process has not made on the gateway.
 func (h *Host) tidy() error {
 	if h.tidied {
 		return nil
@@ -42,7 +42,7 @@ func (h *Host) tidy() error {
 	if err != nil {
 		return err
 	}
-	k, err := look(link)
+	k, err := readKernel(link)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (h *Host) tidy() error {
 	return errors.Join(h.tidyAddresses(k, link), h.tidyRoutes(k, link), h.tidyNeighbours(k))
 }
 
-// tidyAddresses leaves those alone that the kernel makes for each link.
+// tidyAddresses leaves addresses alone that the kernel makes for each link.
 func (h *Host) tidyAddresses(k *kernel, gateway netlink.Link) error {
 	mine := h.names()
 	var errs []error
@@ -63,8 +63,8 @@ func (h *Host) tidyAddresses(k *kernel, gateway netlink.Link) error {
 	return errors.Join(errs...)
 }
 
-// tidyRoutes leaves those alone that the kernel made, which go with their addresses,
-// and those that others look after, which bear our number.
+// tidyRoutes leaves alone the kernel's own routes, which go with their addresses, and those
+// with our protocol number, which other functions remove.
 func (h *Host) tidyRoutes(k *kernel, gateway netlink.Link) error {
 	mine := h.names()
 	var errs []error
@@ -89,7 +89,7 @@ func (h *Host) tidyNeighbours(k *kernel) error {
 	return errors.Join(errs...)
 }
 
-// names are those of all that is ours: making one replaces what was there under it.
+// names are the names of all our things. Making one replaces an old one of that name.
 func (h *Host) names() map[string]bool {
 	all := map[string]bool{}
 	for _, t := range slices.Concat(h.base, h.side) {
@@ -98,16 +98,16 @@ func (h *Host) names() map[string]bool {
 	return all
 }
 
-// removed is the error of a removal, if what was removed was there.
+// removed is the error of a removal; nil if the thing was gone already.
 func removed(what string, err error) error {
 	if err == nil || gone(err) {
 		return nil
 	}
-	return fmt.Errorf("%s of an agent before: %w", what, err)
+	return fmt.Errorf("cannot remove %s of a previous agent: %w", what, err)
 }
 
-// AskAgain forgets for whom a gateway has asked in vain: the kernel asks for a neighbour
-// once a second, and has done so while nobody was there to answer.
+// AskAgain removes a gateway's unresolved neighbours. The kernel asks for a neighbour once
+// a second, and a pipeline that was down has not answered.
 func AskAgain(gateway string) error {
 	link, err := netlink.LinkByName(gateway)
 	if err != nil {
@@ -126,8 +126,8 @@ func AskAgain(gateway string) error {
 	return errors.Join(errs...)
 }
 
-// TablesThere says whether both nftables tables are there, which Up makes last
-// (NFT_MSG_GETTABLE).
+// TablesThere says whether both nftables tables exist (NFT_MSG_GETTABLE). Up makes them
+// last.
 func TablesThere() bool { return tableThere(unix.NFPROTO_INET) && tableThere(unix.NFPROTO_NETDEV) }
 
 func tableThere(family uint8) bool {

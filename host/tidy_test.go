@@ -11,9 +11,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestTidy: a gateway that outlived an agent loses, with the next one of another
-// configuration, the addresses, routes and neighbours that this one has not made, and
-// nothing of what it has.
+// TestTidy: with an agent of another configuration, a gateway that outlived its agent loses
+// what the new agent has not made: addresses, routes and neighbours.
 func TestTidy(t *testing.T) {
 	for name, unasked := range map[string]bool{"with objects": false, "of flow files": true} {
 		t.Run(name, func(t *testing.T) {
@@ -63,14 +62,14 @@ func TestTidy(t *testing.T) {
 	}
 }
 
-// gatewayState is what the gateway has that the kernel does not make by itself.
+// gatewayState is the gateway's state, except what the kernel makes.
 func gatewayState(t *testing.T) string {
 	t.Helper()
 	link, err := netlink.LinkByName(gateway)
 	if err != nil {
 		t.Fatal(err)
 	}
-	k, err := look(link)
+	k, err := readKernel(link)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +92,7 @@ func gatewayState(t *testing.T) string {
 	return b.String()
 }
 
-// TestAskAgain: a neighbour that did not answer is forgotten, and no other.
+// TestAskAgain removes only the neighbours that did not answer.
 func TestAskAgain(t *testing.T) {
 	n := node(t)
 	n.Do(t, func() {

@@ -8,26 +8,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched are the kernel's notices of what another program may take away: links,
-// addresses, routes, and sysctls of forwarding. Neighbours are not among them: a
-// busy Node has too many. Nor are nftables, where each element of another's set
-// would come: a table is asked for its generation (seenTable).
+// watched are the kernel's notices of changes by other programs: links, addresses, routes,
+// and forwarding sysctls. Neighbours are left out, because a busy Node has too many.
+// nftables is left out, because it reports each element of other programs' sets; its
+// generation is polled (seenTable).
 var watched = []uint{
 	unix.RTNLGRP_LINK, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV4_ROUTE, unix.RTNLGRP_IPV4_NETCONF,
 	unix.RTNLGRP_IPV6_IFADDR, unix.RTNLGRP_IPV6_ROUTE, unix.RTNLGRP_IPV6_NETCONF,
 }
 
-// Watch tells when somebody has changed links, addresses or routes of the Node, us
-// included: one notice for all changes since the last was taken. It ends, and the
-// channel is closed, with ctx.
+// Watch reports changes to the Node's links, addresses or routes, this process's included.
+// One notice stands for all changes since the last one was received. When ctx ends, the
+// channel is closed.
 func Watch(ctx context.Context) (<-chan struct{}, error) { return watch(ctx, watched...) }
 
-// WatchLinks does the same for links alone.
+// WatchLinks is Watch for links alone.
 func WatchLinks(ctx context.Context) (<-chan struct{}, error) {
 	return watch(ctx, unix.RTNLGRP_LINK)
 }
 
-// watch tells of changes in groups of the kernel's.
+// watch reports changes in the kernel's multicast groups.
 func watch(ctx context.Context, groups ...uint) (<-chan struct{}, error) {
 	s, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
@@ -39,7 +39,7 @@ func watch(ctx context.Context, groups ...uint) (<-chan struct{}, error) {
 	return changes, nil
 }
 
-// runNotices passes notices on. Lost ones (ENOBUFS) are a notice, too.
+// runNotices forwards notices. If the kernel lost some (ENOBUFS), that is a notice, too.
 func runNotices(ctx context.Context, s *nl.NetlinkSocket, changes chan<- struct{}) {
 	defer close(changes)
 	for {

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Capability is one that an agent keeps.
+// Capability is a capability that an agent keeps.
 type Capability struct {
 	Name string // as capabilities(7) has it
 	Bit  uint   // its number
-	For  string // what the agent needs it for
+	For  string // the agent's reason for it
 }
 
 // needed are the capabilities that every agent needs. An agent that launches the switch as
@@ -54,7 +54,7 @@ func Kept(child bool) (mask uint64) {
 	return mask
 }
 
-// without are the names of those that are missing.
+// without are the names of the missing capabilities.
 func without(have uint64, all []Capability) string {
 	var missing []string
 	for _, n := range all {
@@ -72,15 +72,15 @@ func capabilities(*Config) Line {
 		return Line{Warn, check, err.Error(), "mount /proc"}
 	}
 	if missing := without(have, needed); missing != "" {
-		return Line{Fail, check, "without " + missing, "run as root, or with these capabilities"}
+		return Line{Fail, check, "missing: " + missing, "run as root, or with these capabilities"}
 	}
 	if missing := without(have, forChild); missing != "" {
-		return ok(check, "all that are needed beside a switch that waits (--await); to launch it as a child takes %s", missing)
+		return ok(check, "enough for a switch that waits (--await); to launch the switch as a child, the agent also needs %s", missing)
 	}
-	return ok(check, "all that are needed")
+	return ok(check, "all that an agent needs")
 }
 
-// effective are the capabilities of this process.
+// effective are the effective capabilities of this process.
 func effective() (uint64, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

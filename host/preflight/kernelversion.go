@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lacks are what kernels before a version do not do for an agent, the newest first.
+// lacks lists what older kernels do not do for an agent, newest version first.
 var lacks = []struct {
 	major, minor int
 	what         string
@@ -24,10 +24,10 @@ var lacks = []struct {
 	{5, 16, "nftables has no egress hook, without which the agent does not start"},
 }
 
-// oldest is the first kernel that an agent runs on: the last of lacks.
+// oldest is the first kernel that an agent runs on: the last entry of lacks.
 const oldest = "Linux 5.16"
 
-// validate tells what a kernel does not do.
+// levelOf says what a kernel release lacks.
 func levelOf(release string) Line {
 	const check = "kernel"
 	major, minor, err := version(release)
@@ -51,7 +51,7 @@ func levelOf(release string) Line {
 	return Line{state, check, "Linux " + release, "before " + strings.Join(missing, "; before ")}
 }
 
-// kernel looks at the version.
+// kernel checks the kernel's version.
 func kernel(*Config) Line {
 	const check = "kernel"
 	var u unix.Utsname
@@ -61,10 +61,10 @@ func kernel(*Config) Line {
 	return levelOf(unix.ByteSliceToString(u.Release[:]))
 }
 
-// version reads the first two numbers of a kernel's release.
+// version is the first two numbers of a kernel release.
 func version(release string) (major, minor int, err error) {
 	if n, _ := fmt.Sscanf(release, "%d.%d", &major, &minor); n < 2 {
-		return 0, 0, fmt.Errorf("%q is no version of Linux", release)
+		return 0, 0, fmt.Errorf("%q is not a Linux release (MAJOR.MINOR expected)", release)
 	}
 	return major, minor, nil
 }
@@ -89,7 +89,7 @@ func xdpSocket(*Config) Line {
 		return Line{Warn, check, err.Error(), "a kernel with CONFIG_XDP_SOCKETS; until then no port can be on AF_XDP"}
 	}
 	unix.Close(fd)
-	return ok(check, "there")
+	return ok(check, "available")
 }
 
 func programs(*Config) Line {
@@ -102,15 +102,15 @@ func programs(*Config) Line {
 	return ok(check, "XDP and traffic control")
 }
 
-// tcx asks for the programs at the loopback's ingress: a kernel without tcx does
-// not know the question.
+// tcx queries the programs at the loopback's ingress. A kernel without tcx does not know
+// the query.
 func tcx(*Config) Line {
 	const check = "tcx"
 	_, err := link.QueryPrograms(link.QueryOptions{Target: 1, Attach: ebpf.AttachTCXIngress})
 	if err != nil {
-		return Line{Warn, check, "not there: " + err.Error(), "Linux 6.6 or newer; until then nothing is offloaded"}
+		return Line{Warn, check, "not available: " + err.Error(), "Linux 6.6 or newer; until then nothing is offloaded"}
 	}
-	return ok(check, "there")
+	return ok(check, "available")
 }
 
 func tun(*Config) Line {

@@ -15,18 +15,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// leftovers are tables of an agent that was killed, or runs.
+// leftovers finds the tables of an agent that runs or was killed.
 func leftovers(*Config) Line {
 	const check = "another agent"
 	rules, err := ruleset()
 	if err == nil && (strings.Contains(rules, "table inet antrail {") || strings.Contains(rules, "table netdev antrail {")) {
-		return Line{Warn, check, "nftables tables antrail are there", "if no agent runs, one was killed: the next takes its changes over, antrail uninstall takes them back"}
+		return Line{Warn, check, "nftables has tables named antrail", "if no agent runs, one was killed: the next agent takes its changes over, antrail uninstall undoes them"}
 	}
-	return ok(check, "left nothing")
+	return ok(check, "no tables of one")
 }
 
-// networks are those that a container runtime would use in place of ours: it takes
-// the first file by name.
+// networks finds networks that a container runtime may use in place of ours: it takes the
+// first file by name.
 func networks(c *Config) Line {
 	const check = "CNI"
 	files, err := os.ReadDir(c.CNIDir)
@@ -40,13 +40,13 @@ func networks(c *Config) Line {
 		}
 	}
 	if len(others) > 0 {
-		return Line{Warn, check, fmt.Sprintf("%s in %s", strings.Join(others, ", "), c.CNIDir), "a runtime takes the first by name: remove other networks, and what their programs left"}
+		return Line{Warn, check, fmt.Sprintf("%s in %s", strings.Join(others, ", "), c.CNIDir), "a runtime takes the first file by name: remove the others, and the links and rules of their programs"}
 	}
 	return ok(check, "no other network in %s", c.CNIDir)
 }
 
-// plugins looks for the programs that our network configuration names: without one
-// of them no pod starts.
+// plugins looks for the programs of our network configuration. If one is missing, no pod
+// starts.
 func plugins(c *Config) Line {
 	const check = "CNI plugins"
 	file := filepath.Join(c.CNIDir, c.CNIName)
@@ -63,7 +63,7 @@ func plugins(c *Config) Line {
 		err = json.Unmarshal(text, &conf)
 	}
 	if err != nil {
-		return Line{Fail, check, fmt.Sprintf("%s: %v", file, err), "mend it: no pod starts"}
+		return Line{Fail, check, fmt.Sprintf("%s: %v", file, err), "correct the file: until then no pod starts"}
 	}
 	var missing, all []string
 	for _, p := range conf.Plugins {
@@ -73,8 +73,8 @@ func plugins(c *Config) Line {
 		}
 	}
 	if len(missing) > 0 {
-		return Line{Fail, check, fmt.Sprintf("%s names %s, and no such program is in %s", file, strings.Join(missing, ", "), c.CNIBin),
-			"put the program there, or take it out of the file: no pod starts"}
+		return Line{Fail, check, fmt.Sprintf("%s names %s, which %s does not have", file, strings.Join(missing, ", "), c.CNIBin),
+			"install the program there, or remove it from the file: until then no pod starts"}
 	}
 	return ok(check, "%s in %s", strings.Join(all, ", "), c.CNIBin)
 }
@@ -83,9 +83,9 @@ func kubeProxy(*Config) Line {
 	const check = "kube-proxy"
 	rules, err := ruleset()
 	if err == nil && (strings.Contains(rules, "KUBE-SERVICES") || strings.Contains(rules, "kube-proxy {")) {
-		return Line{Warn, check, "its rules are there", "the switch serves pods, NodePorts and external addresses; a kube-proxy that is not needed is one program less that translates"}
+		return Line{Warn, check, "found its rules", "the switch serves pods, NodePorts and external addresses: if nothing else needs kube-proxy, remove it"}
 	}
-	return ok(check, "no rules of it")
+	return ok(check, "found no rules of it")
 }
 
 // ovsSocket is where Open vSwitch's database listens.
@@ -96,38 +96,38 @@ func openVSwitch(*Config) Line {
 	_, socket := os.Stat(ovsSocket)
 	_, datapath := netlink.LinkByName("ovs-system")
 	if socket == nil || datapath == nil {
-		return Line{Warn, check, "it is there", "it may stay for other bridges; Antrea's br-int has to go: ovs-vsctl del-br br-int"}
+		return Line{Warn, check, "installed", "remove Antrea's bridge: ovs-vsctl del-br br-int; other bridges may stay"}
 	}
-	return ok(check, "not there")
+	return ok(check, "not installed")
 }
 
-// names are the links that an agent makes.
+// names checks the names of the links that an agent makes.
 func names(c *Config) Line {
 	const check = "link names"
 	for _, name := range []string{c.Gateway, c.Tunnel} {
 		if l, err := netlink.LinkByName(name); err == nil && !isLeft(l) {
-			return Line{Fail, check, fmt.Sprintf("%s is there, a %s", name, l.Type()), "remove it, or give another gateway.name or tunnel.name"}
+			return Line{Fail, check, fmt.Sprintf("%s exists, a %s", name, l.Type()), "remove it, or set another gateway.name or tunnel.name"}
 		}
 	}
 	return ok(check, "%s and %s are free", c.Gateway, c.Tunnel)
 }
 
-// isLeft says whether a link is one that an agent left which does not run: it has an
-// agent's alias, and nobody at its other end.
+// isLeft says whether a link's agent no longer runs: the link has an agent's alias, and no
+// process holds its other end.
 func isLeft(l netlink.Link) bool {
 	return strings.HasPrefix(l.Attrs().Alias, "antrail ") && l.Attrs().RawFlags&unix.IFF_LOWER_UP == 0
 }
 
-// port tries the tunnel's UDP port, on all addresses as the kernel's own tunnels
-// take it.
+// port tries to bind the tunnel's UDP port on all addresses, as the kernel's own tunnels
+// do.
 func port(c *Config) Line {
 	if c.TunnelPort == 0 {
-		return ok("UDP port", "the tunnel takes none")
+		return ok("UDP port", "the tunnel uses none")
 	}
 	check := "UDP port " + fmt.Sprint(c.TunnelPort)
 	conn, err := net.ListenUDP("udp", &net.UDPAddr{Port: int(c.TunnelPort)})
 	if errors.Is(err, unix.EADDRINUSE) {
-		return Line{Fail, check, "somebody has it", fmt.Sprintf("ss -ulnp 'sport = %d' names the program; without one it is a tunnel link of the kernel's: ip -d link", c.TunnelPort)}
+		return Line{Fail, check, "in use", fmt.Sprintf("ss -ulnp 'sport = %d' names the program; if it names none, a kernel tunnel has the port: ip -d link", c.TunnelPort)}
 	}
 	if err != nil {
 		return Line{Fail, check, err.Error(), "let the agent open it"}
@@ -136,8 +136,8 @@ func port(c *Config) Line {
 	return ok(check, "free")
 }
 
-// uplink is the link with the Node's address on the underlay, or where that is not
-// known, the one of the default route.
+// uplink is the link with the Node's underlay address. If that is not known, it is the link
+// of the default route.
 func (c *Config) uplink() (netlink.Link, error) {
 	addrs, err := netlink.AddrList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -160,7 +160,7 @@ func (c *Config) uplink() (netlink.Link, error) {
 			return netlink.LinkByIndex(r.LinkIndex)
 		}
 	}
-	return nil, errors.New("there is no default route: --config tells the Node's address")
+	return nil, errors.New("there is no default route: give the Node's address by --config")
 }
 
 func underlayMTU(c *Config) Line {
@@ -175,15 +175,15 @@ func underlayMTU(c *Config) Line {
 	}
 	mtu, need := l.Attrs().MTU, c.MTU+c.Overhead
 	if c.MTU == 0 {
-		return ok(check, "%s has %d, of which the way to other Nodes takes %d: gateway.mtu is not given", l.Attrs().Name, mtu, c.Overhead)
+		return ok(check, "%s has %d, %d of it for the tunnel: gateway.mtu is not set", l.Attrs().Name, mtu, c.Overhead)
 	}
 	if mtu < need {
-		return Line{Fail, check, fmt.Sprintf("%s has %d, and pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.Overhead)}
+		return Line{Fail, check, fmt.Sprintf("%s has %d, but pods' packets of %d need %d with the tunnel", l.Attrs().Name, mtu, c.MTU, need), fmt.Sprintf("gateway.mtu: %d", mtu-c.Overhead)}
 	}
-	return ok(check, "%s has %d, pods' packets of %d take %d in the tunnel", l.Attrs().Name, mtu, c.MTU, need)
+	return ok(check, "%s has %d, pods' packets of %d need %d with the tunnel", l.Attrs().Name, mtu, c.MTU, need)
 }
 
-// sysctl reads a value below /proc/sys.
+// sysctl reads a value below /proc/sys; "" if that fails.
 func sysctl(path string) string {
 	text, err := os.ReadFile("/proc/sys/" + path)
 	if err != nil {
@@ -192,7 +192,7 @@ func sysctl(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// reversePath: a link's own value and that of all count, the larger.
+// reversePath checks rp_filter. The larger of the link's own value and "all"'s applies.
 func reversePath(c *Config) Line {
 	const check = "rp_filter"
 	l, err := c.uplink()
@@ -202,7 +202,7 @@ func reversePath(c *Config) Line {
 	name := l.Attrs().Name
 	own, all := sysctl("net/ipv4/conf/"+name+"/rp_filter"), sysctl("net/ipv4/conf/all/rp_filter")
 	if max(own, all) == "1" {
-		return Line{Warn, check, name + " drops what would not be answered by it (1)", "2, if the Node has several uplinks; the agent sets it on its gateway only"}
+		return Line{Warn, check, name + " drops packets from sources that it does not lead to (1)", "set 2 if the Node has several uplinks: the agent sets it only on its gateway"}
 	}
 	return ok(check, "%s of %s, %s of all", own, name, all)
 }

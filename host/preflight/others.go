@@ -14,17 +14,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What others left on the Node that would take pods' packets, or drop them.
+// Links and rules of other programs that would take or drop pods' packets.
 
-// foreign are links that other networks make, and who: a name, or the beginning of
-// one with a star.
+// foreign are links of other networks, by name or by a name's beginning and a star.
 var foreign = []struct{ link, whose string }{
 	{"cni0", "bridge or Flannel"}, {"flannel*", "Flannel"}, {"cali*", "Calico"}, {"vxlan.calico", "Calico"}, {"wireguard.cali", "Calico"},
 	{"cilium_*", "Cilium"}, {"lxc*", "Cilium"}, {"weave", "Weave"}, {"kube-bridge", "kube-router"}, {"ovn-k8s-*", "OVN-Kubernetes"},
 	{"genev_sys_*", "Open vSwitch"}, {"kube-ipvs0", "kube-proxy in mode ipvs"},
 }
 
-// foreignLinks are those of another network: two of them on a Node fight for pods,
+// foreignLinks finds links of another network. Two networks on a Node conflict over pods,
 // routes and Services.
 func foreignLinks(*Config) Line {
 	const check = "other networks"
@@ -42,12 +41,12 @@ func foreignLinks(*Config) Line {
 		}
 	}
 	if len(found) > 0 {
-		return Line{Warn, check, "links " + listed(found), "take that network off the Node, with its links and routes; its pods have to be made anew"}
+		return Line{Warn, check, "links " + listed(found), "remove that network with its links and routes, and recreate its pods"}
 	}
-	return ok(check, "no links of them")
+	return ok(check, "no links of other networks")
 }
 
-// listed is the first few of many.
+// listed is the first few of a list, and how many more there are.
 func listed(all []string) string {
 	const most = 4
 	if more := len(all) - most; more > 0 {
@@ -56,11 +55,11 @@ func listed(all []string) string {
 	return strings.Join(all, ", ")
 }
 
-// overlaps: a route of another into the pods' ranges, or an address in them.
+// overlaps finds another program's route into the pods' ranges, or an address in them.
 func overlaps(c *Config) Line {
 	const check = "pods' ranges"
 	if len(c.PodCIDRs) == 0 {
-		return ok(check, "of the API's Node object; --config tells others")
+		return ok(check, "from the Node object; --config can set others")
 	}
 	routes, err := netlink.RouteList(nil, netlink.FAMILY_ALL)
 	if err != nil {
@@ -76,14 +75,14 @@ func overlaps(c *Config) Line {
 			name = l.Attrs().Name
 		}
 		if name == c.Gateway {
-			continue // "link names" has it
+			continue // names reports it
 		}
-		return Line{Fail, check, fmt.Sprintf("%v goes to %s, and pods have %v", to, name, c.PodCIDRs), "remove that route or address, or give the Node other podCIDRs"}
+		return Line{Fail, check, fmt.Sprintf("a route to %v by %s overlaps the pods' ranges %v", to, name, c.PodCIDRs), "remove that route or address, or set other podCIDRs for the Node"}
 	}
-	return ok(check, "%v: no route of others", c.PodCIDRs)
+	return ok(check, "%v: no other program's routes", c.PodCIDRs)
 }
 
-// prefixOf is where a route leads, unless that is everywhere.
+// prefixOf is a route's destination; not ok for a default route.
 func prefixOf(r *netlink.Route) (p netip.Prefix, ok bool) {
 	if r.Dst == nil {
 		return p, false
@@ -93,12 +92,12 @@ func prefixOf(r *netlink.Route) (p netip.Prefix, ok bool) {
 	return netip.PrefixFrom(a.Unmap(), bits), ok && bits > 0
 }
 
-// hooked finds base chains in the text of a ruleset: the lines before it name table
-// and chain.
+// hooked finds base chains in the text of a ruleset. The lines before it name table and
+// chain.
 var hooked = regexp.MustCompile(`^type filter hook (input|forward) .*policy drop;`)
 
-// firewall looks for chains that drop what nobody accepts. An accept of ours ends our
-// chain only: every other chain at the hook is asked, too.
+// firewall finds chains that drop by policy. Our accept ends only our own chain: the packet
+// still passes every other chain at the hook.
 func firewall(c *Config) Line {
 	const check = "firewall"
 	rules, err := ruleset()
@@ -106,20 +105,20 @@ func firewall(c *Config) Line {
 		return ok(check, "see nftables")
 	}
 	if found := dropping(rules); len(found) > 0 {
-		accept := fmt.Sprintf("in forward, have it accept what comes from and goes to %s", c.Gateway)
+		accept := fmt.Sprintf("in forward, let it accept packets from and to %s", c.Gateway)
 		if c.TunnelPort > 0 {
 			accept += fmt.Sprintf("; in input, UDP port %d", c.TunnelPort)
 		}
-		return Line{Warn, check, listed(found) + " drops what nobody accepts", accept + "; and in input what comes from " + c.Gateway}
+		return Line{Warn, check, listed(found) + " drops by policy", accept + "; in input, packets from " + c.Gateway}
 	}
 	if text, err := os.ReadFile("/proc/self/net/ip_tables_names"); err == nil && strings.Contains(string(text), "filter") {
-		return Line{Warn, check, "iptables-legacy has rules, which were not looked at", "iptables-legacy -S: let FORWARD accept " + c.Gateway + ", or move to iptables-nft"}
+		return Line{Warn, check, "iptables-legacy has rules, which this check does not read", "iptables-legacy -S: let FORWARD accept " + c.Gateway + ", or move to iptables-nft"}
 	}
 	return ok(check, "no chain drops by policy")
 }
 
-// dropping are the base chains at input and forward with policy drop, as family,
-// table, chain.
+// dropping are the base chains at input and forward with policy drop, as family, table and
+// chain.
 func dropping(rules string) (found []string) {
 	var table, chain string
 	for line := range strings.Lines(rules) {
@@ -138,8 +137,8 @@ func dropping(rules string) (found []string) {
 	return found
 }
 
-// rulesLikeOurs has each kind of expression that the agent's rules have (package host),
-// for the kernel to refuse what it was built without.
+// rulesLikeOurs has each kind of expression of the agent's rules (package host), so that a
+// kernel without one of them refuses it.
 const rulesLikeOurs = `
 table inet antrail-check {
 	set ports { type ipv4_addr . inet_proto . inet_service; }
@@ -156,7 +155,7 @@ table netdev antrail-check {
 }
 `
 
-// expressions has the kernel judge rules like ours, and take none (nft --check).
+// expressions checks rulesLikeOurs with the kernel, without installing it (nft --check).
 func expressions(*Config) Line {
 	const check = "nftables rules"
 	nft := exec.Command("nft", "--check", "--file", "-")
@@ -171,7 +170,7 @@ func expressions(*Config) Line {
 	return ok(check, "sets, maps, NAT, fib, egress hook")
 }
 
-// settings tries whether sysctls can be written: a container's are often read-only.
+// settings checks whether sysctls can be written. In a container they are often read-only.
 func settings(c *Config) Line {
 	const check = "sysctls"
 	root := "/proc/sys/net"

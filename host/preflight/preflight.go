@@ -1,7 +1,6 @@
-// Package preflight looks at a Node before an agent is started there: what the
-// kernel can do, who else is there, and what would not fit. It changes nothing;
-// sockets and programs that it tries are closed at once. It looks at the network
-// namespace of the calling thread.
+// Package preflight checks a Node before an agent starts on it: the kernel, other
+// programs, and conflicts. It changes nothing, and closes the sockets and programs that
+// it tries at once. It checks the network namespace of the calling thread.
 package preflight
 
 import (
@@ -11,18 +10,18 @@ import (
 	"text/tabwriter"
 )
 
-// State is how something stands.
+// State is the result of a check.
 type State string
 
-// States: as it should be; works, but somebody should know; the agent would not
-// start, or not do what it is there for.
+// States: as it should be; works, but an operator should know; the agent would not start,
+// or not work.
 const (
 	OK   State = "ok"
 	Warn State = "warn"
 	Fail State = "fail"
 )
 
-// Line is one thing that was looked at, and what to do about it.
+// Line is the result of one check, and the remedy.
 type Line struct {
 	State  State  `json:"state"`
 	Check  string `json:"check"`
@@ -30,20 +29,20 @@ type Line struct {
 	Remedy string `json:"remedy,omitempty"` // "" when State is OK
 }
 
-// Config is what an agent's configuration says of the Node.
+// Config is the part of an agent's configuration that concerns the Node.
 type Config struct {
 	Gateway, Tunnel string         // names of links
-	TunnelPort      uint16         // UDP; 0: a raw socket's
-	Overhead        int            // what the tunnel takes of the underlay's MTU
+	TunnelPort      uint16         // UDP; 0: a raw socket
+	Overhead        int            // bytes of the tunnel's headers
 	MTU             int            // of the gateway and the pods
-	Underlay        netip.Addr     // the Node's; not valid: not known
+	Underlay        netip.Addr     // the Node's address; not valid: not known
 	PodCIDRs        []netip.Prefix // none: not known
 	CNIDir          string         // where container runtimes look for networks
-	CNIName         string         // the file there that is ours
-	CNIBin          string         // where they look for plugins
+	CNIName         string         // our file there
+	CNIBin          string         // where they look for plugin programs
 }
 
-// Check looks at everything.
+// Check runs all checks.
 func Check(c *Config) []Line {
 	var all []Line
 	for _, check := range []func(*Config) Line{
@@ -66,7 +65,7 @@ func Worst(all []Line) State {
 	return worst
 }
 
-// Write writes lines for a reader, in columns.
+// Write writes lines as columns.
 func Write(w io.Writer, all []Line) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, l := range all {

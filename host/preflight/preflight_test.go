@@ -41,8 +41,8 @@ func find(t *testing.T, all []Line, check string) Line {
 	return Line{}
 }
 
-// TestFitNode is a Node on which nothing is in the way; the tests of this repository
-// need the features that are looked for.
+// TestFitNode: on a Node without conflicts every check passes. The tests of this repository
+// need the same kernel features.
 func TestFitNode(t *testing.T) {
 	c := config(t)
 	if err := os.WriteFile(filepath.Join(c.CNIDir, c.CNIName), []byte("{}"), 0o600); err != nil {
@@ -63,7 +63,7 @@ func TestFitNode(t *testing.T) {
 	})
 }
 
-// TestConflicts puts one thing after the other into the way.
+// TestConflicts makes one conflict after the other.
 func TestConflicts(t *testing.T) {
 	for _, s := range []struct {
 		command string // on the Node
@@ -71,17 +71,17 @@ func TestConflicts(t *testing.T) {
 		state   State
 		found   string
 	}{
-		{"ip link add antrea-gw0 type veth peer name far", "link names", Fail, "antrea-gw0 is there, a veth"},
-		{"ip link set eth0 mtu 1499", "MTU", Fail, "eth0 has 1499, and pods' packets of 1450 take 1500 in the tunnel"},
+		{"ip link add antrea-gw0 type veth peer name far", "link names", Fail, "antrea-gw0 exists, a veth"},
+		{"ip link set eth0 mtu 1499", "MTU", Fail, "eth0 has 1499, but pods' packets of 1450 need 1500 with the tunnel"},
 		{"ip addr flush dev eth0", "MTU", Fail, "no link has the address 192.168.77.102"},
-		{"nft add table inet antrail", "another agent", Warn, "nftables tables antrail are there"},
-		{"nft 'add table ip nat; add chain ip nat KUBE-SERVICES'", "kube-proxy", Warn, "its rules are there"},
+		{"nft add table inet antrail", "another agent", Warn, "nftables has tables named antrail"},
+		{"nft 'add table ip nat; add chain ip nat KUBE-SERVICES'", "kube-proxy", Warn, "found its rules"},
 		{"sysctl -qw net.ipv4.conf.eth0.rp_filter=1", "rp_filter", Warn, "eth0 drops"},
 		{"ip link add cni0 type bridge", "other networks", Warn, "links cni0 (bridge or Flannel)"},
 		{"for l in cali1 cali2 vxlan.calico flannel.1 flannel-v6.1; do ip link add $l type bridge; done", "other networks", Warn, " (Flannel) and 1 more"},
 		{"ip link add kube-ipvs0 type bridge", "other networks", Warn, "kube-ipvs0 (kube-proxy in mode ipvs)"},
-		{"ip addr add 10.10.0.9/28 dev eth0", "pods' ranges", Fail, "10.10.0.0/28 goes to eth0, and pods have [10.10.0.0/24]"},
-		{"ip route add 10.8.0.0/14 dev eth0", "pods' ranges", Fail, "10.8.0.0/14 goes to eth0"},
+		{"ip addr add 10.10.0.9/28 dev eth0", "pods' ranges", Fail, "a route to 10.10.0.0/28 by eth0 overlaps the pods' ranges [10.10.0.0/24]"},
+		{"ip route add 10.8.0.0/14 dev eth0", "pods' ranges", Fail, "a route to 10.8.0.0/14 by eth0"},
 		{"nft 'add table ip filter; add chain ip filter FORWARD { type filter hook forward priority 0; policy drop; }'", "firewall", Warn, "chain ip filter FORWARD drops"},
 		{"nft 'add table inet f; add chain inet f in { type filter hook input priority 0; policy drop; }; add chain inet f other { type filter hook forward priority 0; policy accept; }'",
 			"firewall", Warn, "chain inet f in drops"},
@@ -99,7 +99,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// TestMTUOfTheLink: where no MTU is given, any link's will do.
+// TestMTUOfTheLink: if no MTU is configured, any link's MTU is accepted.
 func TestMTUOfTheLink(t *testing.T) {
 	n := node(t)
 	if err := n.Links().LinkSetMTU(n.Link(t, "eth0"), 1400); err != nil {
@@ -108,13 +108,13 @@ func TestMTUOfTheLink(t *testing.T) {
 	c := config(t)
 	c.MTU = 0
 	n.Do(t, func() {
-		if l := underlayMTU(c); l.State != OK || !strings.HasPrefix(l.Found, "eth0 has 1400, of which the way to other Nodes takes 50") {
+		if l := underlayMTU(c); l.State != OK || !strings.HasPrefix(l.Found, "eth0 has 1400, 50 of it for the tunnel") {
 			t.Errorf("%+v", l)
 		}
 	})
 }
 
-// TestPortTaken has somebody listen on one of the Node's addresses.
+// TestPortTaken: a socket on one of the Node's addresses has the port.
 func TestPortTaken(t *testing.T) {
 	node(t).Do(t, func() {
 		conn, err := net.ListenPacket("udp", "192.168.77.102:6081")
@@ -122,13 +122,13 @@ func TestPortTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		if l := port(config(t)); l.State != Fail || l.Found != "somebody has it" || l.Remedy == "" {
+		if l := port(config(t)); l.State != Fail || l.Found != "in use" || l.Remedy == "" {
 			t.Errorf("%+v", l)
 		}
 	})
 }
 
-// TestOtherNetworks: only files that a runtime reads, and not ours.
+// TestOtherNetworks: only files count that a runtime reads, and not ours.
 func TestOtherNetworks(t *testing.T) {
 	c := config(t)
 	for _, name := range []string{c.CNIName, "05-other.conflist", "10-bridge.conf", "README", "x.conflist.bak"} {
@@ -156,14 +156,14 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestKernels: what a kernel does not do is told, and one that is too old fails.
+// TestKernels: a check names what a kernel lacks, and fails if it is too old.
 func TestKernels(t *testing.T) {
 	for release, want := range map[string]Line{
 		"6.8.0":            {OK, "kernel", "Linux 6.8.0", ""},
 		"6.7.1":            {Warn, "kernel", "Linux 6.7.1", "before 6.8: driver afxdp completes pods' checksums itself"},
 		"6.1.0-56-amd64":   {Warn, "kernel", "Linux 6.1.0-56-amd64", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 6.2: the switch and pods cut UDP's large segments themselves"},
 		"5.15.0-1-generic": {Fail, "kernel", "Linux 5.15.0-1-generic", "before 6.8: driver afxdp completes pods' checksums itself; before 6.6: connections are not offloaded, and AF_XDP takes an MTU up to 3822 only; before 6.2: the switch and pods cut UDP's large segments themselves; before 5.16: nftables has no egress hook, without which the agent does not start"},
-		"none":             {Warn, "kernel", `"none" is no version of Linux`, "Linux 5.16 or newer"},
+		"none":             {Warn, "kernel", `"none" is not a Linux release (MAJOR.MINOR expected)`, "Linux 5.16 or newer"},
 	} {
 		if l := levelOf(release); l != want {
 			t.Errorf("%s: %+v, want %+v", release, l, want)
@@ -188,7 +188,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// TestPlugins: each program that our network configuration names has to be there.
+// TestPlugins: each program of our network configuration must exist.
 func TestPlugins(t *testing.T) {
 	c := &Config{CNIDir: t.TempDir(), CNIName: "10-antrail.conflist", CNIBin: t.TempDir()}
 	if l := plugins(c); l.State != OK {
@@ -217,7 +217,8 @@ func TestPlugins(t *testing.T) {
 	}
 }
 
-// TestIsLeft: a link is left when it has an agent's alias and nobody at its other end.
+// TestIsLeft: a link is left over if it has an agent's alias and no process holds its other
+// end.
 func TestIsLeft(t *testing.T) {
 	n := nstest.New(t)
 	nstest.AddVeth(t, n, "gw0", nstest.New(t), "far")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestUnitHasTheAgentsCapabilities: systemd lets the service have those that an agent keeps
-// with its switch as a child, and no other.
+// TestUnitHasTheAgentsCapabilities: systemd gives the service exactly the capabilities that
+// an agent keeps with its switch as a child.
 func TestUnitHasTheAgentsCapabilities(t *testing.T) {
 	unit, err := os.ReadFile("../../deploy/systemd/antrail.service")
 	if err != nil {
@@ -30,7 +30,8 @@ func TestUnitHasTheAgentsCapabilities(t *testing.T) {
 	}
 }
 
-// TestUnitGivesTheCardBack: systemd gives the card its addresses back when agent and switch are killed.
+// TestUnitGivesTheCardBack: systemd returns the card's addresses if agent and switch are
+// killed.
 func TestUnitGivesTheCardBack(t *testing.T) {
 	unit, err := os.ReadFile("../../deploy/systemd/antrail.service")
 	if err != nil || !strings.Contains(string(unit), "\nExecStopPost=/usr/bin/antrail uninstall --card\n") {
