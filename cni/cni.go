@@ -59,8 +59,8 @@ type Pod struct {
 	UID       string `json:"uid,omitempty"`
 }
 
-// Limit is a rate in bits a second, and the bits of a burst beyond it. The zero value is no
-// limit.
+// Limit is a rate in bits a second, and the bits of a burst beyond it. The zero value
+// means no limit.
 type Limit struct {
 	Rate  uint64 `json:"rate"`
 	Burst uint64 `json:"burst"`

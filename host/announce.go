@@ -15,7 +15,7 @@ import (
 // send to the previous Node. So the new Node announces the address once. In IPv4 that is an
 // ARP request for its own address (RFC 5227, section 3), in IPv6 an unsolicited neighbour
 // advertisement (RFC 4861, section 7.2.6). If the announcement gets lost, neighbours notice
-// when their cache entry ends, so a loss is no error.
+// when their cache entry ends, so a loss is not an error.
 
 var everyone = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 

@@ -17,7 +17,7 @@ import (
 // addresses, sysctls, files and the record itself. It calls tell for each.
 //
 // If a sysctl has changed since, Clean leaves it and says so. If something is gone already,
-// that is no error. A failure does not stop the rest. The process must not run. Without a
+// that is not an error. A failure does not stop the rest. The process must not run. Without a
 // record Clean does nothing: tables of our name are then another agent's.
 func Clean(path string, tell func(what string)) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {

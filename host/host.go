@@ -25,7 +25,7 @@
 //	multicast  between the gateway and the card (multicastroutes.go)
 //
 // IPv4, IPv6 or both: a family without a gateway address is left alone. When an Egress'
-// address comes to this Node, its neighbours are told (announce.go). Other Nodes that do
+// address comes to this Node, its neighbours are notified (announce.go). Other Nodes that do
 // not answer are found (silent.go).
 //
 // If another program removes a part of this, the package restores it (reconcile.go,
@@ -59,7 +59,7 @@ type Config struct {
 	PodCIDRs []netip.Prefix
 	// Peers are the other Nodes that stay until Down.
 	Peers []Peer
-	// Tunnel matches the tunnel's outer packets. The zero value is no tunnel.
+	// Tunnel matches the tunnel's outer packets. The zero value means no tunnel.
 	Tunnel Outer
 	// Masquerade translates pod traffic that leaves the cluster to the Node's
 	// address.
@@ -167,7 +167,7 @@ func Up(c Config) (*Host, error) {
 }
 
 // Down undoes everything that Up and Set made. If a part fails, Down goes on, and returns
-// the errors. If something is gone already, that is no error. A second call does nothing.
+// the errors. If something is gone already, that is not an error. A second call does nothing.
 func (h *Host) Down() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/cni"
 )
 
-// Del removes an interface from a sandbox. If there is none, that is no error: a runtime
+// Del removes an interface from a sandbox. If there is none, that is not an error: a runtime
 // repeats DEL until it succeeds, and calls it after a failed ADD.
 func (n *Node) Del(ctx context.Context, r *cni.Request) error {
 	unlock, err := n.lock(ctx, r.Attachment)

@@ -283,7 +283,7 @@ func (n *Node) unlock(k cni.Attachment, turn chan struct{}) {
 func later(msg string, err error) error { return cni.Errorf(types.ErrTryAgainLater, msg, err) }
 
 // Clean removes the links of a record, and then the record, without an agent. Uninstalling
-// uses it. If there is no record, that is no error.
+// uses it. If there is no record, that is not an error.
 func Clean(path string, tell func(what string)) error {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -13,7 +13,7 @@ import (
 
 // removeInside removes a sandbox's interface, and so the Node's end, without the agent. The
 // agent's record keeps its address until an agent finds the link gone, at its start or when
-// no address is left. If the interface or the sandbox is gone, that is no error. An
+// no address is left. If the interface or the sandbox is gone, that is not an error. An
 // interface that is not a veth stays.
 func removeInside(sandbox, ifname string) error {
 	if sandbox == "" {

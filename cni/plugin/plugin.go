@@ -141,7 +141,7 @@ func withFailure(err, after error) error {
 	return types.NewError(e.Code, e.Msg, fmt.Sprintf("%s; then: %v", e.Details, after))
 }
 
-// del implements DEL. If something is gone already, or no agent runs, that is no error:
+// del implements DEL. If something is gone already, or no agent runs, that is not an error:
 // otherwise a Pod could not end without an agent.
 func del(ctx context.Context, c *call) error {
 	_, err := (&cni.Client{Socket: c.Socket}).SendRequest(ctx, cni.Del, &c.request)
