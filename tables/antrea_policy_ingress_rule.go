@@ -6,24 +6,23 @@ import (
 )
 
 // AntreaPolicyIngressRule holds the ingress rules of Antrea-native policies in
-// all tiers but Baseline. It exists with AntreaPolicy. It also shows DNS
-// replies to the agent, for the Pods that a clause of conjunction 1 names:
-// those with egress rules by domain name.
+// all tiers but Baseline. It exists with AntreaPolicy. It also shows DNS replies
+// to the agent, for Pods with egress rules by domain name: a clause of
+// conjunction 1 names them.
 //
-// Reads:  ct_state; addresses, ports, TargetOFPortField and
-// ServiceGroupIDField of the rules.
-// Writes: TFIngressConjIDField, IngressRuleCTLabel; of denied packets
-// APConjIDField and APDenyRegMark; L7NPRedirectCTMark and
-// L7NPRuleVlanIDCTLabel.
+// Reads:  ct_state; addresses, ports, TargetOFPortField and ServiceGroupIDField
+// of the rules.
+// Writes: TFIngressConjIDField, IngressRuleCTLabel; for denied packets
+// APConjIDField and APDenyRegMark; L7NPRedirectCTMark and L7NPRuleVlanIDCTLabel.
 // Next:   IngressMetric once decided. Table-miss: IngressRule.
 
-// dnsConjunction is the conjunction id of DNS replies; rules have others.
+// dnsConjunction is the conjunction id of DNS replies. Rules have other ids.
 const dnsConjunction = 1
 
-// dnsPort is the source of DNS replies.
+// dnsPort is the source port of DNS replies.
 const dnsPort = 53
 
-// ingressEstablished lets connections pass that were allowed when they began.
+// ingressEstablished passes connections that were allowed when they began.
 func (p *Pipeline) ingressEstablished(f Family) []*flow.Entry {
 	if hasAntreaPolicy(p) {
 		return p.established(f, policyTable{Ingress, tableAntreaPolicyIngressRule}, priorityTopAntreaPolicy)
@@ -31,7 +30,7 @@ func (p *Pipeline) ingressEstablished(f Family) []*flow.Entry {
 	return p.established(f, policyTable{Ingress, tableIngressRule}, priorityHigh)
 }
 
-// dnsReplies pauses a reply until the agent has read it.
+// dnsReplies pauses a DNS reply until the agent has read it.
 func (p *Pipeline) dnsReplies() []*flow.Entry {
 	if !hasAntreaPolicy(p) {
 		return nil

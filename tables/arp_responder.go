@@ -7,10 +7,10 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ARPResponder answers for the gateways of other Nodes with the Global Virtual
-// MAC, so that the Node's kernel can send to their Pods. It switches all other
-// ARP as an ordinary switch does. With FlexibleIPAM, it answers for this Node's gateway too, and
-// in mode networkPolicyOnly for every address: all packets are routed there.
+// ARPResponder answers for the gateways of other Nodes with the Global Virtual MAC, so that the
+// Node's kernel can send to their Pods. It switches all other ARP as an ordinary switch does.
+// With FlexibleIPAM, it also answers for this Node's gateway. In mode networkPolicyOnly, it
+// answers for every address, because all packets are routed there.
 //
 // Reads:  arp_op, arp_tpa.
 // Writes: the reply.

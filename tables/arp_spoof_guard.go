@@ -7,21 +7,21 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ARPSpoofGuard lets a port speak in ARP only of its own address: the gateway
-// and every Pod with an IPv4 address. Its twin for IPv6 is in table IPv6.
+// ARPSpoofGuard lets the gateway and every Pod with an IPv4 address use only their own addresses
+// in ARP. Table IPv6 does the same for IPv6.
 //
-// ARP proves nothing: whoever answers a question is believed, and gets the packets. So
-// the sender's addresses within the message are checked; the Ethernet header is only
-// the envelope.
+// ARP has no proof: a host believes any answer and sends its packets there. So the sender's
+// addresses inside the message are checked, not those of the Ethernet header.
 //
-// With FlexibleIPAM, the Node's card and its own network speak for everybody behind them.
+// With FlexibleIPAM, the Node's card and its own network may use any address, because other hosts
+// are behind them.
 //
 // Reads:  in_port, arp_spa, arp_sha.
 // Writes: nothing.
 // Next:   ARPResponder, or NORMAL from the card and the Node's own network. Table-miss: drop.
 
 func (p *Pipeline) arpSender(port Port, addrs []netip.Addr) (all []*flow.Entry) {
-	for _, a := range p.ours(addrs) {
+	for _, a := range p.addrsInFamilies(addrs) {
 		if familyOf(a) != IPv4 {
 			continue
 		}
@@ -32,7 +32,7 @@ func (p *Pipeline) arpSender(port Port, addrs []netip.Addr) (all []*flow.Entry) 
 	return all
 }
 
-// arpOfUnderlay switches what the card and the Node's own network say.
+// arpOfUnderlay switches ARP from the card and the Node's own network.
 func (p *Pipeline) arpOfUnderlay() (all []*flow.Entry) {
 	for _, port := range []Port{p.c.Uplink, p.c.Bridge} {
 		all = append(all, p.entry(forPods, tableARPSpoofGuard, priorityHigh, match(arp, inPort(port.No)), flow.Normal{}))
@@ -40,7 +40,7 @@ func (p *Pipeline) arpOfUnderlay() (all []*flow.Entry) {
 	return all
 }
 
-// arpAddr asks for an address in arp_spa or arp_tpa.
+// arpAddr matches an address in arp_spa or arp_tpa.
 func arpAddr(id flow.FieldID, a netip.Addr) term {
 	return func(m *flow.Match) { m.AddExact(id, flow.ValueOfAddr(a)) }
 }

@@ -5,23 +5,23 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Classifier notes where a packet comes from, by its port.
+// Classifier marks a packet with its source, by its port.
 //
-// Later tables mostly ask for the mark, not for the port: a Pod is a Pod to
-// them, whichever it is.
+// Later tables match the mark and not the port, because they treat all Pods alike.
 //
-// Reads:  in_port; for the gateway the source address, for packets back from
-// the application-aware engine the VLAN tag; the tag and eth_dst of what comes from the card.
-// Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM; FromLocalRegMark or
-// FromExternalRegMark of what passes the validation. RewriteMACRegMark and the gateway's MAC
-// address: from the tunnel, whose MAC addresses are virtual, and from routed Pods.
-// Next:   SpoofGuard; conntrack from the tunnel, where peers have checked, and for Pods of the
-// underlay; output between the card and the Node;
-// L3Forwarding for what TrafficControl gives back. What the engine of policies gives
-// back goes to L3Forwarding too, in v2 to conntrack. Table-miss: drop.
+// Reads:  in_port. From the gateway, also the source address. From the application-aware engine,
+// also the VLAN tag. From the card, also the tag and eth_dst.
+// Writes: PktSourceField; AntreaFlexibleIPAMRegMark and CtZoneField with FlexibleIPAM;
+// FromLocalRegMark or FromExternalRegMark from Pods and the gateway. RewriteMACRegMark from the
+// tunnel, whose MAC addresses are virtual, and from routed Pods; theirs also get the gateway's
+// MAC address.
+// Next:   SpoofGuard. Conntrack from the tunnel, where the peer has checked the source, and for
+// Pods of the underlay. Output between the card and the Node. L3Forwarding from an engine of
+// TrafficControl. From the engine of policies, L3Forwarding too, in v2 conntrack. Table-miss:
+// drop.
 
-// classifyGateway: what has the gateway's own address is from the Node or its
-// Pods, all else has come from outside.
+// classifyGateway: packets with the gateway's own address are from the Node or its Pods. All
+// others are from outside.
 func (p *Pipeline) classifyGateway() []*flow.Entry {
 	gateway := p.c.Gateway.No
 	all := p.each(func(f Family) []*flow.Entry {
@@ -45,8 +45,9 @@ func (p *Pipeline) classifyTunnel() []*flow.Entry {
 		FromTunnelRegMark.Set(), RewriteMACRegMark.Set(), p.goStage(stageConntrackState)))
 }
 
-// classifyMulticastIn takes what other Nodes send to groups past the tables for connections,
-// and what the agent makes past those that ask for a port's addresses.
+// classifyMulticastIn takes two kinds of packets past tables that do not concern them. Multicast
+// from other Nodes skips connection tracking. Packets that the agent makes skip the checks of a
+// port's addresses.
 func (p *Pipeline) classifyMulticastIn() []*flow.Entry {
 	if !hasTunnel(p) {
 		return nil
@@ -59,22 +60,22 @@ func (p *Pipeline) classifyMulticastIn() []*flow.Entry {
 }
 
 func (p *Pipeline) classifyPod(pod Pod) *flow.Entry {
-	actions := set(FromPodRegMark, FromLocalRegMark)
+	actions := setMarks(FromPodRegMark, FromLocalRegMark)
 	if p.OnUnderlay(pod) {
-		actions = append(actions, set(AntreaFlexibleIPAMRegMark, RewriteMACRegMark)...)
+		actions = append(actions, setMarks(AntreaFlexibleIPAMRegMark, RewriteMACRegMark)...)
 	}
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No)), append(actions, p.goStage(stageValidation))...)
 }
 
-// classifyRouted takes a packet from a Pod that sends all to its router. From here on the packet
-// looks as if it was sent to the gateway.
+// classifyRouted takes a packet from a Pod that sends everything to its router. From here on the
+// packet looks as if it was sent to the gateway.
 func (p *Pipeline) classifyRouted(pod Pod) *flow.Entry {
-	actions := append(set(FromPodRegMark, FromLocalRegMark, RewriteMACRegMark), layout.SetMAC(flow.EthDst, p.c.Gateway.MAC))
+	actions := append(setMarks(FromPodRegMark, FromLocalRegMark, RewriteMACRegMark), layout.SetMAC(flow.EthDst, p.c.Gateway.MAC))
 	return p.entry(forPods, tableClassifier, priorityLow, match(inPort(pod.Port.No), layout.EthAddr(flow.EthDst, layout.LinkMAC(pod.Port.No))),
 		append(actions, p.goStage(stageValidation))...)
 }
 
-// classifyHost passes what the Node and its network say to each other.
+// classifyHost switches between the Node and its network.
 func (p *Pipeline) classifyHost() []*flow.Entry {
 	card, host := p.c.Uplink.No, p.c.Bridge.No
 	return []*flow.Entry{
@@ -83,8 +84,8 @@ func (p *Pipeline) classifyHost() []*flow.Entry {
 	}
 }
 
-// classifyUnderlay takes what the card, or the Node itself, sends to a Pod of the underlay. The
-// Node itself is in no VLAN.
+// classifyUnderlay takes packets from the card or from the Node itself to a Pod of the underlay.
+// The Node itself is in no VLAN.
 func (p *Pipeline) classifyUnderlay(pod Pod) (all []*flow.Entry) {
 	if !p.OnUnderlay(pod) {
 		return nil
@@ -103,14 +104,14 @@ func (p *Pipeline) classifyUnderlay(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// classifyReturn: packets that come back from a TrafficControl's engine have
-// been through the first half of the pipeline already.
+// classifyReturn: packets back from a TrafficControl's engine have already passed the first half
+// of the pipeline.
 func (p *Pipeline) classifyReturn(port Port) *flow.Entry {
 	return p.entry(forPods, tableClassifier, priorityNormal, match(inPort(port.No)),
 		FromTCReturnRegMark.Set(), p.goStage(stageRouting))
 }
 
-// vlanPresent is the bit of vlan_tci that says that there is a tag.
+// vlanPresent is the bit of vlan_tci that is set if there is a tag.
 const vlanPresent = 0x1000
 
 // classifyL7Return takes the rule's VLAN tag off.

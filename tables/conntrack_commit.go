@@ -5,15 +5,14 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackCommit commits new connections, with where they come from, but for
-// those of Services, which EndpointDNAT has committed so in v1.15.
+// ConntrackCommit commits new connections with their source.
 //
-// A connection exists once it is committed. What is dropped on its way here
-// leaves none behind, unless a Service or a rule has committed it. A rule that
-// allows has written its number into the connection; here the source is added.
+// A connection exists once it is committed. A packet dropped before this table leaves no
+// connection behind, unless a Service or a rule has committed it. A rule that allows has written
+// its number into the connection; this table adds the source.
 //
-// In v2, connections of Services are committed here too, but for those that SNATMark
-// has committed: ct_state says only later whether SNAT translates a connection.
+// In v1.15, EndpointDNAT has already committed connections of Services with their source. In v2,
+// this table does, unless SNATMark has.
 //
 // Reads:  ct_state, ServiceCTMark, in v2 ConnSNATCTMark, PktSourceField.
 // Writes: ConnSourceCTMarkField, through CtZone.

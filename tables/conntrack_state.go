@@ -5,14 +5,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackState sorts packets by their connection: an invalid one is dropped,
-// one of a connection that exists needs no Service, a new one looks for one.
+// ConntrackState sorts packets by their connection. It drops invalid packets. Packets of an
+// existing connection skip the Service tables; new connections enter them.
 //
-// So an endpoint is chosen once for a connection. Its later packets, in both
-// directions, are translated in ConntrackZone as the first one was, and do not
-// see the Service tables.
+// So an endpoint is chosen once for a connection. ConntrackZone translates its later packets, in
+// both directions, like the first one.
 //
-// An external Node has no Services: every packet that is valid goes on to its policies.
+// An external Node has no Services: every valid packet goes on to its policies.
 //
 // Reads:  ct_state, ServiceCTMark; with DSR, FromExternalRegMark; DSCP of Traceflows.
 // Writes: RewriteMACRegMark of Service connections.
@@ -46,8 +45,8 @@ func (p *Pipeline) stateOfServices(f Family) []*flow.Entry {
 		RewriteMACRegMark.Set(), p.goStage(stageEgressSecurity))}
 }
 
-// stateOfDSR: the Node that spreads a DSR connection never sees the replies,
-// so conntrack finds the packets invalid; DSRServiceMark decides on them.
+// stateOfDSR: the Node that spreads a DSR connection never sees the replies, so conntrack calls
+// the packets invalid. DSRServiceMark decides on them.
 func (p *Pipeline) stateOfDSR() []*flow.Entry {
 	if !hasDSR(p) {
 		return nil
@@ -56,8 +55,8 @@ func (p *Pipeline) stateOfDSR() []*flow.Entry {
 		match(tracked(layout.CtInv, 0), FromExternalRegMark.Is()), p.goStage(stagePreRouting))}
 }
 
-// stateOfTraced: a Traceflow's packet is looked at as one that begins a connection, also
-// if it repeats an earlier one. What answers it goes nowhere.
+// stateOfTraced: a Traceflow's packet counts as the first of a connection, even if it repeats an
+// earlier one. Replies to it are dropped.
 func (p *Pipeline) stateOfTraced(f Family, tag uint8) []*flow.Entry {
 	return []*flow.Entry{
 		p.entry(forTraceflow, tableConntrackState, priorityLow+2, match(tagged(f, tag), tracked(layout.CtRpl, 0))),

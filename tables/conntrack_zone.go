@@ -5,24 +5,23 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackZone looks every IP packet up in conntrack and translates it as its
-// connection is.
+// ConntrackZone looks up every IP packet in conntrack and translates its addresses as its
+// connection does.
 //
-// From here on ct_state tells what the packet is to its connection. +new begins
-// one, +est belongs to one that was answered, +rpl goes against its first
-// direction, +inv fits none. A zone is a table of connections of its own. CtZone
-// has them as Services and policies see them, SNATCtZone those whose source SNAT
-// has translated; IPv6 has one of each, too.
+// From here on ct_state relates the packet to its connection. +new begins one, +est belongs to
+// one that was answered, +rpl goes against its first direction, +inv fits none. A zone is a
+// separate table of connections. CtZone has them as Services and policies see them. SNATCtZone
+// has those whose source SNAT has translated. IPv6 has one of each, too.
 //
 // With FlexibleIPAM, each VLAN has a zone of its own, in CtZoneField.
 //
-// Reads:  nothing; CtZoneField with FlexibleIPAM; with a policy of layer 7 in v2 PktSourceField, ct_state and
-// L7NPRedirectCTMark.
+// Reads:  nothing; CtZoneField with FlexibleIPAM; with a policy of layer 7 in v2 PktSourceField,
+// ct_state and L7NPRedirectCTMark.
 // Writes: ct_state, ct_mark, ct_label and addresses, through CtZone.
-// Next:   ConntrackState, which is also the table-miss; for a policy of layer 7 in v2,
-// output to its engine and routing for what comes back.
+// Next:   ConntrackState, which is also the table-miss. With a policy of layer 7 in v2, also
+// output to its engine, and routing back from it.
 
-func (p *Pipeline) track(f Family) []*flow.Entry {
+func (p *Pipeline) trackConnections(f Family) []*flow.Entry {
 	if isExternal(p) { // nothing is translated
 		return one(p.entry(forExternal, tableConntrackZone, priorityNormal, match(f.ip()),
 			&flow.CT{Zone: f.zone(), Table: p.next(tableConntrackZone)}))
@@ -31,10 +30,9 @@ func (p *Pipeline) track(f Family) []*flow.Entry {
 		match(f.ip()), p.inZone(layout.Restore(f.zone(), p.next(tableConntrackZone))))}
 }
 
-// trackL7 keeps both directions of a connection as the Pod of this Node sees them while
-// the engine of policies looks at them, in v2. A first ct() without translation tells
-// which connection a packet is of. What goes to the engine has its destination translated
-// before, and replies get their source back after.
+// trackL7 shows a layer 7 engine both directions of a connection as the Pod of this Node sees
+// them, in v2. A first ct() without translation finds the packet's connection. Requests have
+// their destination translated before the engine, replies their source after it.
 func (p *Pipeline) trackL7(f Family) []*flow.Entry {
 	at := func(priority uint16, action flow.Action, terms ...term) *flow.Entry {
 		return p.entry(forPolicies, tableConntrackZone, priority, match(append(terms, f.ip())...), action)

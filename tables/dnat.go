@@ -2,8 +2,8 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// DNAT leaves Services to kube-proxy: it sends what goes to a Service's address
-// to the gateway. It exists when AntreaProxy is off.
+// DNAT leaves Services to kube-proxy: it sends packets for Service addresses to
+// the gateway. It exists when AntreaProxy is off.
 //
 // Reads:  the destination address.
 // Writes: TargetOFPortField, OutputToOFPortRegMark.
@@ -13,7 +13,7 @@ func (p *Pipeline) servicesToGateway() (all []*flow.Entry) {
 	if hasProxy(p) {
 		return nil
 	}
-	for _, cidr := range p.oursIn(p.c.ServiceCIDRs) {
+	for _, cidr := range p.prefixesInFamilies(p.c.ServiceCIDRs) {
 		all = append(all, p.entry(forServices, tableDNAT, priorityNormal, match(dstIn(cidr)),
 			TargetOFPortField.Set(uint64(p.c.Gateway.No)), OutputToOFPortRegMark.Set(), p.goStage(stageConntrack)))
 	}

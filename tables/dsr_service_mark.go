@@ -5,24 +5,25 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// DSRServiceMark marks the connections of Services in direct server return
-// mode whose endpoint is on another Node. They go there untranslated, and the
-// replies go straight to the client. It exists with DSR.
+// DSRServiceMark marks connections of Services in direct server return mode whose
+// endpoint is on another Node. They go there untranslated, and the replies go
+// straight to the client. It exists with DSR.
 //
 // Reads:  FromExternalRegMark, RemoteEndpointRegMark, DSRServiceRegMark,
-// ct_state, the Service's address and port; the endpoint in EndpointIPField (IPv6:
-// EndpointIP6Field) and EndpointPortField, to learn it.
-// Writes: DSRServiceRegMark; learns the connection into SessionAffinity, since
-// conntrack, which sees one direction only, cannot hold it.
+// ct_state, the Service's address and port. To learn the endpoint, also
+// EndpointIPField (IPv6: EndpointIP6Field) and EndpointPortField.
+// Writes: DSRServiceRegMark. It learns the connection into SessionAffinity,
+// because conntrack sees only one direction and cannot hold it.
 // Next:   EndpointDNAT, which is also the table-miss.
 
-// Seconds that a DSR connection is kept without packets, and after its end.
+// Timeouts of a DSR connection in seconds: without packets, and after its end.
 const (
 	dsrIdleTimeout    = 160
 	dsrFinIdleTimeout = 5
 )
 
-// dsrInvalid drops what conntrack finds invalid and no DSR connection claims.
+// dsrInvalid drops packets that conntrack calls invalid and that belong to no DSR
+// connection.
 func (p *Pipeline) dsrInvalid() []*flow.Entry {
 	if !hasDSR(p) {
 		return nil

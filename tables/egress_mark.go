@@ -7,23 +7,23 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// EgressMark decides under which address a packet leaves the cluster. It marks
-// what leaves here for the Node's own source translation. It sends the rest
-// through the tunnel to the Node that has the address. It exists with Egress.
+// EgressMark chooses the address under which a packet leaves the cluster. If the
+// address is on this Node, it marks the packet for the Node's own source
+// translation. Otherwise it sends the packet through the tunnel to the Node that
+// has the address. It exists with Egress.
 //
 // Reads:  the destination, in_port, tun_dst, ct_state, PktSourceField.
 // Writes: pkt_mark, PktDestinationField, RemoteSNATRegMark, MAC addresses,
 // tun_dst.
-// Next:   EgressQoS for packets with an Egress address of this Node, if it exists;
-// else switching. Table-miss: to the gateway, without an Egress.
+// Next:   EgressQoS, if it exists, for packets with an Egress address of this
+// Node; otherwise switching. Table-miss: to the gateway, without an Egress.
 
-// egressNever: Nodes, Services and excepted ranges are reached without an
-// Egress.
+// egressNever: packets to Nodes, Services and excepted ranges have no Egress.
 func (p *Pipeline) egressNever(prefixes []netip.Prefix) (all []*flow.Entry) {
 	if !hasEgress(p) {
 		return nil
 	}
-	for _, cidr := range p.oursIn(prefixes) {
+	for _, cidr := range p.prefixesInFamilies(prefixes) {
 		all = append(all, p.entry(forEgress, tableEgressMark, priorityHigh, match(dstIn(cidr)), p.toGateway()...))
 	}
 	return all
@@ -36,8 +36,8 @@ func hosts(addrs []netip.Addr) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// egressHere: a Pod of this Node and an address of this Node. Every packet of
-// the connection is marked.
+// egressHere: a Pod of this Node and an address of this Node. Every packet of the
+// connection is marked.
 func (p *Pipeline) egressHere(port Port, e EgressIP) *flow.Entry {
 	return p.entry(forEgress, tableEgressMark, priorityNormal,
 		match(familyOf(e.Addr).ip(), tracked(0, 0), inPort(port.No)), p.markEgress(e)...)
@@ -51,8 +51,8 @@ func (p *Pipeline) egressElsewhere(port Port, e EgressIP) *flow.Entry {
 		ToTunnelRegMark.Set(), RemoteSNATRegMark.Set(), p.goStage(stageSwitching))
 }
 
-// egressFromTunnel: a Pod of another Node and an address of this one, which is
-// where the tunnel brought the packet.
+// egressFromTunnel: a Pod of another Node and an address of this one, the
+// tunnel's destination.
 func (p *Pipeline) egressFromTunnel(e EgressIP) *flow.Entry {
 	return p.entry(forEgress, tableEgressMark, priorityNormal,
 		match(familyOf(e.Addr).ip(), tracked(0, 0), tunDst(e.Addr)), p.markEgress(e)...)
@@ -66,8 +66,8 @@ func (p *Pipeline) markEgress(e EgressIP) []flow.Action {
 	return []flow.Action{EgressMarkField.Set(uint64(e.Mark)), ToGatewayRegMark.Set(), next}
 }
 
-// egressUnknown drops connections that the tunnel brings for an address that
-// this Node does not have.
+// egressUnknown drops connections from the tunnel for an address that this Node
+// does not have.
 func (p *Pipeline) egressUnknown(f Family) []*flow.Entry {
 	if !hasEgress(p) || !hasTunnel(p) {
 		return nil

@@ -1,11 +1,11 @@
 package tables
 
-// EgressMetric counts packets and connections by egress rule, and drops what
-// was denied: the entries' counters are the policies' statistics. They are
-// made in policy_metric.go, for both directions.
+// EgressMetric counts packets and connections by egress rule, and drops denied
+// packets. The entries' counters are the policies' statistics. policy_metric.go
+// makes the entries of both directions.
 //
-// The rule that allowed a connection stands in its ct_label, so that later
-// packets count for it although no rule is asked any more.
+// The ct_label of a connection holds the rule that allowed it. So later packets
+// count for that rule, although no policy table matches them.
 //
 // Reads:  EgressRuleCTLabel, ct_state; APDenyRegMark and APConjIDField.
 // Writes: nothing.

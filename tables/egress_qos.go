@@ -2,15 +2,15 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// EgressQoS limits what leaves the cluster under an address of this Node. All
-// Pods behind one address share its meter, those of other Nodes too. It exists
-// with EgressTrafficShaping.
+// EgressQoS limits the rate at which packets leave the cluster under an address
+// of this Node. All Pods behind one address share its meter, those of other Nodes
+// too. It exists with EgressTrafficShaping.
 //
 // Reads:  EgressMarkField.
 // Writes: nothing.
 // Next:   switching. A meter drops packets above its rate.
 
-// egressUnlimited lets packets of other Egresses pass.
+// egressUnlimited passes packets of Egresses without a limit.
 func (p *Pipeline) egressUnlimited() []*flow.Entry {
 	if !hasEgressQoS(p) {
 		return nil
@@ -24,8 +24,8 @@ func (p *Pipeline) egressLimited(l EgressLimit) *flow.Entry {
 		flow.MeterAction{ID: uint32(l.Mark)}, p.goStage(stageSwitching))
 }
 
-// meter is the limit's meter. Its number is the mark: those of packet-ins are
-// above all marks.
+// meter is the limit's meter. Its number is the mark; the meters of packet-ins
+// have numbers above all marks.
 func (l EgressLimit) meter() *flow.Meter {
 	return &flow.Meter{ID: uint32(l.Mark), Burst: true, Bands: []flow.Band{{Rate: l.Rate, BurstSize: l.Burst}}}
 }

@@ -5,17 +5,17 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// EgressSecurityClassifier takes connections of an external Node past its egress policies:
-// those that the NodeConfig names, so that no policy cuts an operator off. It exists on
-// external Nodes alone. IngressSecurityClassifier does so for ingress policies.
+// EgressSecurityClassifier takes the connections that a NodeConfig names past the egress policies
+// of an external Node, so that no policy cuts an operator off. It exists only on external Nodes.
+// IngressSecurityClassifier does the same for ingress policies.
 //
-// Only the first packet is asked about. Later ones pass as those of any connection do.
+// It matches only the first packet. Later ones pass as those of any connection do.
 //
 // Reads:  ct_state; addresses, protocols and ports.
 // Writes: nothing.
 // Next:   EgressMetric. Table-miss: the egress policies.
 
-// bypasses are the entries of Config.Bypasses, in both tables.
+// bypasses are the entries of Config.Bypasses, for both directions.
 func (p *Pipeline) bypasses() (all []*flow.Entry) {
 	for _, b := range p.c.Bypasses {
 		all = append(all, p.bypass(b))

@@ -7,33 +7,31 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// EndpointDNAT commits a Service's connection with the translation to its
-// endpoint.
+// EndpointDNAT commits a Service's connection with the translation to its endpoint.
 //
-// The translation is the connection's, not the packet's. ct(commit,nat) notes it
-// in conntrack, which applies it to every later packet and undoes it for the
-// replies. So the client never sees the endpoint's address.
+// The translation belongs to the connection, not to the packet. ct(commit,nat) stores it in
+// conntrack, which applies it to every later packet and undoes it for the replies. So the client
+// never sees the endpoint's address.
 //
-// Reads:  the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and
-// EpUnionField, SvcNoEpRegMark, DSRServiceRegMark.
-// Writes: the destination, ServiceCTMark and in v1.15 the connection's source, through
-// CtZone.
-// Next:   the egress policies, also on a table miss. If the Service has no endpoint,
-// the switch rejects the packet and tells the agent. If the endpoint's entry is gone,
-// another endpoint is chosen.
+// Reads:  the endpoint in EndpointIPField (IPv6: EndpointIP6Field) and EpUnionField,
+// SvcNoEpRegMark, DSRServiceRegMark.
+// Writes: the destination, ServiceCTMark and in v1.15 the connection's source, through CtZone.
+// Next:   the egress policies, which is also the table-miss. If the Service has no endpoint, the
+// switch rejects the packet and informs the agent. If the endpoint's entry is gone, ServiceLB
+// chooses another endpoint.
 
 func (p *Pipeline) dnat(e Endpoint) *flow.Entry {
 	f := familyOf(e.Addr.Addr())
 	chosen := EpSelectedRegMark.Value<<EndpointPortField.N | uint64(e.Addr.Port())
-	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), append(set(ServiceCTMark), p.sourceOfService()...)...)
+	ct := layout.Commit(f.zone(), p.next(tableEndpointDNAT), append(setMarks(ServiceCTMark), p.sourceOfService()...)...)
 	ct.NAT = dnatTo(e.Addr)
 	p.inZone(ct)
 	return p.entry(forServices, tableEndpointDNAT, priorityNormal,
 		match(f.proto(e.Proto), endpointIs(e.Addr.Addr()), EpUnionField.Is(chosen)), ct)
 }
 
-// sourceOfService notes here where the connection comes from. In v2, ConntrackCommit and
-// SNATMark do.
+// sourceOfService writes the connection's source in v1.15. In v2, ConntrackCommit and SNATMark
+// do.
 func (p *Pipeline) sourceOfService() []flow.Action {
 	if isV2(p) {
 		return nil
@@ -58,9 +56,9 @@ func (p *Pipeline) noEndpoint() []*flow.Entry {
 	}
 }
 
-// dsrWithoutDNAT commits a DSR connection without translation, so that it keeps
-// its destination. It notes where the connection comes from, as Antrea v1.15 does; a
-// connection that conntrack finds invalid does not keep the note.
+// dsrWithoutDNAT commits a DSR connection without translation, so that it keeps its destination.
+// It writes the connection's source as Antrea v1.15 does. If conntrack calls the packet invalid,
+// the source is not kept.
 func (p *Pipeline) dsrWithoutDNAT(f Family) []*flow.Entry {
 	if !hasDSR(p) {
 		return nil

@@ -7,14 +7,14 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// The words in which the table files write entries. A match is a list of
-// terms, an entry a place, a match and actions:
+// The words in which the table files write entries. A match is a list of terms.
+// An entry is a place, a match and actions:
 //
 //	p.entry(forPods, tableARPSpoofGuard, priorityNormal,
 //		match(arp, inPort(no), arpSPA(ip), arpSHA(mac)), p.goTo(tableARPResponder))
 
-// Priorities. Above them stand those of Antrea-native policies, which control
-// gives to each rule.
+// Priorities. Each rule of an Antrea-native policy gets one of its own from
+// control.
 const (
 	priorityMiss            = 0
 	priorityLow             = 190
@@ -25,8 +25,8 @@ const (
 	priorityDNSIntercept    = 64991
 )
 
-// category says in an entry's cookie which part of the pipeline it belongs to.
-// A cookie is round (16 bits), category (8), reserved (8), object (32).
+// category says in an entry's cookie which part of the pipeline the entry belongs
+// to. A cookie is round (16 bits), category (8), reserved (8), object (32).
 type category uint8
 
 // The categories, numbered as in Antrea.
@@ -49,12 +49,12 @@ func (p *Pipeline) cookie(c category, object uint32) uint64 {
 	return uint64(p.c.CookieRound)<<48 | uint64(c)<<40 | uint64(object)
 }
 
-// entry makes a flow entry; without actions it drops.
+// entry makes a flow entry. Without actions it drops.
 func (p *Pipeline) entry(c category, t table, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
 	return &flow.Entry{Table: p.id(t), Priority: priority, Match: m.Mini(), Cookie: p.cookie(c, 0), Actions: actions}
 }
 
-// term is one thing that a match asks for.
+// term is one condition of a match.
 type term = layout.Term
 
 func match(terms ...term) flow.Match { return layout.Match(terms...) }
@@ -84,17 +84,18 @@ func arp(m *flow.Match) { layout.ARP(m) }
 
 func inPort(no uint32) term { return layout.Exact(flow.InPort, uint64(no)) }
 
-// tagged asks for the data plane tag of a Traceflow.
+// tagged matches the data plane tag of a Traceflow.
 func tagged(f Family, tag uint8) term {
 	return func(m *flow.Match) { f.ip()(m); layout.Exact(flow.IPDSCP, uint64(tag))(m) }
 }
 
-// move copies the whole of a field into another.
+// move copies a whole field into another.
 func move(src, dst flow.FieldID) flow.Action {
 	return flow.Move{Src: flow.FieldByID(src).Full(), Dst: flow.FieldByID(dst).Full()}
 }
 
-// keepSource notes in a connection where it comes from.
+// keepSource writes the packet's source (Pod, gateway, tunnel …) into its
+// connection.
 func keepSource() flow.Action {
 	return flow.Move{Src: PktSourceField.Subfield, Dst: ConnSourceCTMarkField.Subfield}
 }
@@ -102,7 +103,7 @@ func keepSource() flow.Action {
 // ctSNAT is a bit of ct_state (ovs-fields(7)).
 const ctSNAT = 1 << 6
 
-// tracked asks for bits of a tracked packet's ct_state.
+// tracked matches bits of a tracked packet's ct_state.
 func tracked(set, clear uint64) term { return layout.CtState(set|layout.CtTrk, clear) }
 
 // snatTo and dnatTo are nat(src=…) and nat(dst=…) of a commit.

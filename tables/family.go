@@ -7,13 +7,15 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// What differs between IPv4 and IPv6: field names, zones and a few addresses.
-// Entries of both families come from the same functions, which take a Family.
+// The differences between IPv4 and IPv6: field names, zones and a few addresses. The same
+// functions make entries of both families and take a Family.
 
-// Addresses that no machine has: the virtual MAC of all remote gateways, the
-// source of connections that hairpin through the gateway, and what the Node's
-// own rules translate NodePort connections to, and where they lead answers to Pods of
-// other Nodes that came for an Egress.
+// Addresses that no machine has.
+//
+// - GlobalVirtualMAC: the MAC address of all remote gateways.
+// - VirtualServiceIP: the source of connections that hairpin through the gateway.
+// - VirtualNodePortIP: the destination to which the Node's own rules translate NodePort connections.
+// - VirtualReplyIP: the next hop of the Node's rules for answers to Pods of other Nodes that came for an Egress.
 var (
 	GlobalVirtualMAC    = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 	VirtualServiceIP    = netip.MustParseAddr("169.254.0.253")
@@ -37,7 +39,7 @@ func familyOf(a netip.Addr) Family {
 	return IPv6
 }
 
-// pick is a or b as the family is IPv4 or IPv6.
+// pick is a for IPv4, b for IPv6.
 func pick[T any](f Family, a, b T) T {
 	if f == IPv4 {
 		return a
@@ -67,10 +69,10 @@ func (f Family) endpointField() Field      { return pick(f, EndpointIPField, End
 // etherType is the family's EtherType.
 func (f Family) etherType() uint64 { return pick[uint64](f, etherTypeIPv4, etherTypeIPv6) }
 
-// ip asks for a packet of the family.
+// ip matches a packet of the family.
 func (f Family) ip() term { return layout.Exact(flow.EthType, f.etherType()) }
 
-// proto asks for a packet of the family and an IP protocol.
+// proto matches a packet of the family and an IP protocol.
 func (f Family) proto(proto uint8) term {
 	return func(m *flow.Match) {
 		f.ip()(m)
@@ -81,7 +83,7 @@ func (f Family) proto(proto uint8) term {
 func src(a netip.Addr) term { return srcIn(host(a)) }
 func dst(a netip.Addr) term { return dstIn(host(a)) }
 
-// srcIn, dstIn and ctSrcIn ask for an IP packet with an address in a prefix.
+// srcIn, dstIn and ctSrcIn match an IP packet with an address in a prefix.
 func srcIn(p netip.Prefix) term   { return within(p, Family.srcField) }
 func dstIn(p netip.Prefix) term   { return within(p, Family.dstField) }
 func ctSrcIn(p netip.Prefix) term { return within(p, Family.ctSrcField) }
@@ -101,7 +103,7 @@ func prefixMask(p netip.Prefix) flow.Value {
 	return flow.Ones(p.Bits()).Shl(low)
 }
 
-// tunDst asks for, and setTunDst writes, the far end of the tunnel.
+// tunDst matches the far end of the tunnel, setTunDst writes it.
 func tunDst(a netip.Addr) term {
 	return func(m *flow.Match) { m.AddExact(familyOf(a).tunDstField(), flow.ValueOfAddr(a)) }
 }
@@ -112,8 +114,8 @@ func setTunDst(a netip.Addr) flow.Action {
 	}
 }
 
-// srcPortField and dstPortField are the port fields of a transport protocol,
-// FieldNone for a protocol without ports.
+// srcPortField and dstPortField are the port fields of a transport protocol, or FieldNone for a
+// protocol without ports.
 func srcPortField(proto uint8) flow.FieldID {
 	switch proto {
 	case protoTCP:
@@ -138,8 +140,8 @@ func dstPortField(proto uint8) flow.FieldID {
 	return flow.FieldNone
 }
 
-// linkLocalOf is the link-local address that a MAC gives (RFC 4291, appendix
-// A): the MAC with ff:fe in the middle and the universal/local bit inverted.
+// linkLocalOf is the link-local address of a MAC address (RFC 4291, appendix A): the MAC with
+// ff:fe in the middle and the universal/local bit inverted.
 func linkLocalOf(mac [6]byte) netip.Addr {
 	return netip.AddrFrom16([16]byte{
 		0: 0xfe, 1: 0x80,
@@ -147,8 +149,8 @@ func linkLocalOf(mac [6]byte) netip.Addr {
 	})
 }
 
-// ours are those addresses that are of the pipeline's families.
-func (p *Pipeline) ours(addrs []netip.Addr) (ours []netip.Addr) {
+// addrsInFamilies are the addresses of the pipeline's families.
+func (p *Pipeline) addrsInFamilies(addrs []netip.Addr) (ours []netip.Addr) {
 	for _, a := range addrs {
 		if p.hasFamily(familyOf(a)) {
 			ours = append(ours, a)
@@ -157,8 +159,8 @@ func (p *Pipeline) ours(addrs []netip.Addr) (ours []netip.Addr) {
 	return ours
 }
 
-// oursIn are those prefixes that are of the pipeline's families.
-func (p *Pipeline) oursIn(prefixes []netip.Prefix) (ours []netip.Prefix) {
+// prefixesInFamilies are the prefixes of the pipeline's families.
+func (p *Pipeline) prefixesInFamilies(prefixes []netip.Prefix) (ours []netip.Prefix) {
 	for _, x := range prefixes {
 		if p.hasFamily(familyOf(x.Addr())) {
 			ours = append(ours, x.Masked())
@@ -167,7 +169,7 @@ func (p *Pipeline) oursIn(prefixes []netip.Prefix) (ours []netip.Prefix) {
 	return ours
 }
 
-// gatewayIP is the gateway's address in a family; not valid when it has none.
+// gatewayIP is the gateway's address in a family, not valid if it has none.
 func (p *Pipeline) gatewayIP(f Family) netip.Addr {
 	for _, a := range p.c.GatewayIPs {
 		if familyOf(a) == f {

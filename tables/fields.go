@@ -5,15 +5,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// What packets and connections carry with them through the pipeline. Every
-// range of bits has its name from Antrea here, and so has every value of it
-// that means something: a reg mark is a value in a register, which lives as
-// long as the packet's walk; a ct mark is one in ct_mark, which lives as long
-// as the connection; a ct label likewise.
+// The bits that packets and connections carry through the pipeline. Every range of bits has its
+// name from Antrea, and so has every value with a meaning. A reg mark is a value in a register
+// and lives as long as the packet's walk. A ct mark or ct label lives as long as the connection.
 //
-// Fields and Marks list them all. A test holds that no two fields share a bit
-// unless both name the same union, that none leaves its register, and that
-// every name below is listed.
+// Fields and Marks list them all. A test checks that every name below is listed and that no field
+// leaves its register. It also checks that two fields share a bit only if both name the same
+// union.
 
 // Field and Mark are bits by name, as all programs have them.
 type (
@@ -21,7 +19,7 @@ type (
 	Mark  = layout.Mark
 )
 
-// Registers 0 to 2: where a packet comes from, where it goes, what was decided.
+// Registers 0 to 2: where a packet comes from, where it goes, the decisions about it.
 var (
 	PktSourceField         = layout.Reg(0, "PktSourceField", 0, 3)
 	PktDestinationField    = layout.Reg(0, "PktDestinationField", 4, 7)
@@ -40,8 +38,8 @@ var (
 	PacketInTableField     = layout.Reg(2, "PacketInTableField", 0, 7).Of("reg2")
 )
 
-// Registers 3 and 4: a Service's endpoint, and what is known of the Service.
-// EndpointIP6Field is registers 12 to 15.
+// Registers 3 and 4: a Service's endpoint, and facts about the Service. EndpointIP6Field is
+// registers 12 to 15.
 var (
 	EndpointIPField           = layout.Reg(3, "EndpointIPField", 0, 31).Of("reg3")
 	APConjIDField             = layout.Reg(3, "APConjIDField", 0, 31).Of("reg3")
@@ -83,10 +81,10 @@ var (
 	L7NPRuleVlanIDCTLabel = Field{Name: "L7NPRuleVlanIDCTLabel", Subfield: layout.Range(flow.CTLabel, 64, 75)}
 )
 
-// Fields of pkt_mark, which the Node's kernel reads and writes too: the id of
-// an Egress address; and, which the Node's own rules set, "this packet comes from the
-// Node itself" and "this answers a Pod of another Node that came through the tunnel
-// for its Egress".
+// Fields of pkt_mark, which the Node's kernel reads and writes too. EgressMarkField is the id of
+// an Egress address. The Node's own rules set the other two. HostLocalSourceMark: the packet
+// comes from the Node itself. EgressReplyMark: the packet answers a Pod of another Node that came
+// through the tunnel for its Egress.
 var (
 	EgressMarkField      = Field{Name: "EgressMarkField", Subfield: layout.Range(flow.PktMark, 0, 7)}
 	egressReplyField     = Field{Name: "EgressReplyField", Subfield: layout.Range(flow.PktMark, 30, 30)}
@@ -158,8 +156,8 @@ var (
 	L7NPRedirectCTMark = l7NPRedirectCTField.Mark("L7NPRedirectCTMark", 1)
 )
 
-// Ct zones: connections as Services and policies see them, and those that are
-// translated on their way out of a Service.
+// Ct zones. CtZone has connections as Services and policies see them. SNATCtZone has those whose
+// source SNAT translates.
 const (
 	CtZone       = 65520
 	SNATCtZone   = 65521
@@ -167,7 +165,7 @@ const (
 	SNATCtZoneV6 = 65511
 )
 
-// What a packet-in of a policy is for: bits of PacketInOperationField.
+// Reasons for a policy's packet-in: bits of PacketInOperationField.
 const (
 	PacketInLogging   = 1
 	PacketInReject    = 2

@@ -2,12 +2,12 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// IngressDefaultRule drops what is for Pods that K8s NetworkPolicies isolate
-// and no rule allows. Rules of the Baseline tier stand below, for other Pods.
+// IngressDefaultRule drops packets to Pods that K8s NetworkPolicies isolate if no rule allows
+// them. Rules of the Baseline tier have lower priorities, for other Pods.
 //
-// A policy that selects a Pod for ingress isolates it, whatever else it says: one entry
-// for the Pod's port, however many policies select it. What the rules allow has left for
-// IngressMetric before it comes here.
+// A policy that selects a Pod for ingress isolates it. There is one entry for the Pod's port,
+// however many policies select it. Packets that a rule allows went to IngressMetric before this
+// table.
 //
 // Reads:  TargetOFPortField; addresses and ports of the rules.
 // Writes: as AntreaPolicyIngressRule, for rules.

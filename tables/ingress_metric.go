@@ -1,10 +1,11 @@
 package tables
 
-// IngressMetric counts packets and connections by ingress rule, and drops what
-// was denied: the entries' counters are the policies' statistics. They are
-// made in policy_metric.go, for both directions.
+// IngressMetric counts packets and connections by ingress rule, and drops denied
+// packets. The entries' counters are the policies' statistics. policy_metric.go
+// makes the entries of both directions.
 //
-// The rule that allowed a connection stands in its ct_label, as in EgressMetric.
+// The ct_label of a connection holds the rule that allowed it, as in
+// EgressMetric.
 //
 // Reads:  IngressRuleCTLabel, ct_state; APDenyRegMark and APConjIDField.
 // Writes: nothing.

@@ -5,17 +5,16 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// IngressSecurityClassifier takes the packets out that ingress policies do not
-// concern. They leave by gateway, tunnel or uplink, or are hairpins, or are the
-// Node's own probes of its Pods, which the Node's rules mark.
+// IngressSecurityClassifier takes packets past the ingress policies if these do not concern them.
+// Such packets leave by gateway, tunnel or uplink, are hairpins, or are the Node's own probes of
+// its Pods. The Node's rules mark the probes.
 //
-// On an external Node, it has what policies do not decide on instead (EgressSecurityClassifier).
+// On an external Node, it instead has the connections that policies do not decide on
+// (EgressSecurityClassifier).
 //
-// Reads:  PktDestinationField, ToNodePortAddressRegMark, HairpinCTMark,
-// pkt_mark, ct_state.
+// Reads:  PktDestinationField, ToNodePortAddressRegMark, HairpinCTMark, pkt_mark, ct_state.
 // Writes: nothing.
-// Next:   IngressMetric or conntrack. Table-miss: the first table of ingress
-// policies.
+// Next:   IngressMetric or conntrack. Table-miss: the first table of ingress policies.
 
 func (p *Pipeline) ingressProbes(f Family) []*flow.Entry {
 	return []*flow.Entry{p.entry(forPods, tableIngressSecurityClassifier, priorityHigh,
@@ -31,8 +30,8 @@ func (p *Pipeline) ingressPassing() (all []*flow.Entry) {
 		match(HairpinCTMark.Is()), p.goStage(stageConntrack)))
 }
 
-// ingressNodePorts: policies that apply to a Service of type NodePort concern
-// what leaves by the gateway too.
+// ingressNodePorts: policies that apply to a Service of type NodePort also concern packets that
+// leave by the gateway.
 func (p *Pipeline) ingressNodePorts() []*flow.Entry {
 	if !hasProxyAll(p) || !hasAntreaPolicy(p) {
 		return nil

@@ -7,19 +7,17 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// IPv6 does for neighbour discovery (RFC 4861) what the two ARP tables do for
-// IPv4: it switches the messages and lets a Pod speak of its own addresses
-// only. It exists with IPv6.
+// IPv6 does for neighbour discovery (RFC 4861) the work of the two ARP tables. It switches the
+// messages and lets a Pod use only its own addresses in them. It exists with IPv6.
 //
-// A Pod's solicitation carries the Pod's MAC as link-layer option, or none; its
-// source, and the target of one without a source, were checked by SpoofGuard. Its advertisement has one of its addresses
-// as target, and likewise the option, which the answer to a unicast
-// solicitation may leave out (section 7.2.4). A router advertisement from a
-// Pod is dropped. So is everything else from or to link-local addresses but
-// multicast, because policies do not know these addresses.
+// A Pod's solicitation carries the Pod's MAC as link-layer option, or no option. SpoofGuard has
+// checked its source, or its target if it has no source. A Pod's advertisement has one of the
+// Pod's addresses as target. It carries the same option, which the answer to a unicast
+// solicitation may leave out (section 7.2.4). A router advertisement from a Pod is dropped. So
+// are all other packets from or to link-local addresses but multicast, because policies do not
+// know these addresses.
 //
-// Reads:  in_port, PktSourceField, icmpv6_type and _code, nd_target, nd_sll,
-// nd_tll, ipv6_dst.
+// Reads:  in_port, PktSourceField, icmpv6_type and _code, nd_target, nd_sll, nd_tll, ipv6_dst.
 // Writes: nothing.
 // Next:   NORMAL for neighbour discovery and multicast. Table-miss: conntrack.
 
@@ -33,7 +31,7 @@ func (p *Pipeline) ndSwitch() (all []*flow.Entry) {
 	return append(all, p.entry(forPods, tableIPv6, priorityNormal, match(dstIn(ipv6Multicast)), flow.Normal{}))
 }
 
-// ndDrop drops what Pods may not send, but for what ndFromPod allows.
+// ndDrop drops messages that Pods may not send. ndFromPod has the exceptions.
 func (p *Pipeline) ndDrop() (all []*flow.Entry) {
 	if !hasIPv6(p) {
 		return nil
@@ -47,7 +45,7 @@ func (p *Pipeline) ndDrop() (all []*flow.Entry) {
 	return all
 }
 
-// noLinkLayerAddress is what nd_sll and nd_tll are without the option.
+// noLinkLayerAddress is the value of nd_sll and nd_tll without the option.
 var noLinkLayerAddress [6]byte
 
 func (p *Pipeline) ndFromPod(pod Pod) (all []*flow.Entry) {
@@ -85,7 +83,7 @@ func icmpv6(message uint64) term {
 	}
 }
 
-// nd asks for a message of neighbour discovery: all have code 0.
+// nd matches a message of neighbour discovery. All of them have code 0.
 func nd(message uint64) term {
 	return func(m *flow.Match) {
 		icmpv6(message)(m)

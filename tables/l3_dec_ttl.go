@@ -2,12 +2,12 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// L3DecTTL counts a hop, but not for packets from the gateway, which the Node
-// has routed and counted.
+// L3DecTTL decrements the TTL, except of packets from the gateway: the Node has routed them and
+// decremented it.
 //
-// A router takes 1 from the TTL, and drops what has none left: so a packet that is led
-// in a circle comes to an end. What goes between Pods of one Node by their own addresses
-// is not routed, and does not come here.
+// A router decrements the TTL and drops a packet that has none left, so that no packet circles
+// forever. Packets between Pods of one Node by their own addresses are not routed, and skip this
+// table.
 //
 // Reads:  PktSourceField.
 // Writes: the TTL or hop limit.

@@ -8,28 +8,29 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// L3Forwarding routes: to the gateway, to a Pod of this Node, through the
-// tunnel or by the gateway to another Node, or out of the cluster.
+// L3Forwarding routes to the gateway, to a Pod of this Node, to another Node, or out of the
+// cluster. It reaches other Nodes through the tunnel or by the gateway.
 //
-// A packet between two Pods of this Node that asked for no Service stays as it
-// is: the Pods know each other's MAC addresses. One that was translated, or came
-// by the tunnel, gets those of the gateway and the Pod (RewriteMACRegMark).
+// A packet between two Pods of this Node by their own addresses stays unchanged: the Pods know
+// each other's MAC addresses. A packet that was translated, or came by the tunnel, gets the MAC
+// addresses of the gateway and the Pod (RewriteMACRegMark).
 //
-// With FlexibleIPAM, the Pods of one VLAN and the Node are on one link. What leads elsewhere
-// keeps the MAC address of the router that the Pod chose.
+// With FlexibleIPAM, the Pods of one VLAN and the Node are on one link. Packets to other links
+// keep the MAC address of the router that the Pod chose.
 //
-// In mode networkPolicyOnly, another CNI has given the Pods their routes, and the MAC address of
-// a packet says nothing: the destination address does. Everything else goes to the Node.
+// In mode networkPolicyOnly, another CNI has given the Pods their routes. So the MAC address of a
+// packet means nothing there. The destination address decides, and everything else goes to the
+// Node.
 //
 // Reads:  the destination address, RewriteMACRegMark, PktSourceField, ct_state,
-// FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, VLANIDField, AntreaFlexibleIPAMRegMark, and EgressReplyMark or in v2 FromTunnelCTMark.
-// Writes: MAC addresses, tun_dst, PktDestinationField; TargetOFPortField and OutputToOFPortRegMark for
-// a routed Pod.
-// Next:   L3DecTTL; switching for what stays on the same link; EgressMark for
-// what may leave the cluster. Table-miss: to the gateway.
+// FromGatewayCTMark, FromBridgeCTMark, ServiceCTMark, VLANIDField, AntreaFlexibleIPAMRegMark, and
+// EgressReplyMark or in v2 FromTunnelCTMark.
+// Writes: MAC addresses, tun_dst, PktDestinationField; TargetOFPortField and
+// OutputToOFPortRegMark for a routed Pod.
+// Next:   L3DecTTL; switching for packets that stay on the same link; EgressMark for packets that
+// may leave the cluster. Table-miss: to the gateway.
 
-// routeToGateway routes what is for the Node, and replies to connections that
-// came from it.
+// routeToGateway routes packets for the Node, and replies to connections that came from it.
 func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 	terms := []term{func(m *flow.Match) {
 		f.ip()(m)
@@ -46,13 +47,13 @@ func (p *Pipeline) routeToGateway(f Family) (all []*flow.Entry) {
 	return all
 }
 
-// routeOnLink: between Pods of this Node nothing is routed, unless a Service's
-// address has been translated.
+// routeOnLink: packets between Pods of this Node are not routed, unless a Service's address was
+// translated.
 func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 	if isPolicyOnly(p) {
 		return nil
 	}
-	for _, cidr := range p.oursIn(p.c.PodCIDRs) {
+	for _, cidr := range p.prefixesInFamilies(p.c.PodCIDRs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal,
 			match(NotRewriteMACRegMark.Is(), p.inVLAN(0), dstIn(cidr)), p.goStage(stageSwitching)))
 	}
@@ -60,7 +61,7 @@ func (p *Pipeline) routeOnLink() (all []*flow.Entry) {
 }
 
 func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
-	for _, a := range p.ours(pod.IPs) {
+	for _, a := range p.addrsInFamilies(pod.IPs) {
 		if p.OnUnderlay(pod) {
 			all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal, match(VLANIDField.Is(uint64(pod.VLAN)), dst(a)),
 				layout.SetMAC(flow.EthDst, pod.Port.MAC), p.goTo(tableL3DecTTL)))
@@ -77,10 +78,10 @@ func (p *Pipeline) routeToPod(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// routeToRouted routes to a Pod that shares no Ethernet with others, whoever sends. All of these
-// may have one MAC address. So the port is chosen here, and L2ForwardingCalc finds nothing.
+// routeToRouted routes to a Pod that shares no Ethernet with others, from any sender. Such Pods
+// may all have one MAC address. So this entry chooses the port, and L2ForwardingCalc finds none.
 func (p *Pipeline) routeToRouted(pod Pod) (all []*flow.Entry) {
-	for _, a := range p.ours(pod.IPs) {
+	for _, a := range p.addrsInFamilies(pod.IPs) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityNormal+1, match(dst(a)),
 			layout.SetMAC(flow.EthSrc, layout.LinkMAC(pod.Port.No)), layout.SetMAC(flow.EthDst, pod.Port.MAC),
 			TargetOFPortField.Set(uint64(pod.Port.No)), OutputToOFPortRegMark.Set(), p.goTo(tableL3DecTTL)))
@@ -88,7 +89,7 @@ func (p *Pipeline) routeToRouted(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// routeToNode sends packets for other than the Node's Pods to the Node, in mode networkPolicyOnly.
+// routeToNode sends packets to the Node unless they are for its Pods, in mode networkPolicyOnly.
 func (p *Pipeline) routeToNode(f Family) []*flow.Entry {
 	if !isPolicyOnly(p) {
 		return nil
@@ -98,7 +99,7 @@ func (p *Pipeline) routeToNode(f Family) []*flow.Entry {
 }
 
 // routeToHost sends packets of the underlay's Pods to the Node itself: those for its addresses,
-// and answers to connections that the Node began past the gateway.
+// and replies to connections that it began by its own port.
 func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
 	to := func(t ...term) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.inVLAN(0))...),
@@ -113,11 +114,10 @@ func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
 	return all
 }
 
-// routeToPeer routes to the Pods of another Node, and with DSR what goes to an
-// endpoint there under the Service's own address, which no route of the underlay
-// leads to.
+// routeToPeer routes to the Pods of another Node. With DSR, it also routes packets to an endpoint
+// there that keep the Service's address: no route of the underlay leads to that address.
 func (p *Pipeline) routeToPeer(peer Peer) (all []*flow.Entry) {
-	for _, cidr := range p.oursIn(peer.PodCIDRs) {
+	for _, cidr := range p.prefixesInFamilies(peer.PodCIDRs) {
 		direct := p.NextHop(peer, cidr.Addr()).IsValid()
 		if direct {
 			all = append(all, p.routeByGateway(cidr))
@@ -142,11 +142,11 @@ func (p *Pipeline) toPeer(far netip.Addr) []flow.Action {
 		ToTunnelRegMark.Set(), p.goTo(tableL3DecTTL)}
 }
 
-// routeEgressReply takes answers to Pods that came through the tunnel for their Egress
-// back through it, although their Node is reached without. The underlay need not let
-// packets from outside the cluster pass between Nodes. The Node's rules have led them to the switch.
+// routeEgressReply takes replies back through the tunnel if their Pod sent through it for an
+// Egress, although its Node is reached without. The underlay need not pass packets from outside
+// the cluster between Nodes. The Node's rules have led the replies to the switch.
 func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Entry {
-	if isV2(p) { // the connection says where it came from
+	if isV2(p) { // the connection has its source
 		return p.entry(forPods, tableL3Forwarding, priorityNormal+1,
 			match(FromGatewayRegMark.Is(), FromTunnelCTMark.Is(), dstIn(cidr)), p.toPeer(far)...)
 	}
@@ -154,9 +154,9 @@ func (p *Pipeline) routeEgressReply(cidr netip.Prefix, far netip.Addr) *flow.Ent
 		match(FromGatewayRegMark.Is(), EgressReplyMark.Is(), dstIn(cidr)), p.toPeer(far)...)
 }
 
-// routeByGateway routes to Pods of another Node that are reached without a tunnel:
-// the Node takes the packet on. What came from there goes back there, as a Service's
-// connection from outside does, only by way of SNATMark.
+// routeByGateway routes to Pods of another Node that are reached without a tunnel: the Node
+// forwards the packet. Packets from the gateway may go back there. For a Service's connection
+// from outside, that needs SNATMark.
 func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
 	terms := []term{dstIn(cidr)}
 	if hasFlexibleIPAM(p) { // Pods of the underlay have a router of their own
@@ -166,14 +166,14 @@ func (p *Pipeline) routeByGateway(cidr netip.Prefix) *flow.Entry {
 		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL))
 }
 
-// NextHop is where packets for an address of another Node's Pods go without a
-// tunnel; not valid where they do not.
+// NextHop is the next hop for packets to an address of another Node's Pods without a tunnel. It
+// is not valid if they need one.
 func (p *Pipeline) NextHop(n Peer, pod netip.Addr) netip.Addr {
 	return p.c.Encap.NextHop(n.NodeIPs, p.c.TransportCIDRs, pod)
 }
 
-// peerTerms are what goes through the tunnel to Pods of another Node; direct: not
-// what is for their own addresses.
+// peerTerms match the packets that go through the tunnel to Pods of another Node. With direct,
+// packets for the Pods' own addresses do not.
 func (p *Pipeline) peerTerms(cidr netip.Prefix, direct bool) (terms []term) {
 	if !direct {
 		terms = append(terms, dstIn(cidr))
@@ -188,27 +188,27 @@ func (p *Pipeline) peerTerms(cidr netip.Prefix, direct bool) (terms []term) {
 	return terms
 }
 
-// Reaches says whether there is a way to all Pods of a Node. The Node has an address of a
-// family that the tunnel goes by, or of the family of the Pods where they are
-// reached without a tunnel.
+// Reaches reports whether there is a way to all Pods of a Node. The Node needs an address of a
+// family that the tunnel uses. For Pods reached without a tunnel, it needs one of each Pod
+// family.
 func (p *Pipeline) Reaches(n Peer) bool {
 	_, tunnel := p.tunnelEnd(n, IPv4)
 	if p.c.Encap == Encap {
 		return tunnel
 	}
-	return tunnel || !slices.ContainsFunc(p.oursIn(n.PodCIDRs), func(cidr netip.Prefix) bool {
+	return tunnel || !slices.ContainsFunc(p.prefixesInFamilies(n.PodCIDRs), func(cidr netip.Prefix) bool {
 		return !p.NextHop(n, cidr.Addr()).IsValid()
 	})
 }
 
-// TunnelEnd is where packets to an address of a Node's pods are sent; false when
-// no tunnel reaches it.
+// TunnelEnd is the tunnel destination for packets to an address of a Node's Pods. It is false if
+// no tunnel reaches that Node.
 func (p *Pipeline) TunnelEnd(n Peer, pod netip.Addr) (end netip.Addr, ok bool) {
 	return p.tunnelEnd(n, familyOf(pod))
 }
 
-// tunnelEnd is the address of a Node for packets of a family: one of that
-// family, else any, of those that a tunnel from this Node reaches.
+// tunnelEnd is the address of a Node for packets of a family, among those that a tunnel from this
+// Node reaches. It prefers an address of that family.
 func (p *Pipeline) tunnelEnd(n Peer, f Family) (end netip.Addr, ok bool) {
 	if !hasTunnel(p) {
 		return end, false
@@ -231,8 +231,8 @@ func anyAddrOf(addrs []netip.Addr, f Family) bool {
 	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return familyOf(a) == f })
 }
 
-// routeServiceOut sends a Service's connection from the gateway to an endpoint
-// that is no Pod back to the gateway.
+// routeServiceOut sends a Service's connection from the gateway back to the gateway if its
+// endpoint is not a Pod.
 func (p *Pipeline) routeServiceOut() []*flow.Entry {
 	if !hasProxy(p) {
 		return nil
@@ -242,8 +242,8 @@ func (p *Pipeline) routeServiceOut() []*flow.Entry {
 		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL))}
 }
 
-// routeOut sends what leaves the cluster from Pods, of this Node or through the
-// tunnel, past the Egresses.
+// routeOut sends packets that leave the cluster to EgressMark, from Pods of this Node or through
+// the tunnel.
 func (p *Pipeline) routeOut(f Family) []*flow.Entry {
 	if !hasEgress(p) {
 		return nil
@@ -262,7 +262,7 @@ func (p *Pipeline) routeDefault() *flow.Entry {
 	return p.entry(forPods, tableL3Forwarding, priorityMiss, match(), p.toGateway()...)
 }
 
-// toGateway hands a packet to the Node as it is.
+// toGateway sends a packet to the Node unchanged.
 func (p *Pipeline) toGateway() []flow.Action {
 	return []flow.Action{ToGatewayRegMark.Set(), p.goStage(stageSwitching)}
 }

@@ -6,11 +6,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Protocols and ports of rules as matches.
+// Protocols and ports of rules, as matches.
 
-// matches are those of one protocol, port or range for the families that have
-// the protocol. OpenFlow has no field for the type of an IGMP message, so a
-// match of IGMP is on all types of a group address.
+// matches are the matches of one protocol, port or range, in the families that
+// have the protocol. OpenFlow has no field for the type of an IGMP message, so a
+// match of IGMP covers all types of a group address.
 func (l L4Match) matches(families []Family) (all []flow.Match) {
 	for _, f := range families {
 		switch {
@@ -25,7 +25,7 @@ func (l L4Match) matches(families []Family) (all []flow.Match) {
 	return all
 }
 
-// familyOnly is the family of a protocol that only one has, else 0.
+// familyOnly is the only family that has a protocol, or 0 if both have it.
 func (l L4Match) familyOnly() Family {
 	switch l.Proto {
 	case protoICMP, protoIGMP:
@@ -46,7 +46,7 @@ func (l L4Match) ports(f Family) (all []flow.Match) {
 	return all
 }
 
-// portTerms are a port (last 0), a range, or any port (first 0) as terms.
+// portTerms match one port (last 0), a range, or any port (first 0).
 func portTerms(id flow.FieldID, first, last uint16) (terms []term) {
 	if first == 0 && last == 0 {
 		return []term{func(*flow.Match) {}}
@@ -59,11 +59,11 @@ func portTerms(id flow.FieldID, first, last uint16) (terms []term) {
 	return terms
 }
 
-// portBlock is the ports that agree with port in the bits of mask.
+// portBlock is the ports that equal port in the bits of mask.
 type portBlock struct{ port, mask uint16 }
 
-// portBlocks covers a range with as few blocks as there are: from each port the
-// biggest block that begins there and stays inside.
+// portBlocks covers a range with the fewest blocks: from each port the biggest
+// block that begins there and stays inside.
 func portBlocks(first, last uint16) (blocks []portBlock) {
 	for from := int(first); from <= int(last); {
 		size := 1 << min(bits.TrailingZeros16(uint16(from)), 16)
@@ -76,7 +76,7 @@ func portBlocks(first, last uint16) (blocks []portBlock) {
 	return blocks
 }
 
-// message asks for the type and code of ICMP, or the group of IGMP.
+// message matches the type and code of ICMP, or the group of IGMP.
 func (l L4Match) message() term {
 	return func(m *flow.Match) {
 		typ, code := flow.ICMPType, flow.ICMPCode

@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Program is Antrea's. Its entries come from a cluster's objects (package control), and its
-// tables have numbers that follow from the features that are on.
+// Program is Antrea's. Its entries come from a cluster's objects (package control). Its table
+// numbers depend on the features that are on.
 var Program = &layout.Program{
 	Name:     "antrea",
 	Sentence: "Antrea's pipeline, from the objects of a cluster",
@@ -25,15 +25,15 @@ func layoutTables() (all []layout.Table) {
 	return all
 }
 
-// speaking are the tables where the second field of a union is meant; elsewhere it is
-// the first one: reg3 has an endpoint but where policies decide, reg2 is for the agent
-// but where ARP is answered.
+// speaking are the tables where the second field of a union applies; in all others the first one
+// does. reg3 holds an endpoint, except where policies decide. reg2 is for the agent, except where
+// ARP is answered.
 var speaking = map[string][]string{
 	APConjIDField.Name: {"AntreaPolicyEgressRule", "EgressMetric", "AntreaPolicyIngressRule", "IngressMetric"},
 	SwapField.Name:     {"ARPResponder"},
 }
 
-// valueText writes what people know by another form than a number.
+// valueText writes a value in another form than a number: a port, a table, an address, a mark.
 func valueText(n layout.NamedBits, names *flow.Names) string {
 	v := n.Value
 	switch n.Name {
@@ -41,7 +41,7 @@ func valueText(n layout.NamedBits, names *flow.Names) string {
 		return names.Port(uint32(v.Lo))
 	case PacketInTableField.Name:
 		return names.Table(uint8(v.Lo))
-	case ConnSourceCTMarkField.Name: // a copy
+	case ConnSourceCTMarkField.Name: // a copy of PktSourceField
 		return markName(PktSourceField, v)
 	case EndpointIPField.Name:
 		return netip.AddrFrom4([4]byte{byte(v.Lo >> 24), byte(v.Lo >> 16), byte(v.Lo >> 8), byte(v.Lo)}).String()
@@ -57,7 +57,7 @@ func valueText(n layout.NamedBits, names *flow.Names) string {
 	return ""
 }
 
-// markName is the mark that a value of a field is; "" for none.
+// markName is the name of a field's value, "" if it has none.
 func markName(f Field, v flow.Value) string {
 	for _, k := range Marks() {
 		if k.Field.Name == f.Name && v == (flow.Value{Lo: k.Value}) {

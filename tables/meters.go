@@ -2,18 +2,18 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// Meters bound what the pipeline sends to the agent, and what leaves by an Egress
-// (egress_qos.go). Groups make the copies of packets that policies log.
+// Meters limit the packets that the pipeline sends to the agent, and those that
+// leave by an Egress (egress_qos.go). Groups copy the packets that policies log.
 
-// Meter ids. Those below are Egresses'.
+// Meter ids. Those below belong to Egresses.
 const (
 	meterPolicy    = 256
 	meterTraceflow = 257
 	meterDNS       = 258
-	meterIGMP      = 259 // ours: a Pod may send reports as fast as it likes
+	meterIGMP      = 259 // not in Antrea: a Pod may send reports as fast as it likes
 )
 
-// Group ids; those of Services come after.
+// Group ids. Those of Services come after.
 const (
 	groupEgressRule    = 1
 	groupEgressMetric  = 2

@@ -2,8 +2,8 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// MulticastEgressMetric counts packets to multicast groups by the rule that decided on
-// them, and drops those that the rule denies. It exists with Multicast and AntreaPolicy.
+// MulticastEgressMetric counts packets to multicast groups by the rule that decided on them, and
+// drops denied ones. It exists with Multicast and AntreaPolicy.
 //
 // Reads:  APConjIDField, APDenyRegMark.
 // Writes: nothing.

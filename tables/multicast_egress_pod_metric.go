@@ -2,14 +2,14 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// MulticastEgressPodMetric counts what each Pod of this Node sends to multicast groups,
-// by its address. It exists with Multicast.
+// MulticastEgressPodMetric counts the packets that each Pod of this Node sends to multicast
+// groups, by its address. It exists with Multicast.
 //
 // Reads:  the source address.
 // Writes: nothing.
 // Next:   MulticastRouting, which is also the table-miss.
 
-// multicastFromPod counts what a Pod sends.
+// multicastFromPod counts the packets of one Pod.
 func (p *Pipeline) multicastFromPod(pod Pod) (all []*flow.Entry) {
 	for _, a := range pod.IPs {
 		if familyOf(a) == IPv4 {
@@ -20,7 +20,7 @@ func (p *Pipeline) multicastFromPod(pod Pod) (all []*flow.Entry) {
 	return all
 }
 
-// igmpUncounted leaves messages of group management out of the counts of a table.
+// igmpUncounted keeps messages of group management out of a table's counts.
 func (p *Pipeline) igmpUncounted(t table) *flow.Entry {
 	return p.entry(forMulticast, t, priorityHigh, match(igmp), p.goNext(t))
 }

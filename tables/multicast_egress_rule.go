@@ -2,13 +2,13 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// MulticastEgressRule asks the egress rules of Antrea-native policies whose peers are
-// multicast groups. Other rules do not concern multicast, and Pods that are isolated may
-// use it. It exists with Multicast and AntreaPolicy.
+// MulticastEgressRule holds the egress rules of Antrea-native policies whose peers are multicast
+// groups. Other rules do not concern multicast, and isolated Pods may use it. It exists with
+// Multicast and AntreaPolicy.
 //
 // Reads:  PktSourceField, the addresses, the transport header.
 // Writes: APConjIDField, APDenyRegMark.
-// Next:   MulticastRouting for membership reports. Table-miss, and what a rule decides:
+// Next:   MulticastRouting for membership reports. Table-miss, and once decided:
 // MulticastEgressMetric.
 
 // reportsPass: no rule decides on a Pod's membership reports.
@@ -20,11 +20,11 @@ func (p *Pipeline) reportsPass() []*flow.Entry {
 		match(igmp, FromPodRegMark.Is()), p.goTo(tableMulticastRouting)))
 }
 
-// igmp asks for a message of group management (RFC 3376).
+// igmp matches a message of group management (RFC 3376).
 func igmp(m *flow.Match) { IPv4.proto(protoIGMP)(m) }
 
-// multicastActions are what a rule does with packets to groups: they have no connection
-// that a verdict could be kept in.
+// multicastActions are the entries that carry out a rule for packets to groups. They commit
+// nothing, because these packets have no connection.
 func (p *Pipeline) multicastActions(r Rule) []*flow.Entry {
 	actions := []flow.Action{APConjIDField.Set(uint64(r.ID))}
 	if r.Action == Drop {

@@ -1,7 +1,7 @@
 package tables
 
-// MulticastIngressMetric counts queries of group management by the rule that decided on them,
-// and drops those that the rule denies. It exists with Multicast and AntreaPolicy.
+// MulticastIngressMetric counts queries of group management by the rule that decided on them, and
+// drops denied ones. It exists with Multicast and AntreaPolicy.
 //
 // Reads:  APConjIDField, APDenyRegMark.
 // Writes: nothing.

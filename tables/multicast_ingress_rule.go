@@ -1,7 +1,7 @@
 package tables
 
-// MulticastIngressRule asks the ingress rules of Antrea-native policies about queries of group
-// management. A Pod that gets no query does not report again, and its memberships end. It
+// MulticastIngressRule holds the ingress rules of Antrea-native policies about queries of group
+// management. If a Pod gets no query, it does not report again, and its memberships end. It
 // exists with Multicast and AntreaPolicy.
 //
 // Reads:  TargetOFPortField, the destination, the protocol.

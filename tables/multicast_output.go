@@ -2,9 +2,12 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// MulticastOutput sends a copy of a packet to the port that its bucket chose. A packet
-// never goes from the tunnel to the gateway, because the sender's Node has sent it
-// out already, nor back: other Nodes get it from the underlay. It exists with Multicast.
+// MulticastOutput sends a copy of a packet to the port that its bucket chose. It exists with
+// Multicast.
+//
+// A packet never goes from the tunnel to the gateway, because the sender's Node has already sent
+// it out. It never goes from the gateway to the tunnel, because other Nodes get it from the
+// underlay.
 //
 // Reads:  OutputRegField, TargetOFPortField, PktSourceField.
 // Writes: nothing.

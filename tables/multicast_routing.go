@@ -6,27 +6,27 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// MulticastRouting copies a packet to the members of its group: ports of Pods, other Nodes,
-// and the gateway. Membership reports of Pods and of other Nodes go to the agent, which
-// keeps the groups. It exists with Multicast.
+// MulticastRouting copies a packet to the members of its group: ports of Pods, other Nodes, and
+// the gateway. Membership reports of Pods and of other Nodes go to the agent, which keeps the
+// groups. It exists with Multicast.
 //
 // Reads:  PktSourceField, in_port, the destination.
 // Writes: TargetOFPortField, OutputRegField, tun_dst, in the buckets of groups.
-// Next:   the ingress tables for a Pod or the gateway, MulticastOutput for another Node. A
-// group without members leaves by the gateway. Table-miss: the ingress tables.
+// Next:   the ingress tables for a Pod or the gateway, MulticastOutput for another Node. A group
+// without members leaves by the gateway. Table-miss: the ingress tables.
 
-// FirstMulticastGroup is the first number of groups with receivers of multicast; those of
-// Services are below.
+// FirstMulticastGroup is the first id of groups with multicast receivers. Those of Services are
+// below.
 const FirstMulticastGroup = 1 << 24
 
-// Groups of the multicast tables that are always there: all Pods, which are asked for their
-// memberships, and all other Nodes, which are told of them.
+// Groups that always exist: all Pods, which get queries about their memberships, and all other
+// Nodes, which get reports of them.
 const (
 	GroupMulticastPods  = FirstMulticastGroup - 2
 	groupMulticastNodes = FirstMulticastGroup - 1
 )
 
-// reportsToAgent hands reports to the agent.
+// reportsToAgent sends membership reports to the agent.
 func (p *Pipeline) reportsToAgent() (all []*flow.Entry) {
 	senders := []Mark{FromPodRegMark}
 	if hasTunnel(p) {

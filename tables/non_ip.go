@@ -2,8 +2,8 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// NonIP passes packets other than IPv4 between a card of an external Node and the machine: ARP,
-// IPv6 and anything else. Only external Nodes have it.
+// NonIP passes all packets but IPv4 between a card of an external Node and the machine: ARP, IPv6
+// and others. It exists only on external Nodes.
 //
 // No policy decides on these packets. Without their ARP and neighbour discovery, the machine
 // would be offline.

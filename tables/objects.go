@@ -7,13 +7,12 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// The index of the pipeline by object: which entries a Node, a Pod, a Service
-// or a policy rule has, and in which table file each is made. Two objects may
-// want the same entry (two Services with one endpoint); whoever collects them
-// installs it once.
+// The index of the pipeline by object. It shows which entries a Node, a Pod, a Service or a
+// policy rule has, and which table file makes each. Two objects may need the same entry (two
+// Services with one endpoint). The caller installs it once.
 
-// Static are the entries that depend on the Config alone: table-misses, the
-// gateway's, the tunnel's, and those of features.
+// Static are the entries that depend on the Config alone: table-misses, those of the gateway and
+// the tunnel, and those of features.
 func (p *Pipeline) Static() []*flow.Entry {
 	all := p.tableMisses()
 	if isExternal(p) {
@@ -24,7 +23,7 @@ func (p *Pipeline) Static() []*flow.Entry {
 	return append(all, p.each(p.staticOf)...)
 }
 
-// staticAny are those that are the same for all families.
+// staticAny are the static entries that are the same for all families.
 func (p *Pipeline) staticAny() []*flow.Entry {
 	return concat(
 		p.rootARP(),
@@ -65,13 +64,13 @@ func (p *Pipeline) staticAny() []*flow.Entry {
 	)
 }
 
-// staticOf are those of one family.
+// staticOf are the static entries of one family.
 func (p *Pipeline) staticOf(f Family) []*flow.Entry {
 	return concat(
 		p.rootIP(f),
 		p.guardGateway(f),
 		p.unSNAT(f),
-		p.track(f),
+		p.trackConnections(f),
 		p.stateOfConnections(f),
 		p.stateOfServices(f),
 		p.preRouting(f),
@@ -104,11 +103,11 @@ func (p *Pipeline) external() []*flow.Entry {
 	)
 }
 
-// externalOf are those of one family.
+// externalOf are the entries of an external Node for one family.
 func (p *Pipeline) externalOf(f Family) []*flow.Entry {
 	return concat(
 		p.rootIP(f),
-		p.track(f),
+		p.trackConnections(f),
 		p.stateOfConnections(f),
 		p.egressEstablished(f),
 		p.ingressEstablished(f),
@@ -133,8 +132,8 @@ func (p *Pipeline) l7Ports() []*flow.Entry {
 	return []*flow.Entry{p.classifyL7Return(), p.outputL7()}
 }
 
-// L7Redirection is the ways to the application-aware engine and back that come with the
-// first rule that redirects, in v2; each such rule wants them.
+// L7Redirection are the ways to the application-aware engine and back, in v2. Every rule that
+// redirects needs them.
 func (p *Pipeline) L7Redirection() []*flow.Entry {
 	if !p.c.Features.L7Policy || !isV2(p) {
 		return nil
@@ -165,7 +164,7 @@ func (p *Pipeline) underlay() []*flow.Entry {
 		return nil
 	}
 	all := concat(p.rootOfUnderlay(), p.arpOfUnderlay(), p.classifyHost(), p.switchOnUnderlay(), one(p.untagCard()))
-	for _, a := range p.ours(p.c.GatewayIPs) {
+	for _, a := range p.addrsInFamilies(p.c.GatewayIPs) {
 		if familyOf(a) == IPv4 {
 			all = append(all, p.arpReplyFor(a, p.c.Gateway.MAC))
 		}
@@ -186,8 +185,8 @@ func (p *Pipeline) MulticastGroup(g MulticastGroup) (*flow.Entry, *flow.Group) {
 	return p.multicastTo(g), p.receivers(g.ID, append([]uint32{p.c.Gateway.No}, g.Ports...), g.Nodes)
 }
 
-// MulticastNeighbours are the groups of all Pods of this Node, and of all Nodes that the
-// tunnel leads to, with the entry that leads there.
+// MulticastNeighbours are the groups of all Pods of this Node and of all Nodes behind the tunnel,
+// and the entry that sends to those Nodes.
 func (p *Pipeline) MulticastNeighbours(pods []uint32, nodes []netip.Addr) (entries []*flow.Entry, groups []*flow.Group) {
 	groups = []*flow.Group{p.receivers(GroupMulticastPods, pods, nil)}
 	if hasTunnel(p) {
@@ -196,8 +195,7 @@ func (p *Pipeline) MulticastNeighbours(pods []uint32, nodes []netip.Addr) (entri
 	return entries, groups
 }
 
-// Meters are the limits of packet-ins, PacketInRate packets a second each and
-// twice that in a burst.
+// Meters limit packet-ins: PacketInRate packets a second each, and twice that in a burst.
 func (p *Pipeline) Meters() []*flow.Meter {
 	all := []*flow.Meter{p.packetInMeter(meterPolicy), p.packetInMeter(meterTraceflow), p.packetInMeter(meterDNS)}
 	if hasMulticast(p) {
@@ -234,11 +232,11 @@ func (p *Pipeline) Pod(pod Pod) []*flow.Entry {
 	)
 }
 
-// routedPod are the entries of a Pod that the switch routes to. It says nothing in ARP, and
-// others that ask for it get the address of the switch's end of its link. It has no multicast.
+// routedPod are the entries of a Pod behind a routed link. It sends no ARP. Others that ask for
+// it in ARP get the MAC address of the switch's end of its link. It has no multicast.
 func (p *Pipeline) routedPod(pod Pod) []*flow.Entry {
 	all := concat(one(p.classifyRouted(pod)), p.guardPod(pod), p.routeToRouted(pod))
-	for _, a := range p.ours(pod.IPs) {
+	for _, a := range p.addrsInFamilies(pod.IPs) {
 		if familyOf(a) == IPv4 {
 			all = append(all, p.arpReplyFor(a, layout.LinkMAC(pod.Port.No)))
 		}
@@ -248,7 +246,7 @@ func (p *Pipeline) routedPod(pod Pod) []*flow.Entry {
 
 // Peer are the entries of another Node.
 func (p *Pipeline) Peer(peer Peer) (all []*flow.Entry) {
-	for _, gateway := range p.ours(peer.GatewayIPs) {
+	for _, gateway := range p.addrsInFamilies(peer.GatewayIPs) {
 		if familyOf(gateway) == IPv4 {
 			all = append(all, p.arpReplyFor(gateway, GlobalVirtualMAC))
 		}
@@ -257,9 +255,8 @@ func (p *Pipeline) Peer(peer Peer) (all []*flow.Entry) {
 	return append(all, p.egressNever(hosts(peer.NodeIPs))...)
 }
 
-// Endpoint are the entries of an endpoint, whichever Services have it. There
-// are none without AntreaProxy, or in a family that this Node does not have;
-// likewise for ServiceAddress.
+// Endpoint are the entries of an endpoint, the same for all Services. There are none without
+// AntreaProxy or in a family that this Node does not have; likewise for ServiceAddress.
 func (p *Pipeline) Endpoint(e Endpoint) []*flow.Entry {
 	if !hasProxy(p) || !p.hasFamily(familyOf(e.Addr.Addr())) {
 		return nil
@@ -271,8 +268,8 @@ func (p *Pipeline) Endpoint(e Endpoint) []*flow.Entry {
 	return all
 }
 
-// EndpointGroup is the group that chooses an endpoint, all with the same
-// probability; nil without AntreaProxy.
+// EndpointGroup is the group that chooses an endpoint, all with the same probability. It is nil
+// without AntreaProxy.
 func (p *Pipeline) EndpointGroup(g EndpointGroup) *flow.Group {
 	if !hasProxy(p) {
 		return nil
@@ -280,14 +277,14 @@ func (p *Pipeline) EndpointGroup(g EndpointGroup) *flow.Group {
 	return p.endpointGroup(g)
 }
 
-// ServiceAddress are the entries of one address and port of a Service. A
-// NodePort has none without proxyAll. DSR is for IPv4 and taken as off in IPv6.
+// ServiceAddress are the entries of one address and port of a Service. A NodePort has none
+// without proxyAll. DSR is ignored for IPv6.
 func (p *Pipeline) ServiceAddress(s ServiceAddress) []*flow.Entry {
 	if !hasProxy(p) || !p.hasFamily(s.family()) || !s.Addr.IsValid() && !hasProxyAll(p) {
 		return nil
 	}
 	s.DSR = s.DSR && hasDSR(p) && s.family() == IPv4
-	all := p.balance(s)
+	all := p.balanceService(s)
 	if s.AffinitySeconds > 0 {
 		all = append(all, p.learnAffinity(s))
 	}
@@ -303,10 +300,9 @@ func (p *Pipeline) Rule(r Rule) []*flow.Entry {
 	return append(p.RuleActions(r), p.RuleClauses(r)...)
 }
 
-// RuleActions are the entries that say what a rule does, and those that count
-// it.
+// RuleActions are the entries that carry out a rule and those that count it.
 func (p *Pipeline) RuleActions(r Rule) []*flow.Entry {
-	if !p.stands(r) {
+	if !p.hasEntries(r) {
 		return nil
 	}
 	return append(p.ruleActions(r), p.metrics(r)...)
@@ -314,33 +310,31 @@ func (p *Pipeline) RuleActions(r Rule) []*flow.Entry {
 
 // RuleClauses are the entries of a rule's clauses.
 func (p *Pipeline) RuleClauses(r Rule) []*flow.Entry {
-	if !p.stands(r) {
+	if !p.hasEntries(r) {
 		return nil
 	}
 	return concat(p.fromEntries(r), p.toEntries(r), p.serviceEntries(r))
 }
 
-// ClauseEntry are the entries of one address in a rule's From or To, the same
-// as RuleClauses makes of it. Rules of one direction, kind and priority differ
-// in what the entries do only (Conjunction), unless some are applied to Services
-// and others not.
+// ClauseEntry are the entries of one address in a rule's From or To, equal to those in
+// RuleClauses. Rules of one direction, kind and priority share the matches and differ only in
+// actions (Conjunction), unless only some are applied to Services.
 func (p *Pipeline) ClauseEntry(r Rule, c Clause, a Address) []*flow.Entry {
-	if !p.stands(r) {
+	if !p.hasEntries(r) {
 		return nil
 	}
 	return p.clauseEntries(r, c, addressMatches(r, c, []Address{a}))
 }
 
-// Conjunction is what entries of a clause of a rule do; false when the rule has
-// no such clause, or no entries at all.
+// Conjunction is the action of the entries of a rule's clause. It is false if the rule has no
+// such clause, or no entries at all.
 func (p *Pipeline) Conjunction(r Rule, c Clause) (flow.Conjunction, bool) {
 	places := clausesOf(r)
-	return flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}, p.stands(r) && places.place[c] != 0
+	return flow.Conjunction{ID: r.ID, Clause: places.place[c], N: places.n}, p.hasEntries(r) && places.place[c] != 0
 }
 
-// DefaultDrop are the entries that isolate a Pod in a direction: what no K8s
-// policy allows is dropped. For ingress, the Pod needs its port only; for
-// egress, its addresses.
+// DefaultDrop are the entries that isolate a Pod in a direction: they drop packets that no K8s
+// policy allows. Ingress needs only the Pod's port, egress only its addresses.
 func (p *Pipeline) DefaultDrop(d Direction, pod Pod) []*flow.Entry {
 	if d == Egress {
 		return p.egressDefaultDrop(pod, nil)
@@ -348,8 +342,8 @@ func (p *Pipeline) DefaultDrop(d Direction, pod Pod) []*flow.Entry {
 	return p.ingressDefaultDrop(pod, nil)
 }
 
-// LoggedDefaultDrop is DefaultDrop for a Pod whose Namespace asks for logs: the
-// agent gets the packet, and nobody else.
+// LoggedDefaultDrop is DefaultDrop for a Pod whose Namespace logs denied packets: the packet goes
+// to the agent and nowhere else.
 func (p *Pipeline) LoggedDefaultDrop(d Direction, pod Pod) []*flow.Entry {
 	actions := p.logDrop(sides[d].fallback)
 	if d == Egress {
@@ -358,10 +352,9 @@ func (p *Pipeline) LoggedDefaultDrop(d Direction, pod Pod) []*flow.Entry {
 	return p.ingressDefaultDrop(pod, actions)
 }
 
-// PodEgress sends what a Pod of this Node sends out of the cluster under an
-// address. There are no entries without Egress, or in a family that this Node
-// does not have; likewise for EgressAddress. Without a tunnel there is no way to
-// an address of another Node.
+// PodEgress gives a Pod of this Node an Egress address. There are no entries without Egress, or
+// in a family that this Node does not have; likewise for EgressAddress. An address of another
+// Node needs a tunnel.
 func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
 	switch {
 	case !hasEgress(p) || !p.hasFamily(familyOf(e.Addr)):
@@ -374,8 +367,8 @@ func (p *Pipeline) PodEgress(port Port, e EgressIP) []*flow.Entry {
 	return one(p.egressHere(port, e))
 }
 
-// EgressAddress takes what other Nodes send for an address of this Node; for
-// an address of another Node, there are no entries.
+// EgressAddress accepts packets that other Nodes send for an address of this Node. For an address
+// of another Node, there are no entries.
 func (p *Pipeline) EgressAddress(e EgressIP) []*flow.Entry {
 	if !hasEgress(p) || !p.hasFamily(familyOf(e.Addr)) || e.Mark == 0 {
 		return nil
@@ -383,8 +376,7 @@ func (p *Pipeline) EgressAddress(e EgressIP) []*flow.Entry {
 	return one(p.egressFromTunnel(e))
 }
 
-// EgressLimit is the entry and the meter of an address' rate; without EgressQoS,
-// there are none.
+// EgressLimit is the entry and the meter of an address's rate. Without EgressQoS, there are none.
 func (p *Pipeline) EgressLimit(l EgressLimit) ([]*flow.Entry, []*flow.Meter) {
 	if !hasEgressQoS(p) {
 		return nil, nil
@@ -392,8 +384,8 @@ func (p *Pipeline) EgressLimit(l EgressLimit) ([]*flow.Entry, []*flow.Meter) {
 	return one(p.egressLimited(l)), []*flow.Meter{l.meter()}
 }
 
-// TrafficControl are the entries of the Pods of a TrafficControl. Its return
-// port's are those of ReturnPort. Without the feature, there are none.
+// TrafficControl are the entries of the Pods of a TrafficControl. ReturnPort has those of its
+// return port. Without the feature, there are none.
 func (p *Pipeline) TrafficControl(tc TrafficControl) (all []*flow.Entry) {
 	if !p.c.Features.TrafficControl {
 		return nil
@@ -404,7 +396,7 @@ func (p *Pipeline) TrafficControl(tc TrafficControl) (all []*flow.Entry) {
 	return all
 }
 
-// ReturnPort takes back what a TrafficControl has redirected.
+// ReturnPort accepts packets that a TrafficControl has redirected and its engine gives back.
 func (p *Pipeline) ReturnPort(port Port) []*flow.Entry {
 	if !p.c.Features.TrafficControl {
 		return nil
@@ -412,16 +404,16 @@ func (p *Pipeline) ReturnPort(port Port) []*flow.Entry {
 	return one(p.classifyReturn(port))
 }
 
-// Tags of Traceflows: the packet has one in its DSCP. These are the values for local use
-// (RFC 2474, section 6) that Antrea uses.
+// Tags of Traceflows, which the packet carries in its DSCP: the values for local use (RFC 2474,
+// section 6) that Antrea uses.
 const (
 	FirstTag = 7
 	LastTag  = 59
 	TagStep  = 4
 )
 
-// Traceflow are the entries for packets with a tag. They deliver none. An external Node has
-// none, because a Traceflow begins at a Pod.
+// Traceflow are the entries for packets with a tag. They deliver none of them. An external Node
+// has none, because a Traceflow begins at a Pod.
 func (p *Pipeline) Traceflow(tag uint8) []*flow.Entry {
 	if isExternal(p) {
 		return nil

@@ -2,15 +2,14 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// Output sends a packet where the tables before have decided: to a port, to
-// the agent, back where it came from, or to an engine of TrafficControl or
-// L7NetworkPolicy.
+// Output sends a packet as earlier tables decided: to a port, to the agent, back where it came
+// from, or to an engine (TrafficControl, L7NetworkPolicy).
 //
-// The port stands in TargetOFPortField since L2ForwardingCalc: one entry sends
-// to whichever it is.
+// L2ForwardingCalc has put the port into TargetOFPortField, so one entry sends to any port.
 //
 // Reads:  OutputRegField, TargetOFPortField, PktSourceField, TrafficControlActionField and
-// -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField; DSCP of Traceflows.
+// -TargetOFPortField, HairpinCTMark, L7NPRedirectCTMark, PacketInOperationField; DSCP of
+// Traceflows.
 // Writes: the VLAN tag for the L7 engine.
 // Next:   none. Table-miss: drop.
 
@@ -53,8 +52,7 @@ func (p *Pipeline) outputControlled() []*flow.Entry {
 // etherTypeVLAN is an 802.1Q tag.
 const etherTypeVLAN = 0x8100
 
-// outputL7 hands a connection to the application-aware engine, which knows the
-// rule by the VLAN tag.
+// outputL7 sends a connection to the application-aware engine. The VLAN tag is the rule.
 func (p *Pipeline) outputL7() *flow.Entry {
 	m := match(OutputToOFPortRegMark.Is(), L7NPRedirectCTMark.Is())
 	if isV2(p) { // replies come here before they have a port
@@ -66,12 +64,12 @@ func (p *Pipeline) outputL7() *flow.Entry {
 		flow.Output{Port: p.c.L7Target.No})
 }
 
-// outputL7Return sends what the engine gave back to its port, and not to the engine again.
+// outputL7Return sends packets from the engine to their port, and not to the engine again.
 func (p *Pipeline) outputL7Return() *flow.Entry {
 	return p.entry(forPolicies, tableOutput, priorityHigh+3, match(FromL7NPReturnRegMark.Is()), toPortIn(TargetOFPortField))
 }
 
-// outputToAgent sends what policies log, reject or record, one entry for every
+// outputToAgent sends packets that policies log, reject or record, with one entry for every
 // combination of these three.
 func (p *Pipeline) outputToAgent() (all []*flow.Entry) {
 	for op := uint64(1); op <= PacketInLogging|PacketInReject|PacketInStoreDeny; op++ {
@@ -82,9 +80,9 @@ func (p *Pipeline) outputToAgent() (all []*flow.Entry) {
 	return all
 }
 
-// outputTraced ends the way of a Traceflow's packet: the agent gets it in place of a Pod,
-// the Node or the outside. To another Node it goes on, through the tunnel, or in noEncap
-// mode by the gateway. It is not mirrored, but an engine that packets are redirected to has it.
+// outputTraced ends the way of a Traceflow's packet: it goes to the agent instead of a Pod, the
+// Node or the outside. Packets to another Node leave, through the tunnel, or in noEncap mode by
+// the gateway. They are not mirrored, but redirected to an engine.
 func (p *Pipeline) outputTraced(f Family, tag uint8) []*flow.Entry {
 	toAgent := []flow.Action{flow.MeterAction{ID: meterTraceflow}, p.packetIn(PacketInTraceflow)}
 	traced := func(priority uint16, actions []flow.Action, more ...term) *flow.Entry {

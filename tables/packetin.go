@@ -7,26 +7,25 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// What a packet-in of this pipeline means, by its userdata, its registers and the names of
-// tables, and how answers get back to who is refused. Nobody else knows: the switch asks
-// here what to answer by itself, and the agent what to note and to log. Names of tables
-// and userdata together are a contract with the switch (docs/decisions/057). A controller
-// that answers by itself gives its tables other names.
+// The meaning of a packet-in of this pipeline, by its userdata, its registers and the names of
+// tables, and the way back for answers. Only this file knows it. The switch finds here which
+// answers it sends by itself, and the agent what to log. Names of tables and userdata together
+// are a contract with the switch (docs/decisions/057). A controller that answers by itself gives
+// its tables other names.
 
-// Verdict is what a policy table has decided on a packet-in.
+// Verdict is the decision of a policy table on a packet-in.
 type Verdict struct {
-	Log, Reject bool // what the packet-in is for
+	Log, Reject bool // the packet-in's purpose
 	Table       string
 	Direction   Direction
 	Action      Action // as logged; without Log, Reject
-	// Rule is the conjunction id of the rule, 0 when none allowed the packet and
-	// K8s policies isolate the Pod.
+	// Rule is the conjunction id of the rule, or 0 if no rule allowed the packet and K8s policies
+	// isolate the Pod.
 	Rule uint32
 }
 
-// ReadVerdict reads a packet-in: its userdata, and its registers in the key.
-// names are those of the switch's tables. It is false for a packet-in that no
-// policy table made.
+// ReadVerdict reads a packet-in: its userdata, and its registers in the key. names are those of
+// the switch's tables. It is false if no policy table made the packet-in.
 func ReadVerdict(userdata []byte, k *flow.Key, names *flow.Names) (v Verdict, ok bool) {
 	if len(userdata) < 2 || userdata[0] != PacketInNetworkPolicy {
 		return v, false
@@ -67,8 +66,8 @@ func (v *Verdict) side() (*side, bool) {
 // dispositions are the actions by APDispositionField.
 var dispositions = [...]Action{Allow, Drop, Reject, Pass}
 
-// NoEndpoint says whether a packet-in of an entry in a table, which it names, is one for
-// a Service without endpoints.
+// NoEndpoint reports whether a packet-in is about a Service without endpoints. table is the name
+// of the table that made it.
 func NoEndpoint(userdata []byte, k *flow.Key, table string) bool {
 	return noEndpoint(userdata, table) && isOn(SvcNoEpRegMark, k)
 }
@@ -77,31 +76,27 @@ func noEndpoint(userdata []byte, table string) bool {
 	return len(userdata) > 0 && userdata[0] == PacketInSvcReject && table == declared[tableEndpointDNAT].name
 }
 
-// AnswerOnly says whether an entry of a table, which it names, asks with its userdata for
-// an answer and for nothing else. Then the switch needs no controller. A packet that is to
-// be logged or recorded too does.
+// AnswerOnly reports whether an entry with this userdata needs an answer and nothing more. Then
+// the switch needs no controller. Packets to log or record need one. table is the entry's table.
 func AnswerOnly(userdata []byte, table string) bool {
 	return noEndpoint(userdata, table) || table == declared[tableOutput].name && string(userdata) == string([]byte{PacketInNetworkPolicy, PacketInReject})
 }
 
-// Answer is how the switch sends an answer to a packet that was refused: the
-// actions of a packet-out, and the port that it comes in by. The answer has the
-// refused packet's addresses, Ethernet's too, the other way round; k is the
+// Answer is the packet-out that answers a refused packet: its actions, and its input port. The
+// answer has the refused packet's addresses in reverse, the Ethernet ones too. k is the
 // packet-in's key.
 //
-// An answer goes straight back to the port that the packet came from, where
-// nothing asks for its connection: that was not committed, so conntrack would
-// call the answer invalid. Behind the tunnel, the client's Node knows it.
+// An answer goes straight back to the packet's port. It does not pass conntrack, which would call
+// it invalid, because the connection was not committed. Behind the tunnel, the client's Node
+// knows the connection.
 //
-// A Service's connection was committed when its endpoint was chosen, and the
-// client waits for an answer from the Service. So that answer walks the way of
-// a reply, from the first table that conntrack is asked in: it gets its
-// addresses back there, passes policies as one of an established or related
-// connection does, and is routed. So does the answer to what an engine of
-// TrafficControl gave back, whose port is not the client's.
+// The connection of a Service was committed when its endpoint was chosen, and the client expects
+// an answer from the Service's address. So that answer walks the tables as a reply, from the
+// first one that tracks. There it gets its addresses back. Then it passes policies as part of an
+// established or related connection, and is routed. The answer to a packet from an engine of
+// TrafficControl does the same, because its port is not the client's.
 //
-// An external Node has two ports and no marks of where a packet came from: all answers go back
-// to the port.
+// An external Node has two ports and no source marks, so all answers go back to the port.
 func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions []flow.Action) {
 	generated := GeneratedRejectPacketOutRegMark.Set()
 	fromTunnel := isOn(FromTunnelRegMark, k)
@@ -117,20 +112,20 @@ func Answer(k *flow.Key, inPort uint32, names *flow.Names) (from uint32, actions
 	if !fromTunnel {
 		return inPort, append(sameVLAN(k), generated, flow.OutputInPort{})
 	}
-	actions = []flow.Action{generated, layout.SetMAC(flow.EthDst, GlobalVirtualMAC), copied(flow.EthSrc, flow.EthSrc, k)}
+	actions = []flow.Action{generated, layout.SetMAC(flow.EthDst, GlobalVirtualMAC), setFromKey(flow.EthSrc, flow.EthSrc, k)}
 	if !flow.FieldByID(flow.TunSrc).Get(k).IsZero() {
-		actions = append(actions, copied(flow.TunSrc, flow.TunDst, k))
+		actions = append(actions, setFromKey(flow.TunSrc, flow.TunDst, k))
 	} else {
-		actions = append(actions, copied(flow.TunIPv6Src, flow.TunIPv6Dst, k))
+		actions = append(actions, setFromKey(flow.TunIPv6Src, flow.TunIPv6Dst, k))
 	}
 	return inPort, append(actions, flow.OutputInPort{})
 }
 
-// answerAtOnce are the marks of packets whose answer goes back to their port, but for the
-// tunnel's.
+// answerAtOnce are the marks of packets whose answer goes back to their port. The tunnel's is
+// apart.
 var answerAtOnce = []Mark{FromPodRegMark, FromGatewayRegMark, FromUplinkRegMark, FromBridgeRegMark}
 
-// sameVLAN gives an answer the tag that the packet has.
+// sameVLAN gives an answer the packet's tag.
 func sameVLAN(k *flow.Key) []flow.Action {
 	if flow.FieldByID(flow.VlanTCI).Get(k).Lo&vlanPresent == 0 {
 		return nil
@@ -138,11 +133,10 @@ func sameVLAN(k *flow.Key) []flow.Action {
 	return pushVLAN(uint16(flow.FieldByID(flow.VlanVID).Get(k).Lo))
 }
 
-// Report is how the switch sends an ICMP error about a packet that the pipeline
-// had let pass, back to its sender: the actions of a packet-out, and the port
-// that it comes in by. Conntrack knows the connection, so the error takes the way
-// of a reply. The packet had its MAC addresses rewritten; so the error has them
-// rewritten too, wherever it goes. It is false for a pipeline without conntrack.
+// Report is the packet-out that returns an ICMP error about a packet that the pipeline let pass:
+// its actions, and its input port. Conntrack knows the connection, so the error walks as a reply.
+// The packet had its MAC addresses rewritten, so the error gets new ones too. It is false for a
+// pipeline without conntrack.
 func Report(names *flow.Names) (from uint32, actions []flow.Action, ok bool) {
 	t, ok := replyTable(names)
 	if !ok {
@@ -151,7 +145,7 @@ func Report(names *flow.Names) (from uint32, actions []flow.Action, ok bool) {
 	return flow.PortController, []flow.Action{GeneratedRejectPacketOutRegMark.Set(), RewriteMACRegMark.Set(), resubmit(t)}, true
 }
 
-// replyTable is the first table that a reply is tracked in.
+// replyTable is the first table that tracks a reply.
 func replyTable(names *flow.Names) (uint8, bool) {
 	for t := range declared {
 		if declared[t].stage != stageConntrackState {
@@ -164,8 +158,8 @@ func replyTable(names *flow.Names) (uint8, bool) {
 	return 0, false
 }
 
-// copied writes into a field what another has in a key.
-func copied(src, dst flow.FieldID, k *flow.Key) flow.Action {
+// setFromKey sets a field to the value of another in a key.
+func setFromKey(src, dst flow.FieldID, k *flow.Key) flow.Action {
 	f := flow.FieldByID(src)
 	return flow.SetField{Field: dst, Value: f.Get(k), Mask: flow.Ones(f.Bits)}
 }
@@ -173,5 +167,5 @@ func copied(src, dst flow.FieldID, k *flow.Key) flow.Action {
 // valueIn is a field's value in a packet's key.
 func valueIn(f Field, k *flow.Key) uint64 { return f.Get(k).Lo }
 
-// isOn says whether a packet has a mark.
+// isOn reports whether a packet has a mark.
 func isOn(m Mark, k *flow.Key) bool { return valueIn(m.Field, k) == m.Value }

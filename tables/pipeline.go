@@ -7,13 +7,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// The pipeline: which tables there are, in which order, and where a packet
-// goes that no entry of a table matches.
+// The pipeline: which tables there are, their order, and the table-miss of each.
 //
-// A table exists when a feature needs it. Numbers are handed out in order over
-// the tables that exist, so they move when a feature is switched, and nobody
-// may know them: entries go to a table by its name, to the next one, or to the
-// first of a stage, which is how a goto skips tables that are not there.
+// A table exists when a feature needs it. Existing tables are numbered in order, so the numbers
+// depend on the features. Entries therefore never name a number. They go to a table by its name,
+// to the next table, or to the first table of a stage. So a goto skips tables that do not exist.
 
 // stage is a part of the pipeline with one purpose. Entries that leave a stage
 // go to the first table of a later one.
@@ -57,7 +55,7 @@ var stageNames = [...]string{
 	stageIngressSecurity: "IngressSecurity",
 	stageConntrack:       "Conntrack",
 	stageOutput:          "Output",
-	// Antrea has the names of stages above for those of its multicast pipeline, and of NonIP.
+	// Antrea gives these the names of stages above.
 	stageMulticastEgress:  "Multicast",
 	stageMulticastRouting: "Multicast",
 	stageMulticastIngress: "Multicast",
@@ -65,8 +63,7 @@ var stageNames = [...]string{
 	stageNonIP:            "NonIP",
 }
 
-// TableNames are all tables in the order in which packets pass them, those too
-// that no pipeline has at the same time.
+// TableNames are all tables in the order in which packets pass them. No pipeline has all of them.
 func TableNames() []string {
 	names := make([]string, len(declared))
 	for i := range declared {
@@ -75,8 +72,8 @@ func TableNames() []string {
 	return names
 }
 
-// Stage names the stage that a table belongs to, "" for a name that is no table
-// of this pipeline.
+// Stage names the stage that a table belongs to, or "" if this pipeline has no table of that
+// name.
 func Stage(table string) string {
 	for i := range declared {
 		if declared[i].name == table {
@@ -86,8 +83,8 @@ func Stage(table string) string {
 	return ""
 }
 
-// table is a table by its place in the list of all tables; its number in a
-// pipeline is another.
+// table is a table's place in the list of all tables. Its number in a pipeline is
+// Pipeline.numbers.
 type table uint8
 
 const (
@@ -141,13 +138,13 @@ const (
 	numTables
 )
 
-// miss is what happens to a packet that no entry of a table matches.
+// miss is what happens to a packet that matches no entry of a table.
 type miss uint8
 
 const (
 	missNext miss = iota // on to the next table
 	missDrop
-	missOwn // the table's file has the entry
+	missOwn // the table's file makes the entry
 )
 
 // declaration is a row of the list of tables.
@@ -234,8 +231,7 @@ func hasTrafficControl(p *Pipeline) bool {
 	return p.c.Features.TrafficControl || p.c.Features.L7Policy
 }
 
-// Pipeline makes the entries of one Node's tables. It never changes, and may
-// be used by many goroutines at once.
+// Pipeline makes the entries of one Node's tables. It is immutable, so any goroutine may use it.
 type Pipeline struct {
 	c        Config
 	families []Family
@@ -245,9 +241,9 @@ type Pipeline struct {
 // absent is the number of a table that does not exist.
 const absent = flow.NoTable
 
-// New makes the pipeline of a Node. Features that need another one that is off
-// are taken as off: ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy, and
-// EgressQoS needs Egress. An external Node has AntreaPolicy alone, of IPv4.
+// New makes the pipeline of a Node. A feature is off if the feature that it needs is off:
+// ProxyAll and DSR need Proxy, L7Policy needs AntreaPolicy, and EgressQoS needs Egress. An
+// external Node has only AntreaPolicy, for IPv4.
 func New(c Config) *Pipeline {
 	f := &c.Features
 	if f.ExternalNode {
@@ -268,7 +264,7 @@ func New(c Config) *Pipeline {
 	return p
 }
 
-// ipv4Any stands for the Pods of an external Node, which has none, for the family.
+// ipv4Any gives an external Node, which has no Pods, the IPv4 family.
 var ipv4Any = netip.PrefixFrom(netip.IPv4Unspecified(), 0)
 
 func anyOf(prefixes []netip.Prefix, f Family) bool {
@@ -291,7 +287,7 @@ func (p *Pipeline) number() {
 	}
 }
 
-// Names are the names of the tables; ports have none here.
+// Names are the names of the tables. They name no ports.
 func (p *Pipeline) Names() *flow.Names {
 	n := flow.NewNames()
 	for t, d := range declared {
@@ -302,7 +298,7 @@ func (p *Pipeline) Names() *flow.Names {
 	return n
 }
 
-// First is the table that packets enter at.
+// First is the number of the table that packets enter at.
 func (p *Pipeline) First() uint8 { return p.id(tablePipelineRootClassifier) }
 
 func (p *Pipeline) has(t table) bool { return p.numbers[t] != absent }
@@ -316,8 +312,8 @@ func (p *Pipeline) hasFamily(f Family) bool {
 	return false
 }
 
-// id is the number of a table, which must exist: to name one that does not is
-// an error in this package.
+// id is the number of a table. It panics if the table does not exist, because the caller must
+// check.
 func (p *Pipeline) id(t table) uint8 {
 	if !p.has(t) {
 		panic(fmt.Sprintf("tables: %s does not exist with these features", declared[t].name))
@@ -353,7 +349,8 @@ func resubmit(number uint8) flow.Action {
 	return flow.Resubmit{InPort: flow.PortInPort, Table: number}
 }
 
-// tableMisses are the entries of priority 0 that are the same in every table.
+// tableMisses are the table-miss entries that go to the next table or drop. Tables with missOwn
+// make their own.
 func (p *Pipeline) tableMisses() (all []*flow.Entry) {
 	for t, d := range declared {
 		if !p.has(table(t)) || d.miss == missOwn {

@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// PipelineIPClassifier sends IPv4 packets to multicast groups into tables of their
-// own. Connection tracking, Services and routes have no use for such packets. It
-// exists with Multicast.
+// PipelineIPClassifier sends IPv4 packets to multicast groups into tables of
+// their own. They need no connection tracking, Services or routes. It exists with
+// Multicast.
 //
 // Reads:  the destination.
 // Writes: nothing.

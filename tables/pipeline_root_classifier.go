@@ -2,17 +2,17 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// PipelineRootClassifier splits ARP from IP; everything else is dropped. With FlexibleIPAM,
-// everything else passes between the Node and its card. Antrea drops it there too, and so cuts
-// the Node's own IPv6 where pods have none.
+// PipelineRootClassifier splits ARP from IP and drops everything else. Every packet begins here,
+// from any port.
 //
-// Every packet begins here, whatever port it came by.
+// ARP has neither connections nor policies, so two tables are enough for it. IP packets go on to
+// Classifier.
 //
-// ARP has neither connections nor policies: two tables do all that it needs. IP packets
-// go on to Classifier.
+// With FlexibleIPAM, everything else passes between the Node and its card. Antrea drops it, and
+// so cuts the Node's own IPv6 where Pods have none.
 //
-// An external Node has no tables for ARP. IP goes on to ConntrackZone there, and everything
-// else, ARP and IPv6 too, to NonIP.
+// An external Node has no tables for ARP. Its IP goes on to ConntrackZone, and everything else,
+// ARP and IPv6 too, to NonIP.
 //
 // Reads:  the EtherType.
 // Writes: nothing.
@@ -38,7 +38,7 @@ func (p *Pipeline) rootNonIP() *flow.Entry {
 	return p.entry(forDefault, tablePipelineRootClassifier, priorityLow, match(), p.goTo(tableNonIP))
 }
 
-// rootOfUnderlay passes what the pipeline does not know between the Node and its card.
+// rootOfUnderlay passes all other packets between the Node and its card.
 func (p *Pipeline) rootOfUnderlay() []*flow.Entry {
 	card, host := p.c.Uplink.No, p.c.Bridge.No
 	return []*flow.Entry{

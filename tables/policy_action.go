@@ -5,16 +5,16 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// What a rule does with a packet that fulfils its clauses.
+// The actions of a rule on a packet that fulfils its clauses.
 //
 //	Allow   commit the connection under the rule's id, go on to the metrics
 //	Drop    mark the packet denied; the metrics drop it
 //	Reject  likewise, and the switch answers
 //	Pass    leave the decision to K8s policies
 //
-// A rule that logs sends the packet to the agent too. An allowed one is
-// committed by ct(), which goes on with a copy, so the original is free to go
-// to the agent; of the others a group makes the copy.
+// A rule that logs also sends the packet to the agent. If it allows, ct() commits
+// a copy that goes on, and the original goes to the agent. For the other actions,
+// a group makes the copy.
 
 func (p *Pipeline) ruleActions(r Rule) []*flow.Entry {
 	if r.Kind == MulticastPolicy {
@@ -58,7 +58,7 @@ func (p *Pipeline) allow(r Rule, f Family) []flow.Action {
 		p.decidedIn(r.table()), p.goTo(tableOutput))
 }
 
-// deny marks a packet; one that is to be logged or answered is a packet-in.
+// deny marks a packet as denied. To log or answer, it also makes a packet-in.
 func (p *Pipeline) deny(r Rule, disposition Mark) []flow.Action {
 	s := sides[r.Direction]
 	actions := []flow.Action{APConjIDField.Set(uint64(r.ID)), APDenyRegMark.Set()}
@@ -87,7 +87,7 @@ func (p *Pipeline) pass(r Rule) []flow.Action {
 		p.decidedIn(r.table()), flow.GroupAction{ID: s.k8sGroup})
 }
 
-// decidedIn tells the agent which table sent the packet.
+// decidedIn writes the table of the decision for the agent.
 func (p *Pipeline) decidedIn(t table) flow.Action { return PacketInTableField.Set(uint64(p.id(t))) }
 
 // logDrop sends a packet to the agent and nowhere else.

@@ -5,9 +5,9 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// The entries of EgressMetric and IngressMetric: of an allowing rule two for
-// each family, connections (+new) and further packets; of a denying rule one
-// that drops. A rule that passes has none.
+// The entries of EgressMetric and IngressMetric. An allowing rule has two for
+// each family: one counts connections (+new), one their later packets. A denying
+// rule has one, which drops. A rule that passes has none.
 
 func (p *Pipeline) metrics(r Rule) []*flow.Entry {
 	if r.Kind == MulticastPolicy {

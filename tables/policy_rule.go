@@ -7,25 +7,25 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// The entries of policy rules, in the six tables that hold them.
+// The entries of policy rules, in the eight tables that hold them.
 //
-// A rule is a conjunction (ovs-fields(7), conjunctive match fields): From, To
-// and Services are its clauses 1, 2 and 3. Without Services it has two.
-// Each address, port or Service is an entry of its own that fulfils a clause,
-// so a rule of m sources, n destinations and k ports has m+n+k entries, not
-// m·n·k. A packet that fulfils all clauses is looked up again as conj_id=ID,
-// and that entry says what the rule does with it (policy_action.go).
+// A rule is a conjunction (ovs-fields(7), conjunctive match fields): From, To and
+// Services are its clauses 1, 2 and 3. Without Services it has two. Each address,
+// port or Service is an entry of its own that fulfils a clause. So a rule of m
+// sources, n destinations and k ports has m+n+k entries, not m·n·k. A packet that
+// fulfils all clauses is looked up again as conj_id=ID. That entry says what the
+// rule does with it (policy_action.go).
 //
-// Two rules of the same priority may want an entry with the same match: then
-// it is one entry with the conjunction actions of both. Whoever collects the
-// entries of several rules merges them.
+// Two rules of the same priority may need entries with the same match. The caller
+// merges them into one entry with the conjunction actions of both.
 
-// side is what differs between the egress and the ingress tables.
+// side has the differences between the egress and the ingress tables.
 type side struct {
 	antrea, k8s, fallback, metric table
-	// conjID notes the rule for traces, label in the connection.
+	// conjID holds the rule's id for traces, label holds it in the connection.
 	conjID, label Field
-	// k8sGroup and metricGroup are the groups that log and go on to the table.
+	// k8sGroup and metricGroup log a packet and send it on to the table of that
+	// name.
 	k8sGroup, metricGroup uint32
 }
 
@@ -41,7 +41,7 @@ var sides = [...]side{
 	},
 }
 
-// table is where a rule stands.
+// table is the table that holds a rule.
 func (r Rule) table() table {
 	s := sides[r.Direction]
 	switch r.Kind {
@@ -55,17 +55,17 @@ func (r Rule) table() table {
 	return s.k8s
 }
 
-// multicastTables are where rules of multicast stand and are counted.
+// multicastTables hold and count the rules for multicast.
 var multicastTables = map[Direction]struct{ rule, metric table }{
 	Egress:  {tableMulticastEgressRule, tableMulticastEgressMetric},
 	Ingress: {tableMulticastIngressRule, tableMulticastIngressMetric},
 }
 
-// stands reports whether a rule has entries.
-func (p *Pipeline) stands(r Rule) bool { return r.Kind != ReportPolicy && p.has(r.table()) }
+// hasEntries reports whether a rule has entries.
+func (p *Pipeline) hasEntries(r Rule) bool { return r.Kind != ReportPolicy && p.has(r.table()) }
 
-// actionPriority and clausePriority: all K8s rules are of the same priority,
-// since they only allow.
+// actionPriority and clausePriority: all K8s rules have the same priority,
+// because they only allow.
 func (r Rule) actionPriority() uint16 {
 	if r.Kind == K8sPolicy {
 		return priorityLow
@@ -102,17 +102,17 @@ func (p *Pipeline) familiesOf(r Rule) []Family {
 	return r.Families
 }
 
-// clauses are the clauses of a rule: their place in the conjunction, from 1,
-// or 0 for one that the rule does not have; and their count.
+// clauses are the clauses of a rule. A place is the clause's number in the
+// conjunction, from 1, or 0 if the rule has no such clause.
 type clauses struct {
 	place [numClauses]uint8
 	n     uint8
 }
 
-// clausesOf numbers From, To and Services. From and To are there even if they are
-// any, as one entry that matches every packet of a family. So a rule keeps its
-// numbers when its peers change. Services are a clause unless they are any: its
-// entry would have the match of another clause's.
+// clausesOf numbers From, To and Services. From and To are always clauses: one
+// that is any has one entry that matches every packet of a family. So a rule
+// keeps its numbers when its peers change. Services that are any are no clause,
+// because their entry would have the match of another clause's.
 func clausesOf(r Rule) clauses {
 	c := clauses{place: [numClauses]uint8{ClauseFrom: 1, ClauseTo: 2}, n: 2}
 	if len(r.Services) > 0 && !slices.Contains(r.Services, L4Match{}) {
@@ -164,8 +164,8 @@ func (p *Pipeline) anyMatches(r Rule) (all []flow.Match) {
 	return all
 }
 
-// anySource is anyMatches for From, where a rule that is applied to a Service sees
-// new connections only.
+// anySource is anyMatches for From. If the rule is applied to a Service, it
+// matches new connections only.
 func (p *Pipeline) anySource(r Rule) []flow.Match {
 	matches := p.anyMatches(r)
 	if protectsService(r) {
@@ -185,14 +185,14 @@ func addressMatches(r Rule, c Clause, addrs []Address) []flow.Match {
 	return matches
 }
 
-// protectsService reports whether a rule is applied to a Service. Its clients
-// are then those of the connection, since the packet's source may have been
-// translated when the rule sees it.
+// protectsService reports whether a rule is applied to a Service. Its sources are
+// then matched in the connection's original tuple, because the packet's own
+// source may already be translated.
 func protectsService(r Rule) bool {
 	return slices.ContainsFunc(r.To, func(a Address) bool { return a.Service != nil })
 }
 
-// term is what an address asks for in a clause.
+// term is the match of an address in a clause.
 func (a Address) term(c Clause, toService bool) term {
 	switch {
 	case a.Service != nil:

@@ -2,9 +2,9 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// PreRoutingClassifier walks a new connection through the Service tables one
-// after the other. Each of them is a call that returns, and the third goes on
-// to the rest of the pipeline by itself.
+// PreRoutingClassifier sends a new connection through the Service tables one
+// after the other. NodePortMark and SessionAffinity return here. ServiceLB
+// continues to the rest of the pipeline.
 //
 // Reads:  nothing.
 // Writes: nothing.

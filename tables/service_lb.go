@@ -6,37 +6,35 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// ServiceLB sends a new connection to the group that chooses an endpoint of
-// its Service.
+// ServiceLB sends a new connection to the group that chooses an endpoint of its
+// Service.
 //
-// ServiceEPStateField tells how far the choice is: still to be made
-// (EpToSelectRegMark), made and to be learned for the client (EpToLearnRegMark),
-// or made (EpSelectedRegMark).
+// ServiceEPStateField holds the state of the choice: not made
+// (EpToSelectRegMark), made but not yet learned (EpToLearnRegMark), or final
+// (EpSelectedRegMark).
 //
-// Reads:  ServiceEPStateField, the address and port; ToNodePortAddressRegMark
-// instead of the address for a NodePort; FromLocalRegMark and FromTunnelRegMark
-// for the short ways.
+// Source ranges become entries with the range in the match. One more entry drops
+// all other clients, local ones too, as kube-proxy does.
+//
+// Reads:  ServiceEPStateField, the address and port. A NodePort has
+// ToNodePortAddressRegMark instead of an address. FromLocalRegMark and
+// FromTunnelRegMark choose a group of local clients or of DSR.
 // Writes: RewriteMACRegMark, ServiceEPStateField, ToExternalAddressRegMark,
-// ServiceGroupIDField for policies; the group's bucket writes the endpoint into
-// EndpointIPField (IPv6: EndpointIP6Field) and EndpointPortField, or SvcNoEpRegMark
-// when there is none.
-// Next:   the group. With affinity the group comes back with an endpoint, and
-// the choice is learned. Table-miss: the next table.
-//
-// Source ranges are entries with the range in the match and one without that
-// drops the rest, for local clients too, as kube-proxy does.
+// ServiceGroupIDField for policies. The group's bucket writes the endpoint into
+// EndpointIPField (IPv6: EndpointIP6Field) and EndpointPortField, or
+// SvcNoEpRegMark if there is none.
+// Next:   the group. With affinity, the group comes back with an endpoint and the
+// choice is learned. Table-miss: the next table.
 
-// lbPath is one way to reach an address: from where, at which priority, to
-// which group.
+// lbPath sends clients of a source to a group, at a priority.
 type lbPath struct {
 	priority uint16
 	from     term
 	group    uint32
 }
 
-// lbPaths are those of an address. A client on this Node may use all endpoints
-// where others get the local ones, and what another Node has spread in DSR mode
-// stays here.
+// lbPaths are those of an address. Clients on this Node use ClusterGroup if there
+// is one. In DSR mode, connections that another Node has spread stay here.
 func lbPaths(s ServiceAddress) []lbPath {
 	paths := []lbPath{{priorityNormal, func(*flow.Match) {}, s.Group}}
 	if s.ClusterGroup != 0 {
@@ -48,7 +46,7 @@ func lbPaths(s ServiceAddress) []lbPath {
 	return paths
 }
 
-func (p *Pipeline) balance(s ServiceAddress) (all []*flow.Entry) {
+func (p *Pipeline) balanceService(s ServiceAddress) (all []*flow.Entry) {
 	for _, path := range lbPaths(s) {
 		actions := p.lbActions(s, path.group)
 		for _, client := range clients(s) {
@@ -62,7 +60,7 @@ func (p *Pipeline) balance(s ServiceAddress) (all []*flow.Entry) {
 	return all
 }
 
-// clients are who may connect: everybody, without source ranges.
+// clients match the clients that may connect: all, if there are no source ranges.
 func clients(s ServiceAddress) []term {
 	if len(s.SourceRanges) == 0 {
 		return []term{func(*flow.Match) {}}
@@ -98,7 +96,7 @@ func (s ServiceAddress) family() Family {
 	return s.Family
 }
 
-// atService asks for the address and port of a Service.
+// atService matches the address and port of a Service.
 func atService(s ServiceAddress) term {
 	return func(m *flow.Match) {
 		s.family().proto(s.Proto)(m)
@@ -111,8 +109,8 @@ func atService(s ServiceAddress) term {
 	}
 }
 
-// learnAffinity keeps a client at the endpoint that the group chose. The
-// entry's cookie and that of what it learns name the group.
+// learnAffinity keeps a client at the endpoint that the group chose. The cookies
+// of the entry and of the learned entries name the group.
 func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
 	f := s.family()
 	specs := append(learnMatches(s, dstPortField(s.Proto), f.dstField(), f.srcField()),
@@ -132,8 +130,8 @@ func (p *Pipeline) learnAffinity(s ServiceAddress) *flow.Entry {
 	return e
 }
 
-// learnMatches make a learned entry match the packets of its protocol that are
-// equal to this one in some fields. Dumps show the fields in this order.
+// learnMatches make a learned entry match packets of the Service's protocol that
+// equal this packet in some fields. Dumps show the fields in this order.
 func learnMatches(s ServiceAddress, like ...flow.FieldID) []flow.LearnSpec {
 	specs := []flow.LearnSpec{
 		learnValue(flow.EthType, s.family().etherType()),
@@ -162,11 +160,11 @@ func learnMark(k Mark) flow.LearnSpec {
 	return flow.LearnSpec{Kind: flow.LearnLoad, Immediate: flow.Value{Lo: k.Value}, Dst: k.Field.Subfield}
 }
 
-// bucketWeight is the weight of every endpoint: all are alike.
+// bucketWeight is the weight of every endpoint.
 const bucketWeight = 100
 
-// endpointGroup is the group that chooses one of some endpoints; without any,
-// it marks the connection to be refused.
+// endpointGroup is the group that chooses an endpoint. Without endpoints, it
+// marks the packet for rejection (SvcNoEpRegMark).
 func (p *Pipeline) endpointGroup(g EndpointGroup) *flow.Group {
 	group := &flow.Group{ID: g.ID, Type: flow.GroupSelect}
 	if len(g.Endpoints) == 0 {
@@ -186,7 +184,7 @@ func (p *Pipeline) endpointGroup(g EndpointGroup) *flow.Group {
 	return group
 }
 
-// endpointMarks note an endpoint in the registers.
+// endpointMarks write an endpoint into the registers.
 func endpointMarks(e Endpoint) (actions []flow.Action) {
 	if !e.Local && !e.Host {
 		actions = append(actions, RemoteEndpointRegMark.Set())

@@ -8,11 +8,10 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// SNAT translates the source of the connections that SNATMark has marked, in a
-// zone of their own: CtZone knows them by their client.
+// SNAT translates the source of the connections that SNATMark has marked.
 //
-// A connection has one translation of a zone, and CtZone has used its own for the
-// destination. UnSNAT undoes this one.
+// It uses a zone of its own. A connection has one translation in a zone, and that
+// of CtZone translates the destination. UnSNAT undoes this translation.
 //
 // Reads:  ct_state, ConnSNATCTMark, HairpinCTMark, PktSourceField.
 // Writes: the source address, and the marks of SNATCtZone.
@@ -32,7 +31,7 @@ func (p *Pipeline) snat(f Family) (all []*flow.Entry) {
 			return
 		}
 		marks := slices.Concat(marked, more)
-		ct := layout.Commit(f.snatZone(), next, set(marks...)...)
+		ct := layout.Commit(f.snatZone(), next, setMarks(marks...)...)
 		ct.NAT = snatTo(source)
 		m := match(append(when, f.ip(), tracked(layout.CtNew, 0))...)
 		all = append(all, p.entry(forServices, tableSNAT, priority, m, ct))
@@ -45,7 +44,7 @@ func (p *Pipeline) snat(f Family) (all []*flow.Entry) {
 		match(f.ip(), tracked(0, layout.CtNew|layout.CtRpl), ConnSNATCTMark.Is()), layout.Restore(f.snatZone(), next)))
 }
 
-// snatAddresses are the addresses that sources are translated to.
+// snatAddresses are the addresses that replace sources.
 func (p *Pipeline) snatAddresses(f Family) []netip.Addr {
 	addrs := []netip.Addr{f.virtualServiceIP()}
 	if ip := p.gatewayIP(f); ip.IsValid() {

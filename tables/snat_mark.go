@@ -7,13 +7,12 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// SNATMark finds the Service connections whose replies would miss this Node
-// unless their source is translated, and marks them for SNAT. They go from the
-// gateway back out of it, from the gateway to another Node's endpoint, or from an
-// endpoint to itself.
+// SNATMark marks Service connections for SNAT if their replies would otherwise miss this Node.
+// They go from the gateway back out of it, from the gateway to another Node's endpoint, or from
+// an endpoint to itself.
 //
-// Reads:  ct_state, PktSourceField, PktDestinationField,
-// ToExternalAddressRegMark, DSRServiceRegMark, the addresses.
+// Reads:  ct_state, PktSourceField, PktDestinationField, ToExternalAddressRegMark,
+// DSRServiceRegMark, the addresses.
 // Writes: ConnSNATCTMark, HairpinCTMark, in v2 the connection's source, through CtZone.
 // Next:   SNAT, which is also the table-miss.
 
@@ -34,7 +33,8 @@ func (p *Pipeline) markGatewaySNAT(f Family) []*flow.Entry {
 			p.commitSNAT(f, ConnSNATCTMark)))
 }
 
-// markHairpin: an endpoint of this Node that its Service sends to itself.
+// markHairpin marks connections that an endpoint of this Node makes to itself through its
+// Service.
 func (p *Pipeline) markHairpin(endpoint netip.Addr) *flow.Entry {
 	return p.entry(forServices, tableSNATMark, priorityLow,
 		match(tracked(layout.CtNew, 0), src(endpoint), dst(endpoint)),
@@ -42,15 +42,15 @@ func (p *Pipeline) markHairpin(endpoint netip.Addr) *flow.Entry {
 }
 
 func (p *Pipeline) commitSNAT(f Family, marks ...Mark) flow.Action {
-	exec := set(marks...)
+	exec := setMarks(marks...)
 	if isV2(p) {
 		exec = append(exec, keepSource())
 	}
 	return p.inZone(layout.Commit(f.zone(), p.next(tableSNATMark), exec...))
 }
 
-// set writes several marks.
-func set(marks ...Mark) (actions []flow.Action) {
+// setMarks writes several marks.
+func setMarks(marks ...Mark) (actions []flow.Action) {
 	for _, k := range marks {
 		actions = append(actions, k.Set())
 	}

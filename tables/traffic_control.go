@@ -2,20 +2,19 @@ package tables
 
 import "github.com/antrail/antrail/flow"
 
-// TrafficControl notes which packets are mirrored or redirected, and where. It
-// exists with TrafficControl or L7NetworkPolicy.
+// TrafficControl chooses which packets are mirrored or redirected, and where to. It exists with
+// TrafficControl or L7NetworkPolicy.
 //
-// It only notes the target's port: Output sends, after the policies have judged, so
-// that an engine is shown what is allowed and nothing else. What comes back from it
-// goes round all that, or it would be redirected for ever.
+// It only writes the target's port. Output sends, after the policies, so that an engine sees
+// allowed packets only. Packets from an engine skip these tables, or they would be redirected
+// forever.
 //
 // Reads:  in_port and TargetOFPortField, PktSourceField.
 // Writes: TrafficControlTargetOFPortField, TrafficControlActionField.
-// Next:   the ingress policies, which is also the table-miss; output for what
-// comes back from an engine.
+// Next:   the ingress policies, which is also the table-miss; output for packets from an engine.
 
-// trafficReturned belongs to TrafficControl, and in v1.15 to L7NetworkPolicy too. Antrea
-// installs it for both, the policies last, so that its cookie is theirs.
+// trafficReturned belongs to TrafficControl, and in v1.15 to L7NetworkPolicy too. Antrea installs
+// the entry for both, for L7NetworkPolicy last, so it has that cookie.
 func (p *Pipeline) trafficReturned() []*flow.Entry {
 	if !hasTrafficControl(p) {
 		return nil
@@ -28,12 +27,12 @@ func (p *Pipeline) trafficReturned() []*flow.Entry {
 		match(FromTCReturnRegMark.Is(), OutputToOFPortRegMark.Is()), p.goStage(stageOutput))}
 }
 
-// trafficReturnedL7 is for what the engine of policies gave back, in v2.
+// trafficReturnedL7 sends on packets from the engine of policies, in v2.
 func (p *Pipeline) trafficReturnedL7() *flow.Entry {
 	return p.entry(forPolicies, tableTrafficControl, priorityHigh, match(FromL7NPReturnRegMark.Is()), p.goStage(stageOutput))
 }
 
-// controlTraffic treats what comes from a Pod (egress) or goes to it (ingress).
+// controlTraffic marks packets from a Pod (egress) or to it (ingress).
 func (p *Pipeline) controlTraffic(tc TrafficControl, pod uint32) (all []*flow.Entry) {
 	action := TrafficControlMirrorRegMark
 	if tc.Redirect {

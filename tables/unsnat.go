@@ -5,12 +5,11 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// UnSNAT undoes the source translation of a Service's connection for the
-// replies: those that come to an address which SNAT translates to.
+// UnSNAT undoes SNAT for the replies of a Service's connection. Such replies go to an address
+// that SNAT translates to.
 //
-// Such a reply is not addressed to the client, whom only the translation knows. It is
-// undone here, before ConntrackZone undoes the Service's: the last one made is the
-// first one undone.
+// Only the translation knows the client's address. It is undone before ConntrackZone undoes the
+// Service's, because it was made after it.
 //
 // Reads:  the destination address.
 // Writes: the destination, through SNATCtZone.

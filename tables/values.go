@@ -8,9 +8,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Features are the features of Antrea that add tables and entries. A table of
-// a feature that is off does not exist, and the gotos of others move on to the
-// next table.
+// Features are the features of Antrea that add tables and entries. A table of a feature that is
+// off does not exist, and gotos skip it.
 type Features struct {
 	Proxy          bool // AntreaProxy: Services in the pipeline
 	ProxyAll       bool // NodePort and external addresses too
@@ -22,14 +21,14 @@ type Features struct {
 	DSR            bool // LoadBalancer in direct server return mode
 	Multicast      bool // of IPv4
 	FlexibleIPAM   bool // AntreaIPAM: Pods with addresses of the underlay; see Config.Uplink
-	ExternalNode   bool // a machine without Pods: no table but those of policies and links
+	ExternalNode   bool // a machine without Pods: only the tables of policies and links
 }
 
-// Release is the release of Antrea whose entries a pipeline has. The tables are the
-// same in all.
+// Release is the release of Antrea whose entries a pipeline has. All releases have the same
+// tables.
 type Release uint8
 
-// The releases: v1.15, which the documents describe, and v2.
+// The releases: v1.15, which Antrea's pipeline document describes, and v2.
 const (
 	V115 Release = iota
 	V2
@@ -52,19 +51,18 @@ func ParseRelease(s string) (Release, error) {
 	return V115, nil
 }
 
-// GatewayNo is the number of the port to the Node, if the configuration does not say.
+// GatewayNo is the number of the port to the Node, unless the configuration gives another.
 func (r Release) GatewayNo() uint32 { return [...]uint32{V115: 2, V2: 32769}[r] }
 
 // TunnelNo is GatewayNo for the tunnel.
 func (r Release) TunnelNo() uint32 { return [...]uint32{V115: 1, V2: 32768}[r] }
 
-// PacketInRate is how many packets a second each meter of packet-ins lets through if the
-// configuration does not say, as Antrea's agent has it.
+// PacketInRate is how many packets a second each meter of packet-ins lets through by default.
+// Antrea's agent has the same rate.
 func (r Release) PacketInRate() uint32 { return [...]uint32{V115: 500, V2: 5000}[r] }
 
-// Config is what the entries of a Node depend on and what does not change
-// while its agent runs. IPv4 and IPv6 entries are made for the families of
-// PodCIDRs.
+// Config has everything that a Node's entries depend on and that stays the same while its agent
+// runs. The families of PodCIDRs decide between IPv4 and IPv6 entries.
 type Config struct {
 	Release           Release
 	Features          Features
@@ -74,7 +72,7 @@ type Config struct {
 	Uplink, Bridge    Port           // with FlexibleIPAM: the Node's card, and the Node's own network behind the switch
 	PodCIDRs          []netip.Prefix // this Node's, one per family
 	NodeIPs           []netip.Addr   // this Node's addresses
-	TransportIPs      []netip.Addr   // those that the tunnel goes from; none: all
+	TransportIPs      []netip.Addr   // sources of the tunnel; none: all
 	Encap             EncapMode
 	TransportCIDRs    []netip.Prefix // where hybrid mode needs no tunnel
 	ServiceCIDRs      []netip.Prefix
@@ -83,7 +81,7 @@ type Config struct {
 	L7Target          Port           // antrea-l7-tap0
 	L7Return          Port           // antrea-l7-tap1
 	ControllerID      uint16         // id= of controller actions
-	PacketInRate      uint32         // packets a second for each meter; 0: the release's
+	PacketInRate      uint32         // packets a second for each meter; 0: the release's default
 	Bypasses          []Bypass       // of an external Node
 	CookieRound       uint16         // the 16 highest bits of every cookie; 0 leaves cookies out
 }
@@ -91,18 +89,18 @@ type Config struct {
 // Port is a port of the switch.
 type Port = layout.Port
 
-// Pod is a Pod of this Node with its port. With FlexibleIPAM, a Pod that has no address in
+// Pod is a Pod of this Node with its port. With FlexibleIPAM, a Pod without an address in
 // PodCIDRs is on the underlay.
 type Pod struct {
 	Port Port
 	IPs  []netip.Addr
 	VLAN uint16 // of the underlay; 0: none
-	// Routed is a Pod that shares no Ethernet with others: the switch is its router.
+	// Routed is set if the Pod shares no Ethernet with others: the switch is its router.
 	Routed bool
 }
 
-// ExternalLink is a card of an external Node, and the machine's own network behind the
-// switch. What comes in by one of the two leaves by the other.
+// ExternalLink is a card of an external Node, and the machine's own network behind the switch.
+// Packets from one leave by the other.
 type ExternalLink struct{ Uplink, Host Port }
 
 // Bypass is traffic of an external Node that no policy decides on.
@@ -122,11 +120,11 @@ type Peer struct {
 
 // Endpoint is one address that a Service sends to.
 type Endpoint struct {
-	Proto uint8 // IP protocol: 6, 17 or 132
+	Proto uint8 // IP protocol: 6 (TCP), 17 (UDP) or 132 (SCTP)
 	Addr  netip.AddrPort
-	Local bool // on this Node: a Pod of its own
-	// Host is an endpoint in a Node's network namespace: it is not marked as a
-	// remote Pod, wherever it is.
+	Local bool // a Pod of this Node
+	// Host is set for an endpoint in a Node's network namespace. It is not marked as a remote
+	// Pod, wherever it is.
 	Host bool
 }
 
@@ -146,17 +144,16 @@ type ServiceAddress struct {
 	Port     uint16
 	External bool   // NodePort, LoadBalancer or external IP
 	Group    uint32 // where connections go
-	// ClusterGroup, when not 0, is where connections go that come from this
-	// Node or its Pods although Group holds local endpoints only
-	// (externalTrafficPolicy Local).
+	// ClusterGroup, if not 0, gets connections from this Node and its Pods. Group then holds
+	// local endpoints only (externalTrafficPolicy Local).
 	ClusterGroup uint32
-	// AffinitySeconds keeps a client at its endpoint for so long; 0 does not.
+	// AffinitySeconds is how long a client stays at its endpoint; 0 is no affinity.
 	AffinitySeconds uint16
-	// SourceRanges, when not empty, are the only sources that may connect
+	// SourceRanges, if not empty, are the only sources that may connect
 	// (loadBalancerSourceRanges).
 	SourceRanges []netip.Prefix
-	// DSR sends replies straight to the client (IPv4 only); LocalGroup is where
-	// connections go that another Node has already spread.
+	// DSR sends replies straight to the client (IPv4 only). LocalGroup gets connections that
+	// another Node has already spread.
 	DSR        bool
 	LocalGroup uint32
 }
@@ -170,7 +167,7 @@ const (
 	IPv6 Family = 6
 )
 
-// Direction is whom a policy rule protects from whom.
+// Direction says whether a rule filters packets to its Pods or from them.
 type Direction uint8
 
 // Directions of a rule.
@@ -187,14 +184,16 @@ func (d Direction) String() string {
 	return "Ingress"
 }
 
-// PolicyKind says in which tables a rule stands.
+// PolicyKind says which tables hold a rule.
 type PolicyKind uint8
 
-// Kinds of rules: those of K8s NetworkPolicies, of Antrea-native policies in
-// any tier but Baseline, and of Baseline. Two more kinds allow or drop. The first are egress
-// rules of Antrea-native policies whose peers are multicast groups, and ingress rules about
-// queries of IGMP. The second are egress rules about membership reports, which have no
-// entries: the agent decides.
+// Kinds of rules.
+//
+// - K8sPolicy: of K8s NetworkPolicies.
+// - AntreaPolicy: of Antrea-native policies in any tier but Baseline.
+// - BaselinePolicy: of the Baseline tier.
+// - MulticastPolicy: egress rules whose peers are multicast groups, and ingress rules about IGMP queries.
+// - ReportPolicy: egress rules about membership reports. They have no entries: the agent decides.
 const (
 	K8sPolicy PolicyKind = iota
 	AntreaPolicy
@@ -225,12 +224,11 @@ const (
 	numClauses
 )
 
-// Rule is a policy rule as the tables know it: a conjunction of two or three
-// clauses. From and To are a clause each, Services one unless they are empty. A
-// From or To that is any is fulfilled by every IP packet. One that is empty and
-// not any is fulfilled by no packet.
+// Rule is a policy rule as the tables see it: a conjunction of two or three clauses. From and To
+// are one clause each, Services one unless they are empty. Every IP packet fulfils a From or To
+// that is any. No packet fulfils one that is empty and not any.
 //
-// The addresses of large sets change one by one: see ClauseEntry.
+// In large sets, addresses change one by one: see ClauseEntry.
 type Rule struct {
 	ID        uint32 // conjunction id
 	Direction Direction
@@ -238,29 +236,27 @@ type Rule struct {
 	Priority  uint16 // of Antrea-native and Baseline rules
 	Action    Action
 	From, To  []Address
-	AnyFrom   bool // From is every source, whatever its list says
+	AnyFrom   bool // From matches every source, whatever its list says
 	AnyTo     bool
 	Services  []L4Match // empty: any
 	Log       bool
 	L7VLAN    uint16 // not 0: redirect to the application-aware engine
-	// Families are those that the rule's entries are made for; none: all of the
-	// pipeline's.
+	// Families are those of the rule's entries; none: all of the pipeline's.
 	Families []Family
 }
 
 // Address is one member of a rule's From or To: exactly one part is set.
 type Address struct {
 	Prefix  netip.Prefix // nw_src or nw_dst
-	Port    uint32       // the port of a Pod of this Node that ingress rules protect
+	Port    uint32       // the port of a Pod of this Node that an ingress rule protects
 	Group   uint32       // a Service, by its group (toServices)
-	Service *ServiceRef  // appliedTo a Service
+	Service *ServiceRef  // a Service that the rule is applied to
 }
 
 // ServiceRef is a Service that a rule is applied to.
 type ServiceRef struct{ Group uint32 }
 
-// L4Match is one protocol, port or range of a rule. Ranges become masked
-// matches.
+// L4Match is one protocol, port or range of a rule. A range becomes masked matches.
 type L4Match struct {
 	Proto           uint8 // IP protocol; 0 any
 	Port, EndPort   uint16
@@ -271,53 +267,51 @@ type L4Match struct {
 	IGMPType        *uint8     // of a ReportPolicy
 }
 
-// EgressIP is the address under which the traffic of some Pods leaves the
-// cluster, on the Node that has it.
+// EgressIP is the source address of some Pods' packets outside the cluster. One Node has it.
 type EgressIP struct {
 	Addr netip.Addr
-	Mark uint8 // pkt_mark, 1 to 255, when the address is on this Node; 0 else
+	Mark uint8 // pkt_mark, 1 to 255, if the address is on this Node; otherwise 0
 }
 
-// EgressLimit is what may leave the cluster under an address of this Node, in
-// kilobits a second and kilobits at once. A kilobit is 1000 bits.
+// EgressLimit is the rate at which packets may leave the cluster under an address of this Node.
+// Rate is in kilobits a second, Burst in kilobits. A kilobit is 1000 bits.
 type EgressLimit struct {
-	Mark        uint8 // the address', from 1
+	Mark        uint8 // the address's mark, from 1
 	Rate, Burst uint32
 }
 
-// MulticastGroup is a multicast address with the ports of this Node's Pods and the
-// other Nodes that have members, in order.
+// MulticastGroup is a multicast address, the ports of this Node's Pods and the other Nodes that
+// have members, in order.
 type MulticastGroup struct {
-	ID    uint32 // of its group, from FirstMulticastGroup
+	ID    uint32 // of its OpenFlow group, from FirstMulticastGroup
 	Addr  netip.Addr
 	Ports []uint32
-	Nodes []netip.Addr // addresses that the tunnel goes to
+	Nodes []netip.Addr // tunnel destinations
 }
 
 // TrafficControl mirrors or redirects the traffic of Pods.
 type TrafficControl struct {
-	Redirect        bool // else mirror
+	Redirect        bool // otherwise mirror
 	Target          Port
-	Return          *Port // of a redirect
+	Return          *Port // if Redirect
 	Ingress, Egress bool
 	PodPorts        []uint32
 }
 
-// EncapMode is how packets go to Pods of other Nodes (Antrea's trafficEncapMode).
+// EncapMode is how packets reach Pods of other Nodes (Antrea's trafficEncapMode).
 type EncapMode uint8
 
 // The modes.
 const (
 	Encap      EncapMode = iota // all through the tunnel
-	NoEncap                     // all by the gateway and the underlay's routes; there is no tunnel port
+	NoEncap                     // all by the gateway and the underlay's routes; no tunnel port
 	Hybrid                      // to Nodes in TransportCIDRs by the gateway, to others through the tunnel
 	PolicyOnly                  // by the gateway, wherever another CNI's routes lead (networkPolicyOnly)
 )
 
 var encapModes = [...]string{Encap: "encap", NoEncap: "noEncap", Hybrid: "hybrid", PolicyOnly: "networkPolicyOnly"}
 
-// EncapModeNamed is the mode with a name as in a configuration; the empty name is
-// encap's.
+// EncapModeNamed is the mode with a name as in a configuration. The empty name is encap.
 func EncapModeNamed(name string) (EncapMode, error) {
 	if name == "" {
 		return Encap, nil
@@ -331,13 +325,12 @@ func EncapModeNamed(name string) (EncapMode, error) {
 // String is the name as in a configuration.
 func (m EncapMode) String() string { return encapModes[m] }
 
-// HasTunnel says whether a Node has a port to the tunnel.
+// HasTunnel reports whether a Node has a tunnel port.
 func (m EncapMode) HasTunnel() bool { return m == Encap || m == Hybrid }
 
-// NextHop is the address to which packets for Pods of a Node go without a tunnel,
-// those of the given address's family; not valid where they go through the tunnel,
-// or nowhere. nodeIPs are the Node's addresses, subnets those that hybrid mode
-// goes by.
+// NextHop is the next hop for packets to a Node's Pods without a tunnel, in the family of pods.
+// It is not valid if they use the tunnel or have no way. nodeIPs are that Node's addresses, and
+// subnets are those that hybrid mode reaches without a tunnel.
 func (m EncapMode) NextHop(nodeIPs []netip.Addr, subnets []netip.Prefix, pods netip.Addr) netip.Addr {
 	for _, a := range nodeIPs {
 		if m == Encap || m == PolicyOnly || familyOf(a) != familyOf(pods) {

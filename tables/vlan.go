@@ -6,20 +6,20 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// VLAN takes the tag off what comes from the Node's card, and gives the tag of its Pod to what
-// leaves by the card. It exists with FlexibleIPAM.
+// VLAN removes the tag of packets from the Node's card, and adds the Pod's tag to packets that
+// leave by the card. It exists with FlexibleIPAM.
 //
-// A Pod's own frames have no tag. Inside the pipeline, VLANIDField says which VLAN a packet
-// belongs to. So two Pods of one address in two VLANs are apart, in routing and in conntrack.
+// A Pod's own frames have no tag. Inside the pipeline, VLANIDField holds the packet's VLAN. So
+// routing and conntrack keep two Pods with one address in two VLANs apart.
 //
 // Reads:  in_port, the tag, TargetOFPortField.
 // Writes: the tag.
 // Next:   Output, which is also the table-miss.
 
-// vlanBits are those of vlan_tci that say whether there is a tag, and which VLAN it names.
+// vlanBits are the bits of vlan_tci for the presence of a tag and for its VLAN.
 const vlanBits = vlanPresent | 0xfff
 
-// vlanIs asks for a tag of a VLAN; 0: for no tag.
+// vlanIs matches a tag of a VLAN, or with 0 no tag.
 func vlanIs(vlan uint16) term {
 	if vlan == 0 {
 		return func(m *flow.Match) { m.Add(flow.VlanTCI, flow.Value{}, flow.Value{Lo: vlanPresent}) }
@@ -29,17 +29,17 @@ func vlanIs(vlan uint16) term {
 	}
 }
 
-// anyVLAN asks for a tag.
+// anyVLAN matches any tag.
 func anyVLAN(m *flow.Match) {
 	m.Add(flow.VlanTCI, flow.Value{Lo: vlanPresent}, flow.Value{Lo: vlanPresent})
 }
 
-// untagCard takes the tag off what comes from the card.
+// untagCard removes the tag of packets from the card.
 func (p *Pipeline) untagCard() *flow.Entry {
 	return p.entry(forPods, tableVLAN, priorityLow, match(inPort(p.c.Uplink.No), anyVLAN), flow.PopVLAN{}, p.goNext(tableVLAN))
 }
 
-// tagPod gives what a Pod sends by the card the tag of its VLAN.
+// tagPod adds the tag of a Pod's VLAN to packets that it sends by the card.
 func (p *Pipeline) tagPod(pod Pod) []*flow.Entry {
 	if !p.OnUnderlay(pod) || pod.VLAN == 0 {
 		return nil
@@ -48,7 +48,7 @@ func (p *Pipeline) tagPod(pod Pod) []*flow.Entry {
 		append(pushVLAN(pod.VLAN), p.goNext(tableVLAN))...))
 }
 
-// pushVLAN gives a frame a tag.
+// pushVLAN adds a tag.
 func pushVLAN(vlan uint16) []flow.Action {
 	return []flow.Action{
 		flow.PushVLAN{EtherType: etherTypeVLAN},
@@ -56,7 +56,7 @@ func pushVLAN(vlan uint16) []flow.Action {
 	}
 }
 
-// OnUnderlay says whether a Pod has addresses of the underlay (Antrea's flexible IPAM).
+// OnUnderlay reports whether a Pod has addresses of the underlay (Antrea's flexible IPAM).
 func (p *Pipeline) OnUnderlay(pod Pod) bool {
 	if !hasFlexibleIPAM(p) {
 		return false
@@ -69,13 +69,13 @@ func (p *Pipeline) OnUnderlay(pod Pod) bool {
 	return true
 }
 
-// zoneOf notes the zone of a family's connections, but for the VLAN. Without FlexibleIPAM there
-// is nothing to note, because the zone is constant.
+// zoneOf writes the zone of a family's connections, without the VLAN. Without FlexibleIPAM it
+// writes nothing, because the zone is constant.
 func (p *Pipeline) zoneOf(f Family) []flow.Action {
 	if !hasFlexibleIPAM(p) {
 		return nil
 	}
-	return set(pick(f, IPCtZoneTypeRegMark, IPv6CtZoneTypeRegMark))
+	return setMarks(pick(f, IPCtZoneTypeRegMark, IPv6CtZoneTypeRegMark))
 }
 
 // zoneIn is zoneOf with the VLAN.
@@ -86,7 +86,7 @@ func (p *Pipeline) zoneIn(f Family, vlan uint16) []flow.Action {
 	return append(p.zoneOf(f), VLANIDField.Set(uint64(vlan)))
 }
 
-// inZone is ct() in the zone of the packet's VLAN, if there is one.
+// inZone puts ct() into the zone of the packet's VLAN, with FlexibleIPAM.
 func (p *Pipeline) inZone(ct *flow.CT) *flow.CT {
 	if hasFlexibleIPAM(p) {
 		ct.Zone, ct.ZoneSrc = 0, &CtZoneField.Subfield
@@ -94,7 +94,7 @@ func (p *Pipeline) inZone(ct *flow.CT) *flow.CT {
 	return ct
 }
 
-// inVLAN asks for a packet of a VLAN, or of none, with FlexibleIPAM.
+// inVLAN matches packets of a VLAN (0: of none), with FlexibleIPAM.
 func (p *Pipeline) inVLAN(vlan uint16) term {
 	if hasFlexibleIPAM(p) {
 		return VLANIDField.Is(uint64(vlan))
