@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// externalConfig is an external Node with what policies do not decide on.
+// externalConfig is an external Node with traffic that no policy decides on.
 func externalConfig() Config {
 	c := goldenConfig()
 	c.Features.ExternalNode = true
@@ -21,9 +21,9 @@ func externalConfig() Config {
 	return c
 }
 
-// TestExternalNode makes the entries of an external Node with one card, and compares them with
-// those that the code of Antrea v1.15.2 makes for it (testdata/golden/external). Antrea's dump is
-// of before it reads DNS, whose two other entries are those of any Node.
+// TestExternalNode makes the entries of an external Node with one card. It compares them with
+// those of Antrea v1.15.2's code (testdata/golden/external). Antrea's dump was taken before it
+// reads DNS, whose two entries are those of any Node.
 func TestExternalNode(t *testing.T) {
 	p := New(externalConfig())
 	all := append(p.Static(), p.ExternalLink(ExternalLink{Host: Port{No: 20}, Uplink: Port{No: 21}})...)
@@ -34,7 +34,7 @@ func TestExternalNode(t *testing.T) {
 	}
 }
 
-// TestExternalNodeAlone: of an external Node, no other object has entries.
+// TestExternalNodeAlone: no other object has entries on an external Node.
 func TestExternalNodeAlone(t *testing.T) {
 	p := New(externalConfig())
 	all := slices.Concat(p.Traceflow(7), p.Endpoint(Endpoint{Proto: 6, Addr: netip.MustParseAddrPort("10.0.0.1:80")}),

@@ -10,9 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write the texts of testdata anew; read the difference before committing it")
 
-// TestFeatures switches features off and on. The texts in testdata/features
-// tell how the scenario's dump changes: lines that go (-) and come (+). A line
-// whose goto moves is both.
+// TestFeatures switches features off and on. The texts in testdata/features show how the
+// scenario's dump changes: removed lines (-) and added ones (+). A line whose goto moves is both.
 func TestFeatures(t *testing.T) {
 	for name, change := range map[string]func(*Features){
 		"no-proxy":                func(f *Features) { f.Proxy = false },
@@ -38,8 +37,7 @@ func TestFeatures(t *testing.T) {
 	}
 }
 
-// differences are the lines of one set only, sorted, those that go before those
-// that come.
+// differences are the lines of only one set, sorted, the removed ones first.
 func differences(was, now []string) string {
 	var b strings.Builder
 	for _, l := range slices.Sorted(slices.Values(was)) {
@@ -106,8 +104,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestEgressQoS: a limit of an Egress is a meter in kilobits, with the number of the
-// address' mark. Without Egress, there is no such table.
+// TestEgressQoS: a limit of an Egress is a meter in kilobits. Its number is the address's mark.
+// Without Egress, the table does not exist.
 func TestEgressQoS(t *testing.T) {
 	c := goldenConfig()
 	c.Features.EgressQoS = true
@@ -122,8 +120,7 @@ func TestEgressQoS(t *testing.T) {
 	}
 }
 
-// TestPacketInRate: where nobody gives a rate, the meters have Antrea's, and not one
-// that lets nothing through.
+// TestPacketInRate: without a configured rate, the meters have Antrea's, and not 0.
 func TestPacketInRate(t *testing.T) {
 	for given, want := range map[uint32]uint32{0: 500, 20: 20} {
 		c := goldenConfig()

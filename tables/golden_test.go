@@ -33,8 +33,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// TestGoldenV2 does so with Antrea's release of today, whose dump has no rule that
-// redirects; testdata/l7-v2.flows is what comes with one.
+// TestGoldenV2 does the same with Antrea v2. Its dump has no rule that redirects;
+// testdata/l7-v2.flows has the entries of such a rule.
 func TestGoldenV2(t *testing.T) {
 	c := goldenConfig()
 	c.Release = V2
@@ -136,8 +136,8 @@ func goldenLines(t *testing.T, pattern string) (all []string) {
 	return all
 }
 
-// compareLines compares two sets of lines and shows what is missing (-) and
-// what is too much (+).
+// compareLines compares two sets of lines and shows the missing (-) and the
+// surplus ones (+).
 func compareLines(t *testing.T, want, got []string) {
 	t.Helper()
 	for _, l := range slices.Sorted(slices.Values(want)) {

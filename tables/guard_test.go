@@ -8,8 +8,8 @@ import (
 )
 
 // TestGuards puts packets of the Pod web through SpoofGuard and table IPv6, and
-// ARP through ARPSpoofGuard: of all entries of a table, the matching one of the
-// highest priority says what happens.
+// ARP through ARPSpoofGuard. Of all matching entries of a table, the one of the
+// highest priority decides.
 func TestGuards(t *testing.T) {
 	both := families{IPv4, IPv6}
 	prog := both.program(both.config())

@@ -22,8 +22,7 @@ func testNames() *flow.Names {
 	return n
 }
 
-// TestMarksOfMatches: a match asks for marks by their names, and for numbers as people
-// know them.
+// TestMarksOfMatches: a match shows marks by their names, and ports and addresses as text.
 func TestMarksOfMatches(t *testing.T) {
 	names := testNames()
 	for _, c := range []struct {
@@ -56,7 +55,7 @@ func TestMarksOfMatches(t *testing.T) {
 	}
 }
 
-// TestMarksOfActions: what actions write, also into a connection, and what they copy
+// TestMarksOfActions: actions show what they write, also into a connection, and what they copy
 // there.
 func TestMarksOfActions(t *testing.T) {
 	names := testNames()
@@ -72,7 +71,7 @@ func TestMarksOfActions(t *testing.T) {
 	}
 }
 
-// TestMarksOfChanges: only what changed is told, parts of a field by themselves and all
+// TestMarksOfChanges: only changes are shown, those of a field's part by the part, those of all
 // of it as a whole.
 func TestMarksOfChanges(t *testing.T) {
 	names := testNames()
@@ -100,8 +99,8 @@ func TestMarksOfChanges(t *testing.T) {
 	}
 }
 
-// TestMarksOfConnections: where a connection came from, what was done with it, and by which
-// rules it was allowed.
+// TestMarksOfConnections: a connection shows its source, its translations, and the rules that
+// allowed it.
 func TestMarksOfConnections(t *testing.T) {
 	got := (layout.MarkNames{Names: testNames(), Programs: []*layout.Program{Program}}).Conn(0x33, flow.Value{Lo: 0x300000002})
 	want := []string{"ConnSourceCTMarkField=FromPodRegMark", "ServiceCTMark", "ConnSNATCTMark", "IngressRuleCTLabel=2", "EgressRuleCTLabel=3"}
@@ -116,8 +115,8 @@ func TestMarksOfConnections(t *testing.T) {
 	}
 }
 
-// TestUnionsAreMeant: of fields that share bits without being parts of one another, each
-// table means one.
+// TestUnionsAreMeant: of fields that share bits without being parts of one another, exactly one
+// applies in each table.
 func TestUnionsAreMeant(t *testing.T) {
 	for _, f := range Fields() {
 		for _, g := range Fields() {

@@ -112,7 +112,7 @@ func TestClauses(t *testing.T) {
 }
 
 // TestClauseEntry: the addresses of a rule one by one make the same entries as
-// the rule at once, so that a change touches only the addresses it is about.
+// the whole rule. So a change touches only its own addresses.
 func TestClauseEntry(t *testing.T) {
 	list := families{IPv4, IPv6}
 	p := New(list.config())
@@ -136,7 +136,7 @@ func TestClauseEntry(t *testing.T) {
 	}
 }
 
-// TestPortBlocks covers ranges; every port is asked.
+// TestPortBlocks covers ranges and checks every port.
 func TestPortBlocks(t *testing.T) {
 	for _, c := range []struct{ first, last, blocks int }{
 		{1, 65535, 16}, {80, 80, 1}, {1000, 1005, 2}, {1001, 1999, 9}, {32768, 65535, 1}, {0, 65535, 1}, {65535, 65535, 1},

@@ -16,9 +16,9 @@ func policyOnlyConfig() Config {
 	return c
 }
 
-// TestPolicyOnly makes the entries of such a Node with a Pod, and compares them with those that
-// the code of Antrea v1.15.2 makes (testdata/golden/policyonly). Antrea's dump is of before it
-// reads DNS, whose entries are those of any Node.
+// TestPolicyOnly makes the entries of such a Node with a Pod. It compares them with those of
+// Antrea v1.15.2's code (testdata/golden/policyonly). Antrea's dump was taken before it reads
+// DNS, whose entries are those of any Node.
 func TestPolicyOnly(t *testing.T) {
 	p := New(policyOnlyConfig())
 	all := append(p.Static(), p.Pod(Pod{Port: Port{No: 100, MAC: mac("00:00:10:10:00:01")}, IPs: []netip.Addr{netip.MustParseAddr("10.10.0.66")}})...)

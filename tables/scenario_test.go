@@ -201,7 +201,7 @@ func addTraffic(p *Pipeline, prog *flow.Program) {
 	)...)
 }
 
-// addMulticast has members of a group here and on the other Node, and rules of groups.
+// addMulticast adds members of a group here and on the other Node, and rules of groups.
 func addMulticast(p *Pipeline, prog *flow.Program) {
 	if !hasMulticast(p) {
 		return

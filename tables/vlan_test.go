@@ -18,8 +18,8 @@ func underlayConfig() Config {
 }
 
 // TestFlexibleIPAM makes the entries of a Node with a Pod of its own range, one of the underlay
-// and one of the underlay's VLAN 2. testdata/flexible-ipam.diff tells how they differ from
-// those without FlexibleIPAM.
+// and one of the underlay's VLAN 2. testdata/flexible-ipam.diff has the differences from those
+// without FlexibleIPAM.
 func TestFlexibleIPAM(t *testing.T) {
 	pods := []Pod{
 		{Port: web, IPs: []netip.Addr{netip.MustParseAddr("10.10.0.24")}},

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Bits are some bits of a field, with their value when it is known.
+// Bits are some bits of a field, with their value if it is known.
 type Bits struct {
 	Field flow.FieldID
 	Mask  flow.Value
@@ -15,16 +15,16 @@ type Bits struct {
 	Known bool
 }
 
-// NamedBits is a named field, and its value when that is known.
+// NamedBits is a named field, with its value if it is known.
 type NamedBits struct {
 	Field
 	Value flow.Value
 	Known bool
 }
 
-// Named are the named fields that bits are of. Of a whole and its parts it is the
-// one that the bits cover. Of other fields that share bits it is the one that spoken
-// says is meant; all of them where it says so of none.
+// Named are the named fields of some bits. Of a whole and its parts it chooses the one that the
+// bits cover. Of other fields that share bits it chooses those for which spoken is true, or all
+// if it is true for none.
 func (m *Marks) Named(b Bits, spoken func(Field) bool) (all []NamedBits) {
 	for _, f := range m.byField[b.Field] {
 		mask := f.Mask()
@@ -43,7 +43,7 @@ func (m *Marks) Named(b Bits, spoken func(Field) bool) (all []NamedBits) {
 	})
 }
 
-// without is what is left of a list, which stays as it is.
+// without is a list without some elements. The list itself stays unchanged.
 func without(all []NamedBits, not func(NamedBits) bool) []NamedBits {
 	if !slices.ContainsFunc(all, not) {
 		return all
@@ -53,13 +53,13 @@ func without(all []NamedBits, not func(NamedBits) bool) []NamedBits {
 
 func (b Bits) covers(n NamedBits) bool { m := n.Mask(); return b.Mask.And(m) == m }
 
-// Contains says whether a is more than b, and all of it.
+// Contains reports whether a has all bits of b, and more.
 func Contains(a, b flow.Subfield) bool {
 	return a.Field == b.Field && a.N > b.N && a.Ofs <= b.Ofs && a.Ofs+a.N >= b.Ofs+b.N
 }
 
-// Text is the mark (FromPodRegMark), or the field with its value
-// (EndpointPortField=80), or the field alone when the value is not known.
+// Text is the mark (FromPodRegMark), the field with its value (EndpointPortField=80), or only the
+// field if the value is not known.
 func (m *Marks) Text(n NamedBits, names *flow.Names) string {
 	if !n.Known {
 		return n.Name
@@ -82,7 +82,7 @@ func (m *Marks) valueText(n NamedBits, names *flow.Names) string {
 	return fmt.Sprint(n.Value.Lo)
 }
 
-// Meant says whether a field of a union is the one that is meant in a table.
+// Meant reports whether a field of a union applies in a table.
 func (m *Marks) Meant(f Field, in string) bool {
 	if tables, second := m.Second[f.Name]; second {
 		return slices.Contains(tables, in)
@@ -95,7 +95,7 @@ func (m *Marks) Meant(f Field, in string) bool {
 	return true
 }
 
-// isWhole says whether a field has others as its parts in a table.
+// isWhole reports whether a field has others as its parts in a table.
 func (m *Marks) isWhole(f Field, in string) bool {
 	return slices.ContainsFunc(m.byField[f.Subfield.Field], func(part Field) bool { return Contains(f.Subfield, part.Subfield) && m.Meant(part, in) })
 }

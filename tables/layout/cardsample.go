@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// CardSample is a Node with two pods and another Node, whose card is a port. MAC addresses begin
-// with oui. Addresses outside are for documentation (RFC 5737).
+// CardSample is a Node with two pods and another Node. The Node's card is a port. MAC addresses
+// begin with oui. Addresses outside are for documentation (RFC 5737).
 func CardSample(oui [3]byte) *Node {
 	mac := func(kind, last byte) [6]byte { return [6]byte{oui[0], oui[1], oui[2], kind, 0, last} }
 	pod := func(name string, no uint32, last byte) Pod {

@@ -1,15 +1,15 @@
-// Package layout has what all programs of flow entries share: what a program is, the Node
-// that it is built for, bits by their names, and the words in which entries are written.
-// Everything here is a plain value or a pure function.
+// Package layout has the parts that all programs of flow entries share: programs, the Node of a
+// program, named bits, and the words in which entries are written. It has only plain values and
+// pure functions.
 //
-//	program.go  a program: its tables, its marks, its entries and what each is for
+//	program.go  a program: its tables, its marks, its entries and the reason for each
 //	together.go several programs in one switch
-//	node.go     ports, pods and other Nodes, as programs know them
+//	node.go     ports, pods and other Nodes, as programs see them
 //	cardsample.go a Node whose card is a port, for dumps
 //	field.go    ranges of bits of registers and marks, and values of them, by name
-//	bits.go     which named fields some bits are of
+//	bits.go     the named fields of some bits
 //	text.go     registers and marks in words, for dumps and traces
 //	words.go    terms of matches, and actions
 //
-// Package tables has Antrea's program; the others are in directories beside this one.
+// Package tables has Antrea's program. The others are in directories beside this one.
 package layout

@@ -11,8 +11,8 @@ import (
 type Field struct {
 	Name string
 	flow.Subfield
-	// Union is what the field shares its bits with by intention: fields of the
-	// same union are never used at the same time, or are parts and whole.
+	// Union names the fields that share bits on purpose. Fields of one union are never used at
+	// the same time, or are parts and whole.
 	Union string
 }
 
@@ -42,12 +42,12 @@ func (f Field) Of(union string) Field {
 // Mark names a value of the field.
 func (f Field) Mark(name string, value uint64) Mark { return Mark{name, f, value} }
 
-// Is asks for a value in a field.
+// Is matches a value of a field.
 func (f Field) Is(v uint64) Term {
 	return func(m *flow.Match) { m.Add(f.Subfield.Field, flow.Value{Lo: v}.Shl(int(f.Ofs)), f.Subfield.Mask()) }
 }
 
-// Is asks for a mark.
+// Is matches a mark.
 func (k Mark) Is() Term { return k.Field.Is(k.Value) }
 
 // Set writes a value into a field.
@@ -62,18 +62,18 @@ func (k Mark) Set() flow.Action { return k.Field.Set(k.Value) }
 type Marks struct {
 	Fields []Field
 	Marks  []Mark
-	// Second are tables where the second field of a union is meant, by its name. Elsewhere it
-	// is the first one.
+	// Second lists, by the field's name, the tables where the second field of a union applies. In
+	// all others the first one does.
 	Second map[string][]string
 	// Value is a field's value in words; "" writes it as a number. It may be nil.
 	Value func(n NamedBits, names *flow.Names) string
 
 	byField map[flow.FieldID][]Field
 	names   map[string]map[uint64]string
-	ids     []flow.FieldID // that have named fields, in order
+	ids     []flow.FieldID // the fields that have named fields, in order
 }
 
-// NewMarks indexes fields and marks. What they mean does not change afterwards.
+// NewMarks indexes fields and marks. They must not change afterwards.
 func NewMarks(m Marks) *Marks {
 	m.byField, m.names = map[flow.FieldID][]Field{}, map[string]map[uint64]string{}
 	for _, f := range m.Fields {
@@ -87,7 +87,7 @@ func NewMarks(m Marks) *Marks {
 	return &m
 }
 
-// Of is the mark that a value of a field is; "" for none.
+// Of is the name of a field's value, "" if it has none.
 func (m *Marks) Of(f Field, v flow.Value) string {
 	if v.Hi != 0 {
 		return ""

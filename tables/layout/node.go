@@ -7,16 +7,16 @@ import (
 	"slices"
 )
 
-// Node is what a program is built for: the ports of a switch, and the addresses behind
-// them. A port with number 0 is not there.
+// Node is the Node that a program is built for: the ports of a switch, and the addresses behind
+// them. A port with number 0 does not exist.
 type Node struct {
 	Uplink Port // the Node's card
-	// Bridge is the Node's own network; flow.PortLocal in Open vSwitch. Program uplink can do
-	// without: the card stays the kernel's then.
+	// Bridge is the Node's own network; flow.PortLocal in Open vSwitch. In program uplink it may
+	// be missing: the card then stays the kernel's.
 	Bridge  Port
 	Gateway Port // the router of the pods
 	// Router is the MAC address of the next hop on the uplink. With it, program uplink sends to
-	// the outside directly; zero: the host routes.
+	// the outside directly. If it is zero, the host routes.
 	Router  [6]byte
 	Tunnel  Port       // to the other Nodes
 	NodeIP  netip.Addr // on the uplink
@@ -40,8 +40,8 @@ type Port struct {
 type Pod struct {
 	Port Port
 	IPs  []netip.Addr
-	// Link is the address of the switch's end of the pod's link, where the program routes
-	// to each pod by itself.
+	// Link is the MAC address of the switch's end of the pod's link, if the program routes to
+	// each pod by itself.
 	Link [6]byte
 }
 
@@ -59,22 +59,22 @@ type Service struct {
 	Endpoint netip.AddrPort
 }
 
-// Policy is what one pod may receive and send: sources by address and port of its own, and
-// destinations by address and their port. A pod without a policy may do all.
+// Policy limits what one pod may receive and send. Sources have the pod's port, destinations
+// their own. A pod without a policy may send and receive all.
 type Policy struct {
 	Pod     netip.Addr
 	Ingress *[]Rule // nil: everything
 	Egress  *[]Rule
 }
 
-// Rule lets one protocol and port through. Other is the far end; not valid for every one.
+// Rule allows one protocol and port. Other is the far end; if it is not valid, every one.
 type Rule struct {
 	Proto uint8
 	Port  uint16
 	Other netip.Prefix
 }
 
-// Ports are the ports that are there, pods' last.
+// Ports are the existing ports, those of pods last.
 func (n *Node) Ports() (all []Port) {
 	for _, p := range []Port{n.Uplink, n.Bridge, n.Gateway, n.Tunnel} {
 		if p.No != 0 {
@@ -87,7 +87,7 @@ func (n *Node) Ports() (all []Port) {
 	return all
 }
 
-// Check finds ports and pods that no switch can have. Programs call it first.
+// Check returns an error for ports and pods that no switch can have. Programs call it first.
 func (n *Node) Check() error {
 	var errs []error
 	numbers := map[uint32]string{}
@@ -110,13 +110,13 @@ func NewPod(p Port, ip netip.Addr) Pod {
 	return Pod{Port: p, IPs: []netip.Addr{ip}, Link: LinkMAC(p.No)}
 }
 
-// LinkMAC is the address of the switch's end of a routed pod's link. It is made of the port's
+// LinkMAC is the MAC address of the switch's end of a routed pod's link. It holds the port's
 // number (RFC 7042, section 2.1: locally administered).
 func LinkMAC(no uint32) [6]byte {
 	return [6]byte{0x02, 0xfe, byte(no >> 24), byte(no >> 16), byte(no >> 8), byte(no)}
 }
 
-// IP is the pod's IPv4 address; not valid if it has none.
+// IP is the pod's IPv4 address, not valid if it has none.
 func (p *Pod) IP() netip.Addr {
 	for _, ip := range p.IPs {
 		if ip.Is4() {

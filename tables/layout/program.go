@@ -8,45 +8,45 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Program is a named set of tables, entries and meanings of bits. Two programs may give
-// the same bits different meanings, so an entry of one does not belong into another.
+// Program is a named set of tables, entries and meanings of bits. Programs may give the same bits
+// different meanings, so an entry of one cannot be used in another.
 type Program struct {
 	Name string
-	// Sentence says what the program is, for lists.
+	// Sentence describes the program in lists.
 	Sentence string
 	// Tables are in the order in which packets pass them.
 	Tables []Table
 	Marks  *Marks
-	// Build makes the entries for a Node; nil if they come from a cluster's objects. The
-	// error is for a Node that lacks what the program needs.
+	// Build makes the entries for a Node. It is nil if they come from a cluster's objects. The
+	// error names everything that the Node lacks.
 	Build func(*Node) ([]Entry, error)
-	// HasPolicies says that the program enforces Node.Policies.
+	// HasPolicies is set if the program enforces Node.Policies.
 	HasPolicies bool
-	// Sample is the Node of dumps, traces and pages that name none.
+	// Sample is the Node of dumps, traces and pages without a Node of their own.
 	Sample func() *Node
 }
 
-// Table is a table of a program. Number is its place in the switch, which programs that
-// hand out numbers leave at 0.
+// Table is a table of a program. Number is its place in the switch, or 0 in programs that hand
+// out numbers.
 type Table struct {
 	Name, Stage string
 	Number      uint8
 }
 
-// Entry is a flow entry with what it is for.
+// Entry is a flow entry with its reason.
 type Entry struct {
 	*flow.Entry
 	Origin
 }
 
-// Origin is what an entry is for. Row is a statement of the document that the program is
-// made from. Literal says that the document has the entry itself, and not only in words.
+// Origin is the reason of an entry. Row is a statement of the document that the program is made
+// from. Literal is set if the document has the entry itself, and not only in words.
 type Origin struct {
 	Row, Why string
 	Literal  bool
 }
 
-// Flow is the program for a Node, as a switch runs it, and what each entry is for.
+// Flow is the program for a Node, as a switch runs it, with the reason of each entry.
 func (p *Program) Flow(n *Node) (*flow.Program, map[*flow.Entry]Origin, error) {
 	if p.Build == nil {
 		return nil, nil, fmt.Errorf("program %s: its entries come from the objects of a cluster", p.Name)
@@ -63,7 +63,7 @@ func (p *Program) Flow(n *Node) (*flow.Program, map[*flow.Entry]Origin, error) {
 	return out, origins, nil
 }
 
-// names are those of the tables and of the Node's ports.
+// names are the names of the tables and of the Node's ports.
 func (p *Program) names(n *Node) *flow.Names {
 	names := flow.NewNames()
 	for _, t := range p.Tables {
@@ -75,7 +75,7 @@ func (p *Program) names(n *Node) *flow.Names {
 	return names
 }
 
-// Stage names the stage of a table, "" for a name that is no table of the program.
+// Stage names the stage of a table, or "" if the program has no table of that name.
 func (p *Program) Stage(table string) string {
 	i := slices.IndexFunc(p.Tables, func(t Table) bool { return t.Name == table })
 	if i < 0 {
@@ -84,8 +84,8 @@ func (p *Program) Stage(table string) string {
 	return p.Tables[i].Stage
 }
 
-// Of is the program among some that has most of the named tables, the first of two that
-// have as many, and nil if none has one.
+// Of is the program that has most of the named tables. Of two with as many it is the first, and
+// nil if none has any.
 func Of(all []*Program, names *flow.Names) (best *Program) {
 	most := 0
 	tables := maps.Collect(names.Tables())
@@ -103,8 +103,8 @@ func Of(all []*Program, names *flow.Names) (best *Program) {
 	return best
 }
 
-// AllOf are the programs of a switch by its tables: that of Of, and the others of which all tables
-// are there.
+// AllOf are the programs of a switch by its tables: that of Of, and all others whose tables are
+// all there.
 func AllOf(all []*Program, names *flow.Names) (some []*Program) {
 	first := Of(all, names)
 	if first == nil {
@@ -117,7 +117,7 @@ func AllOf(all []*Program, names *flow.Names) (some []*Program) {
 	return append([]*Program{first}, others...)
 }
 
-// NewEntry makes a flow entry; without actions it drops.
+// NewEntry makes a flow entry. Without actions it drops.
 func NewEntry(table uint8, priority uint16, m flow.Match, actions ...flow.Action) *flow.Entry {
 	return &flow.Entry{Table: table, Priority: priority, Match: m.Mini(), Actions: actions}
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// MarkNames tells what is in a register, ct_mark, ct_label or pkt_mark, by the names of a
-// program. Dumps have numbers, as those of ovs-ofctl; whoever shows an entry or a packet to
-// a person puts these words beside them. A table's registers are those of the first of Programs
-// that has the table. MarkNames says nothing of a table that none has.
+// MarkNames describes the value of a register, ct_mark, ct_label or pkt_mark with the names of a
+// program. Dumps have numbers, as those of ovs-ofctl. Code that shows an entry or a packet to a
+// person puts these words beside them. The first of Programs that has a table names its
+// registers. For a table that no program has, MarkNames returns nothing.
 type MarkNames struct {
 	*flow.Names
 	Programs []*Program
 }
 
-// of is the program of a table; nil if no program has it.
+// of is the program of a table, or nil if no program has it.
 func (n MarkNames) of(tableID uint8) *Program {
 	in := n.Table(tableID)
 	if i := slices.IndexFunc(n.Programs, func(p *Program) bool { return p.Stage(in) != "" }); i >= 0 {
@@ -24,8 +24,7 @@ func (n MarkNames) of(tableID uint8) *Program {
 	return nil
 }
 
-// texts says what the value of bits means in a table: FromPodRegMark,
-// EndpointPortField=80.
+// texts describes the value of bits in a table: FromPodRegMark, EndpointPortField=80.
 func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
 	p := n.of(tableID)
 	if p == nil {
@@ -38,7 +37,7 @@ func (n MarkNames) texts(tableID uint8, b Bits) (all []string) {
 	return all
 }
 
-// Match says what a match asks for in registers and marks.
+// Match describes a match's registers and marks.
 func (n MarkNames) Match(tableID uint8, m flow.Minimatch) (all []string) {
 	p := n.of(tableID)
 	if p == nil {
@@ -52,8 +51,8 @@ func (n MarkNames) Match(tableID uint8, m flow.Minimatch) (all []string) {
 	return all
 }
 
-// Sets says what actions write into registers and marks, those of ct() and clone() too.
-// What they copy from elsewhere has the field's name alone.
+// Sets describes the registers and marks that actions write, those in ct() and clone() too. A
+// field that is copied from elsewhere has only its name.
 func (n MarkNames) Sets(tableID uint8, actions []flow.Action) (all []string) {
 	add := func(id flow.FieldID, value, mask flow.Value, known bool) {
 		all = append(all, n.texts(tableID, Bits{id, mask, value, known})...)
@@ -75,8 +74,8 @@ func (n MarkNames) Sets(tableID uint8, actions []flow.Action) (all []string) {
 	return all
 }
 
-// Change says what of a register or mark is another now than before: each named field
-// of which a bit changed, with its value of now.
+// Change describes how a register or mark changed: each named field with a changed bit, with its
+// new value.
 func (n MarkNames) Change(tableID uint8, id flow.FieldID, before, after flow.Value) []string {
 	p := n.of(tableID)
 	if p == nil {
@@ -93,8 +92,7 @@ func (n MarkNames) Change(tableID uint8, id flow.FieldID, before, after flow.Val
 	return n.texts(tableID, Bits{id, mask, after, true})
 }
 
-// Conn says what a connection's mark and label mean to the first program, if its first table is
-// there.
+// Conn describes a connection's mark and label for the first program, if its first table exists.
 func (n MarkNames) Conn(mark uint32, label flow.Value) (all []string) {
 	if len(n.Programs) == 0 {
 		return nil

@@ -8,21 +8,21 @@ import (
 )
 
 // Several programs in one switch. The first begins at its own first table. Each further one has
-// its tables behind all before it, and gets what comes by its own ports: an entry of the first
-// table sends it there. So a packet meets the tables of one program only.
+// its tables behind those before it. An entry of the first table sends it the packets of its own
+// ports. So a packet meets the tables of one program only.
 //
-// Registers are a packet's, and so of one program. A connection may be found by all programs, so no
-// two may use the same zone. Names of tables say which program an entry is of, so no two may have
-// the same one.
+// Registers belong to a packet, and so to one program. All programs can find a connection, so no
+// two may use the same zone. A table's name tells the program of an entry, so no two may use the
+// same name.
 
-// Part is a program for the ports of a Node that are its own.
+// Part is a program for the ports of a Node that belong to it.
 type Part struct {
 	*Program
 	Node *Node
 }
 
-// Together is programs in one switch, and what each entry is for, by the part. The error says
-// what two of them cannot share.
+// Together puts programs into one switch. It returns the reason of each entry, by the part. The
+// error names what two of them cannot share.
 func Together(parts ...Part) (*flow.Program, []map[*flow.Entry]Origin, error) {
 	first := &parts[0]
 	all, of, err := first.Flow(first.Node)
@@ -37,9 +37,9 @@ func Together(parts ...Part) (*flow.Program, []map[*flow.Entry]Origin, error) {
 	return all, append([]map[*flow.Entry]Origin{of}, origins...), err
 }
 
-// Behind is programs beside a pipeline that has a first table, and what each entry is for, by the part.
-// Their tables have numbers from base on, and their names come to those of the pipeline. The error says what
-// two of them cannot share.
+// Behind puts programs beside a pipeline that has a first table. It returns the reason of each
+// entry, by the part. Their tables get numbers from base on, and names gets their names. The
+// error names what two of them cannot share.
 func Behind(first uint8, names *flow.Names, base int, parts ...Part) ([]*flow.Entry, []map[*flow.Entry]Origin, error) {
 	all := &flow.Program{First: first, Names: names}
 	origins, err := addBehind(all, map[uint16]string{}, base, parts)
@@ -65,7 +65,7 @@ func addBehind(all *flow.Program, zones map[uint16]string, base int, parts []Par
 	return origins, nil
 }
 
-// firstFree is the number behind those of all tables.
+// firstFree is the number after those of all tables.
 func firstFree(names *flow.Names) (free int) {
 	for id := range names.Tables() {
 		free = max(free, int(id)+1)
@@ -73,7 +73,7 @@ func firstFree(names *flow.Names) (free int) {
 	return free
 }
 
-// claimZones notes which program uses which zone.
+// claimZones records which program uses which zone.
 func claimZones(zones map[uint16]string, name string, p *flow.Program) error {
 	for _, e := range p.Entries {
 		for _, a := range e.Actions {

@@ -7,10 +7,10 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Term is one thing that a match asks for.
+// Term is one condition of a match.
 type Term func(*flow.Match)
 
-// Match asks for all terms.
+// Match is the match with all terms.
 func Match(terms ...Term) flow.Match {
 	var m flow.Match
 	for _, t := range terms {
@@ -19,7 +19,7 @@ func Match(terms ...Term) flow.Match {
 	return m
 }
 
-// Exact asks for a value of a whole field.
+// Exact matches a value of a whole field.
 func Exact(id flow.FieldID, v uint64) Term {
 	return func(m *flow.Match) { m.AddExact(id, flow.Value{Lo: v}) }
 }
@@ -30,24 +30,24 @@ const (
 	EtherTypeARP  = 0x806
 )
 
-// IPv4 asks for IPv4, ARP for ARP.
+// IPv4 matches IPv4.
 func IPv4(m *flow.Match) { m.AddExact(flow.EthType, flow.Value{Lo: EtherTypeIPv4}) }
 
-// ARP asks for ARP.
+// ARP matches ARP.
 func ARP(m *flow.Match) { m.AddExact(flow.EthType, flow.Value{Lo: EtherTypeARP}) }
 
-// InPort asks for the port of entry.
+// InPort matches the input port.
 func InPort(p Port) Term { return Exact(flow.InPort, uint64(p.No)) }
 
-// EthAddr asks for eth_src or eth_dst, or another field of an Ethernet address.
+// EthAddr matches eth_src or eth_dst, or another field with an Ethernet address.
 func EthAddr(id flow.FieldID, mac [6]byte) Term {
 	return func(m *flow.Match) { m.AddExact(id, MACValue(mac)) }
 }
 
-// MACValue is an Ethernet address as a field has it.
+// MACValue is an Ethernet address as a field's value.
 func MACValue(mac [6]byte) flow.Value { return flow.ValueOfMAC(net.HardwareAddr(mac[:])) }
 
-// Net asks for addresses of a range in nw_src, nw_dst, arp_spa or arp_tpa.
+// Net matches addresses of a range in nw_src, nw_dst, arp_spa or arp_tpa.
 func Net(id flow.FieldID, p netip.Prefix) Term {
 	a := p.Masked().Addr().As4()
 	v := flow.Value{Lo: uint64(a[0])<<24 | uint64(a[1])<<16 | uint64(a[2])<<8 | uint64(a[3])}
@@ -55,7 +55,7 @@ func Net(id flow.FieldID, p netip.Prefix) Term {
 	return func(m *flow.Match) { m.Add(id, v, mask) }
 }
 
-// Host asks for one address, as Net does.
+// Host matches one address, as Net does.
 func Host(id flow.FieldID, a netip.Addr) Term { return Net(id, netip.PrefixFrom(a, 32)) }
 
 // Bits of ct_state (ovs-fields(7)).
@@ -68,7 +68,7 @@ const (
 	CtTrk
 )
 
-// CtState asks for bits of ct_state that are set and bits that are not.
+// CtState matches bits of ct_state that are set and bits that are clear.
 func CtState(set, clear uint64) Term {
 	return func(m *flow.Match) { m.Add(flow.CTState, flow.Value{Lo: set}, flow.Value{Lo: set | clear}) }
 }
@@ -78,7 +78,7 @@ func SetMAC(id flow.FieldID, mac [6]byte) flow.Action {
 	return flow.SetField{Field: id, Value: MACValue(mac), Mask: flow.Ones(48)}
 }
 
-// ARPReply answers a question for an address with a MAC address (RFC 826).
+// ARPReply answers a request for an address with a MAC address (RFC 826).
 func ARPReply(table uint8, priority uint16, addr netip.Addr, with [6]byte) *flow.Entry {
 	set := func(id flow.FieldID, v flow.Value) flow.Action {
 		return flow.SetField{Field: id, Value: v, Mask: flow.Ones(flow.FieldByID(id).Bits)}
@@ -93,7 +93,7 @@ func ARPReply(table uint8, priority uint16, addr netip.Addr, with [6]byte) *flow
 		move(flow.ArpSPA, flow.ArpTPA), set(flow.ArpSPA, flow.ValueOfAddr(addr)), flow.OutputInPort{})
 }
 
-// ToService asks for a new packet to a Service.
+// ToService matches a new packet to a Service.
 func ToService(s *Service) Term {
 	port := flow.TCPDst
 	if s.Proto == 17 {
@@ -113,7 +113,7 @@ func CommitDNAT(zone uint16, next uint8, s *Service, exec ...flow.Action) *flow.
 	return c
 }
 
-// Restore is ct(table=…,zone=…,nat): translate as the connection is.
+// Restore is ct(table=…,zone=…,nat): it translates as the connection does.
 func Restore(zone uint16, next uint8) *flow.CT {
 	return &flow.CT{Zone: zone, Table: next, NAT: &flow.NAT{Type: flow.NATRestore}}
 }

@@ -7,19 +7,20 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Programs beside Antrea's, whose entries come from objects, for ports of their own:
+// Programs beside Antrea's, for ports of their own. The entries of Antrea's come from objects.
 //
-//  1. Their tables have numbers from firstBeside on, which Antrea's do not reach. So Antrea's may be
-//     numbered in another way at any time.
+//  1. Their tables have numbers from firstBeside on, which Antrea's do not reach. So Antrea's
+//     tables can be renumbered at any time.
 //  2. An entry of the first table, above all others, sends their ports' packets to them.
 //  3. Their zones are below firstOfAntrea, so no connection belongs to both.
 const (
 	firstBeside   = 128
-	firstOfAntrea = 0x1000 // those of VLANs; the others are 65510, 65511, 65520 and 65521
+	firstOfAntrea = 0x1000 // zones of VLANs; the others are 65510, 65511, 65520 and 65521
 )
 
-// Beside is programs beside Antrea's, and what each entry is for, by the part. first is the first table of
-// Antrea's, to whose names theirs come. The error says what keeps a program from being there.
+// Beside makes programs beside Antrea's. It returns the reason of each entry, by the part. first
+// is Antrea's first table, and names gets their names. The error tells why a program cannot be
+// there.
 func Beside(first uint8, names *flow.Names, parts ...layout.Part) ([]*flow.Entry, []map[*flow.Entry]layout.Origin, error) {
 	entries, origins, err := layout.Behind(first, names, firstBeside, parts...)
 	if err != nil {

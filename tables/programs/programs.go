@@ -1,5 +1,4 @@
-// Package programs lists all programs, for who chooses one by its name, or by the tables of
-// a switch.
+// Package programs lists all programs. It finds one by its name, or by the tables of a switch.
 package programs
 
 import (
@@ -14,7 +13,7 @@ import (
 	"github.com/antrail/antrail/tables/windows2020"
 )
 
-// All are the programs. The first one is the usual one.
+// All are the programs. The first one is the default.
 func All() []*layout.Program {
 	return []*layout.Program{tables.Program, uplink.Program, windows2020.Program, vppl3.Program}
 }
@@ -29,7 +28,7 @@ func Names() (all []string) {
 	return all
 }
 
-// Named is the program of a name that needs no cluster. The error lists those that there are.
+// Named is the program of a name that needs no cluster. The error lists the names.
 func Named(name string) (*layout.Program, error) {
 	for _, p := range All() {
 		if p.Name == name && p.Build != nil {
@@ -42,12 +41,13 @@ func Named(name string) (*layout.Program, error) {
 	return nil, fmt.Errorf("there is no program %q%s; there are %s", name, flow.Suggest(name, Names()), strings.Join(Names(), ", "))
 }
 
-// MarkNames tells registers and marks by the names of the programs whose tables a switch has.
+// MarkNames describes registers and marks with the names of the programs whose tables a switch
+// has.
 func MarkNames(names *flow.Names) layout.MarkNames {
 	return layout.MarkNames{Names: names, Programs: layout.AllOf(All(), names)}
 }
 
-// Stage names stages of tables of the programs whose tables a switch has.
+// Stage names the stages of tables, for the programs whose tables a switch has.
 func Stage(names *flow.Names) func(table string) string {
 	all := layout.AllOf(All(), names)
 	return func(table string) string {

@@ -67,7 +67,7 @@ func TestMarkNames(t *testing.T) {
 	}
 }
 
-// TestNamed: names choose programs that need no cluster, and others are told why not.
+// TestNamed: names choose programs that need no cluster. For other names the error says why.
 func TestNamed(t *testing.T) {
 	for _, name := range Names() {
 		if p, err := Named(name); err != nil || p.Name != name || p.Sentence == "" {
@@ -84,8 +84,8 @@ func TestNamed(t *testing.T) {
 	}
 }
 
-// TestFieldsAreApart: in each program no two fields of no union share bits, every mark fits
-// into its field, and no two marks are one value of one field.
+// TestFieldsAreApart: in each program, only fields of one union share bits. Every mark fits into
+// its field, and no two marks are one value of one field.
 func TestFieldsAreApart(t *testing.T) {
 	for _, p := range All() {
 		for i, f := range p.Marks.Fields {

@@ -7,11 +7,11 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ARPResponder tells pods and the gateway of each other, and answers for the gateways of other
+// ARPResponder switches ARP between pods and the gateway, and answers for the gateways of other
 // Nodes.
 //
-// A question goes to the one port that has the address. So no ARP of pods reaches the card or
-// the host's own port.
+// A request goes only to the port that has the address. So no ARP of pods reaches the card or the
+// host's own port.
 //
 // Reads:  arp_op, arp_tpa.
 // Writes: the reply.

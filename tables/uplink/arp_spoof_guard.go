@@ -5,7 +5,7 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ARPSpoofGuard lets pods and the gateway speak of their own addresses only.
+// ARPSpoofGuard lets pods and the gateway use only their own addresses in ARP.
 //
 // Reads:  in_port, arp_spa, arp_sha.
 // Writes: nothing.

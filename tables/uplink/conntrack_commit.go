@@ -5,13 +5,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackCommit makes a new packet's connection known, with its translation.
+// ConntrackCommit commits a new packet's connection with its translation.
 //
-// If all ports of the range have a connection to the same destination, the packet is dropped
-// with the reason ct_nat_exhausted.
+// If all ports of the range have a connection to the same destination, the packet is dropped with
+// the reason ct_nat_exhausted.
 //
 // Reads:  ct_state, PodToExternalField, ServiceCTMarkField.
-// Writes: the source of what a pod sends to the outside; SNATCTMarkField.
+// Writes: the source of packets from a pod to the outside; SNATCTMarkField.
 // Next:   Output, which is also the table-miss.
 
 func conntrackCommit(n *layout.Node) []layout.Entry {

@@ -5,16 +5,16 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackState tells answers to pods from the host's own packets.
+// ConntrackState separates replies to pods from the host's own packets.
 //
-// The entry of the host's packets has a higher priority than the one that drops +inv. So a
-// connection of the host that began before the switch did is not cut.
+// The entry of the host's packets has a higher priority than the one that drops +inv. So
+// connections that the host began before the switch started continue.
 //
-// In mode shared the switch gets copies of ICMP. Those that answer no pod are dropped, since the
+// In mode shared the switch gets copies of ICMP. It drops those that answer no pod, because the
 // host has them too.
 //
-// A packet from the card that goes the way of the pod has the pod's addresses forged: an
-// answer always is +rpl. The document does not ask for it.
+// A reply is always +rpl. So a packet from the card in a pod's original direction has forged
+// addresses. The document does not check this.
 //
 // Reads:  ct_state, ct_mark, PktSourceField.
 // Writes: RewriteMACField.

@@ -2,10 +2,10 @@ package uplink
 
 import "github.com/antrail/antrail/tables/layout"
 
-// ConntrackZone asks which connection a packet belongs to, and translates it as the connection is.
+// ConntrackZone looks up a packet's connection and translates the packet as the connection does.
 //
-// An answer from the outside gets the pod's address back as its destination. What a pod goes
-// on to send gets the Node's address as its source.
+// A reply from the outside gets the pod's address back as its destination. Further packets from a
+// pod get the Node's address as their source.
 //
 // Reads:  the connection.
 // Writes: ct_state, ct_mark; addresses and ports of translated connections.

@@ -5,13 +5,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// EgressMark finds what a pod sends to the outside.
+// EgressMark finds packets from a pod to the outside.
 //
-// A pod sends that to its gateway's MAC address, so broadcasts of pods stay here. The entry
-// asks for +new, where the document does not: the answers of a pod to somebody outside keep
-// the pod's address, and go back by the gateway.
+// A pod sends these to its gateway's MAC address, so broadcasts of pods stay here. The entry
+// matches +new, which the document's does not. So replies of a pod to the outside keep the pod's
+// address, and go back by the gateway.
 //
-// In direct mode the switch is the router, and counts the TTL down. In loop mode the host does.
+// In direct mode the switch is the router and decrements the TTL. In loop mode the host does.
 //
 // Reads:  PktSourceField, ct_state, ct_mark, the destination.
 // Writes: PodToExternalField.

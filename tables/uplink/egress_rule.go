@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// EgressRule checks what a pod with rules of its own begins to send. EndpointDNAT comes before, so the
-// rules speak of endpoints.
+// EgressRule checks new connections from a pod with rules of its own. EndpointDNAT comes before,
+// so the rules name endpoints.
 //
 // Reads:  ct_state, PktSourceField, the addresses, the protocol, the destination port.
 // Writes: nothing.
@@ -34,8 +34,8 @@ func checkedEgress(n *layout.Node) uint8 {
 	return tableL3Forwarding
 }
 
-// ruleEntries allow what rules allow of a pod's new connections, and drop the others. far is the field of
-// the other end's address.
+// ruleEntries pass a pod's new connections that its rules allow, and drop the others. far is the
+// field of the other end's address.
 func ruleEntries(table, next uint8, own []layout.Term, far flow.FieldID, rules *[]layout.Rule) (all []layout.Entry) {
 	seen := map[layout.Rule]bool{}
 	for _, r := range *rules {

@@ -5,8 +5,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// L3Forwarding routes to pods of this Node and of others. Other destinations are the Node or
-// the outside, which EgressMark tells apart.
+// L3Forwarding routes to pods of this Node and of others. EgressMark separates the other
+// destinations: the Node or the outside.
 //
 // Reads:  RewriteMACField, the destination.
 // Writes: MAC addresses, the tunnel's destination.

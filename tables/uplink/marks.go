@@ -5,8 +5,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Registers, with the bits and names that they have in Antrea v1.15. PodToExternal is not
-// in v1.15, which leaves bit 17 free.
+// Registers, with their bits and names in Antrea v1.15. PodToExternal is not in v1.15, which
+// leaves bit 17 free.
 var (
 	pktSourceField     = layout.Reg(0, "PktSourceField", 0, 3)
 	rewriteMACField    = layout.Reg(0, "RewriteMACField", 9, 9)
@@ -15,8 +15,8 @@ var (
 	targetOFPortField  = layout.Reg(1, "TargetOFPortField", 0, 31)
 )
 
-// Bits of ct_mark. Bit 8 is free in v1.15. The document's 0x40 means hairpin there, and
-// sends a packet back to where it came from.
+// Bits of ct_mark. Bit 8 is free in v1.15. The document's 0x40 means hairpin in v1.15, which
+// returns a packet to its input port.
 var (
 	serviceCTField = layout.Field{Name: "ServiceCTMarkField", Subfield: layout.Range(flow.CTMark, 4, 4)}
 	snatCTField    = layout.Field{Name: "SNATCTMarkField", Subfield: layout.Range(flow.CTMark, 8, 8)}
@@ -35,7 +35,7 @@ var (
 	outputToOFPortRegMark = outputRegField.Mark("OutputToOFPortRegMark", 1)
 )
 
-// What connections are.
+// The marks of connections.
 var (
 	notServiceCTMark = serviceCTField.Mark("NotServiceCTMark", 0)
 	serviceCTMark    = serviceCTField.Mark("ServiceCTMark", 1)
@@ -45,14 +45,14 @@ var (
 // ctZone is the zone of all connections (CtZone of v1.15).
 const ctZone = 65520
 
-// SNAT chooses from these ports (row W-14). Linux does not give them to the host's own
-// sockets: its range begins at 32768, and NodePorts at 30000.
+// SNAT chooses from these ports (row W-14). Linux does not give them to the host's own sockets:
+// its range begins at 32768, and NodePorts at 30000.
 const (
 	FirstSNATPort = 10000
 	LastSNATPort  = 20000
 )
 
-// virtualMAC is the Global Virtual MAC, the destination of what another Node routes.
+// virtualMAC is the Global Virtual MAC, the destination of packets that another Node routes.
 var virtualMAC = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
 var marks = layout.NewMarks(layout.Marks{

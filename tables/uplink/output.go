@@ -7,8 +7,9 @@ import (
 
 // Output sends the packet.
 //
-// To the outside it leaves by the gateway in loop mode: the host routes it, and it enters again
-// by the host's own port. In direct mode it leaves by the card, to the next hop's MAC address.
+// Packets to the outside leave by the gateway in loop mode. The host routes them, and they enter
+// again by the host's own port. In direct mode they leave by the card, to the next hop's MAC
+// address.
 //
 // Reads:  PodToExternalField, OutputRegField, TargetOFPortField.
 // Writes: MAC addresses, in direct mode.

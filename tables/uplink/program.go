@@ -61,7 +61,8 @@ const (
 	protoUDP  = 17
 )
 
-// Priorities. The host's entries in ConntrackState lie between high and normal: see there.
+// Priorities. Those of the host's entries in ConntrackState lie between high and normal, for the
+// reason in that file.
 const (
 	priorityMiss   = 0
 	priorityLow    = 190
@@ -82,7 +83,7 @@ func build(n *layout.Node) ([]layout.Entry, error) {
 	), nil
 }
 
-// check finds what the entries cannot do without.
+// check returns an error for everything that the entries need and the Node lacks.
 func check(n *layout.Node) error {
 	errs := []error{n.Check()}
 	for _, p := range []struct {
@@ -114,8 +115,8 @@ func check(n *layout.Node) error {
 	return errors.Join(errs...)
 }
 
-// shared says whether the card stays the kernel's: the host has no port of its own then, and the
-// uplink port brings answers to pods only.
+// shared reports whether the card stays the kernel's. The host then has no port of its own, and
+// the uplink port brings only replies to pods.
 func shared(n *layout.Node) bool { return n.Bridge.No == 0 }
 
 // toHost sends to the host by its own port, or by the gateway.
@@ -126,10 +127,10 @@ func toHost(n *layout.Node) []flow.Action {
 	return []flow.Action{to(n.Bridge)}
 }
 
-// direct says whether packets to the outside leave by the card at once.
+// direct reports whether packets to the outside leave by the card at once.
 func direct(n *layout.Node) bool { return n.Router != [6]byte{} }
 
-// of is an entry that a statement of the document asks for.
+// of is an entry for a statement of the document.
 func of(row, why string, e *flow.Entry) layout.Entry {
 	return layout.Entry{Entry: e, Origin: layout.Origin{Row: row, Why: why}}
 }
@@ -138,7 +139,7 @@ func goTo(table uint8) flow.Action { return flow.GotoTable{Table: table} }
 
 func to(p layout.Port) flow.Action { return flow.Output{Port: p.No} }
 
-// miss sends what no entry matches to another table.
+// miss is the table-miss entry that goes to another table.
 func miss(table, next uint8) layout.Entry {
 	return of("W-22", "whatever no entry matches goes on", layout.NewEntry(table, priorityMiss, flow.Match{}, goTo(next)))
 }

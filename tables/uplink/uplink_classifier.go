@@ -5,17 +5,17 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// UplinkClassifier notes where a packet comes from, and passes the host's own network through.
+// UplinkClassifier marks a packet with its source, and passes the host's own network through.
 //
-// The host's card is a port, and so is the host. Frames without IPv4, IPv6 among them,
-// pass between the two at once. Of the host's IPv4, only packets to pods of this Node enter the pipeline. IPv4
-// packets from the card all enter it: only conntrack tells an answer to a pod from one to the
-// host, because both have the Node's address.
+// The host's card is a port, and so is the host. Frames other than IPv4 pass between the two at
+// once. Of the host's IPv4, only packets to pods of this Node enter the pipeline. All IPv4
+// packets from the card enter it. Replies to pods and to the host have the Node's address, and
+// only conntrack can tell them apart.
 //
-// In mode shared the host has no port. From the card the kernel gives the switch only packets
+// In mode shared the host has no port. From the card, the kernel gives the switch only packets
 // that may answer a pod.
 //
-// Reads:  in_port; the destination address of what the host sends.
+// Reads:  in_port; the destination address of packets from the host.
 // Writes: PktSourceField, RewriteMACField.
 // Next:   ARPSpoofGuard for ARP; SpoofGuard from pods and the gateway; ConntrackZone from
 // elsewhere. Table-miss: drop.

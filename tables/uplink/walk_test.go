@@ -166,8 +166,8 @@ func clusterIP(t *testing.T, s *programtest.Switch, n *layout.Node) {
 	programtest.CheckWire(t, "W-23, more", more, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, end, 63))
 }
 
-// TestAnswersOfAPod: a pod's answer to somebody outside, whose connection came by the gateway or
-// the host's port, keeps the pod's address and goes back by the gateway. The document's own
+// TestAnswersOfAPod: a pod replies to a connection from outside that came by the gateway or the
+// host's port. The reply keeps the pod's address and goes back by the gateway. The document's own
 // entries take it for a connection to the outside.
 func TestAnswersOfAPod(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
@@ -181,8 +181,8 @@ func TestAnswersOfAPod(t *testing.T) {
 	})
 }
 
-// TestHostsOwnStream is the part of A-W4 that needs no card: the host's TCP goes on though the
-// switch has not seen it begin, and while pods talk to the same outside (W-11, W-25).
+// TestHostsOwnStream is the part of A-W4 that needs no card. The host's TCP continues although
+// the switch has not seen it begin, and while pods use the same outside (W-11, W-25).
 func TestHostsOwnStream(t *testing.T) {
 	inBothModes(t, func(t *testing.T, s *programtest.Switch, n *layout.Node) {
 		outside(t, s, n, n.Pods[0], 40000)
@@ -305,8 +305,8 @@ func TestPolicies(t *testing.T) {
 	s.Leaves(n.Gateway, b.Port, programtest.Segment(n.Gateway.MAC, b.Port.MAC, n.GatewayIP, b.IP(), 5, 9090, packet.TCPSyn))
 }
 
-// TestPolicyOfAService: what a policy drops of a Service's connection stays dropped, though EndpointDNAT
-// has committed the connection.
+// TestPolicyOfAService: packets of a Service's connection that a policy drops stay dropped,
+// although EndpointDNAT has committed the connection.
 func TestPolicyOfAService(t *testing.T) {
 	n := policySample()
 	n.Policies[0].Egress = &[]layout.Rule{}

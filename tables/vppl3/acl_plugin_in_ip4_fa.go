@@ -5,22 +5,22 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// acl-plugin-in-ip4-fa takes what pods send, and reflects it: the session that it makes lets
-// the answers pass acl-plugin-out-ip4-fa.
+// acl-plugin-in-ip4-fa accepts packets from pods and makes a session for each (reflect). The
+// session lets the replies pass acl-plugin-out-ip4-fa.
 //
-// It allows everything, because a policy is checked where the packet leaves: only there is a
-// Service's address translated. The pod has to send by its own addresses to its own link, for
-// all pods have one MAC address, but each has a next hop of its own.
+// It allows everything. Policies are checked where the packet leaves, because only there a
+// Service's address is translated. All pods have one MAC address, but each has a link of its own.
+// So a pod must send from its own addresses to its own link.
 //
-// A pod that no policy speaks of has no sessions.
+// If no policy names a pod, it has no sessions.
 //
-// An answer of a pod to itself goes to the loopback address (ip4-lookup), and gets the pod's own in its
-// place.
+// A pod's reply to itself goes to the loopback address (ip4-lookup). This table writes the pod's
+// own address instead.
 //
 // Reads:  in_port, the MAC addresses, the addresses.
 // Writes: a session in zone 1; the destination, by the connection in zone 3.
-// Next:   nat44-in2out for endpoints of Services, nat44-out2in for others. Table-miss: drop,
-// which is what ARP meets.
+// Next:   nat44-in2out for endpoints of Services, nat44-out2in for others. Table-miss: drop, also
+// for ARP.
 
 func aclIn(n *layout.Node) (all []layout.Entry) {
 	for _, p := range n.Pods {

@@ -8,27 +8,28 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// acl-plugin-out-ip4-fa checks what reaches a pod, by one combined list: the client has to be
-// allowed to send it, and the server to receive it.
+// acl-plugin-out-ip4-fa checks packets to a pod by one combined list: the client must be allowed
+// to send and the server to receive.
 //
-// An answer passes by the session that the pod's own packet has made. So policies are checked
-// in the direction of the request only, and a pod that nobody may ask gets answers.
+// A reply passes by the session that the pod's own packet has made. So policies apply in the
+// direction of the request only, and a pod that accepts no requests still gets replies.
 //
-// What a pod sends to itself by a Service always passes.
+// Packets from a pod to itself by a Service always pass.
 //
-// A packet of the request's direction is checked each time. No session can take the place of
-// a rule that is gone.
+// Every packet of the request's direction is checked. So a removed rule takes effect for existing
+// sessions too.
 //
-// Reads:  ct_state of zone 1, in_port, TxSwIfIndex, the source, the protocol, the destination port.
+// Reads:  ct_state of zone 1, in_port, TxSwIfIndex, the source, the protocol, the destination
+// port.
 // Writes: nothing.
 // Next:   nothing. Table-miss: drop.
 
 // Priorities: the more specific source first.
 const (
 	priorityItself     = 220 // a pod's own packet, back to it
-	prioritySession    = 210 // an answer
+	prioritySession    = 210 // a reply
 	priorityClient     = 200 // a client with rules of its own
-	priorityClientDrop = 195 // … to which they allow nothing here
+	priorityClientDrop = 195 // … whose rules do not allow this server
 	priorityServer     = 190 // any client
 )
 
@@ -51,7 +52,7 @@ func aclOut(n *layout.Node) (all []layout.Entry) {
 	return all
 }
 
-// fromClients are the entries for clients whose own rules say where they may send.
+// fromClients are the entries for clients that have rules about their destinations.
 func fromClients(n *layout.Node, server *layout.Pod, to layout.Term) (all []layout.Entry) {
 	into := policyOf(n, server.IP()).Ingress
 	for _, policy := range n.Policies {
@@ -94,7 +95,7 @@ func fromAny(n *layout.Node, server *layout.Pod, to layout.Term) (all []layout.E
 	return all
 }
 
-// policyOf is a pod's policy; one that allows everything if it has none.
+// policyOf is a pod's policy. If it has none, it allows everything.
 func policyOf(n *layout.Node, ip netip.Addr) layout.Policy {
 	for _, p := range n.Policies {
 		if p.Pod == ip {
@@ -104,7 +105,7 @@ func policyOf(n *layout.Node, ip netip.Addr) layout.Policy {
 	return layout.Policy{Pod: ip}
 }
 
-// rulesOr are rules, and a single one that allows everything for nil.
+// rulesOr are rules. For nil they are one rule that allows everything.
 func rulesOr(rules *[]layout.Rule) []layout.Rule {
 	if rules == nil {
 		return []layout.Rule{{}}
@@ -112,7 +113,7 @@ func rulesOr(rules *[]layout.Rule) []layout.Rule {
 	return *rules
 }
 
-// reaching are the rules that speak of an address.
+// reaching are the rules for an address.
 func reaching(rules *[]layout.Rule, ip netip.Addr) (some []layout.Rule) {
 	for _, r := range rulesOr(rules) {
 		if !r.Other.IsValid() || r.Other.Contains(ip) {
@@ -122,14 +123,14 @@ func reaching(rules *[]layout.Rule, ip netip.Addr) (some []layout.Rule) {
 	return some
 }
 
-// intersection is what both rules allow, wherever it comes from. Proto 0 and port 0 are all.
+// intersection is the traffic that both rules allow, from any source. Proto 0 and port 0 are all.
 func intersection(a, b layout.Rule) (layout.Rule, bool) {
 	proto, ok := narrower(uint16(a.Proto), uint16(b.Proto))
 	port, fits := narrower(a.Port, b.Port)
 	return layout.Rule{Proto: uint8(proto), Port: port}, ok && fits
 }
 
-// narrower is the one of two values that is not 0; false for two that differ.
+// narrower is the one of two values that is not 0. It is false if both are set and differ.
 func narrower(a, b uint16) (uint16, bool) {
 	if a == 0 {
 		return b, true
@@ -137,7 +138,7 @@ func narrower(a, b uint16) (uint16, bool) {
 	return a, b == 0 || a == b
 }
 
-// terms ask for a rule's protocol and port.
+// terms match a rule's protocol and port.
 func terms(r layout.Rule) []layout.Term {
 	all := []layout.Term{layout.IPv4}
 	if r.Proto != 0 {

@@ -5,11 +5,12 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ip4-lookup finds the pod behind an address: each has a route of 32 bits. No entry has the
-// pods' next hop, so nobody answers there.
+// ip4-lookup finds the pod of an address: each has a route of 32 bits. No entry has the pods'
+// next hop, so nothing answers there.
 //
-// A pod that asks itself by a Service would get a packet from its own address, which its kernel drops.
-// So the loopback address stands for it: the last one of the pods' range, as VPP has it.
+// A pod that reaches itself by a Service would get a packet from its own address, which its
+// kernel drops. So this table replaces the source with the loopback address: the last one of the
+// pods' range, as in VPP.
 //
 // Reads:  the addresses.
 // Writes: TxSwIfIndex; the source, and a session in zone 3.

@@ -5,11 +5,11 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ip4-rewrite writes the MAC addresses of the pod's link, and takes 1 from the TTL: the switch
-// is a router, also between pods of one Node.
+// ip4-rewrite writes the MAC addresses of the pod's link and decrements the TTL. The switch is a
+// router, also between pods of one Node.
 //
-// If a policy speaks of the pod, its session is looked up for acl-plugin-out-ip4-fa. The
-// lookup is the last one, because ct_state is that of one zone.
+// If a policy names the pod, this table looks up its session for acl-plugin-out-ip4-fa. The
+// lookup is the last one, because ct_state belongs to one zone.
 //
 // Reads:  TxSwIfIndex.
 // Writes: the MAC addresses, the TTL; ct_state.

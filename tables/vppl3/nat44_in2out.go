@@ -2,8 +2,8 @@ package vppl3
 
 import "github.com/antrail/antrail/tables/layout"
 
-// nat44-in2out gives the answers of a Service's endpoint the Service's address again, if the
-// connection was translated.
+// nat44-in2out gives replies of a Service's endpoint the Service's address, if the connection was
+// translated.
 //
 // Reads:  the connection in zone 2.
 // Writes: the source.

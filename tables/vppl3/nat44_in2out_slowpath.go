@@ -5,7 +5,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// nat44-in2out-slowpath is for what an endpoint begins itself: it may ask Services too.
+// nat44-in2out-slowpath translates connections that an endpoint begins itself: it may use
+// Services too.
 //
 // Reads:  the destination.
 // Writes: the destination; a session in zone 2.

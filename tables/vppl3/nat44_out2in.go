@@ -5,8 +5,7 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// nat44-out2in translates the address of a Service to its endpoint. A pod's own address is
-// no Service's, and stays.
+// nat44-out2in translates a Service's address to its endpoint. Addresses of pods stay.
 //
 // Reads:  the destination.
 // Writes: the destination; a session in zone 2.
@@ -17,7 +16,7 @@ func out2In(n *layout.Node) []layout.Entry {
 		entry("V-12", "no Service's address: no session", tableOut2In, priorityMiss, flow.Match{}, goTo(tableLookup)))
 }
 
-// services are the static mappings of all Services, for pods that ask.
+// services are the static mappings of all Services, for client pods.
 func services(n *layout.Node, table uint8) (all []layout.Entry) {
 	for _, s := range n.Services {
 		translate := layout.Commit(natZone, tableLookup)
@@ -30,7 +29,7 @@ func services(n *layout.Node, table uint8) (all []layout.Entry) {
 	return all
 }
 
-// dstPort asks for a destination port of TCP or UDP.
+// dstPort matches a destination port of TCP or UDP.
 func dstPort(proto uint8, port uint16) layout.Term {
 	if proto == 17 {
 		return layout.Exact(flow.UDPDst, uint64(port))

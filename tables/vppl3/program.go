@@ -29,7 +29,8 @@ const (
 	priorityLoopback = 210
 )
 
-// check finds policies and endpoints of pods that are not there, and links without an address.
+// check returns an error for policies and endpoints of missing pods, and for links without an
+// address.
 func check(n *layout.Node) error {
 	errs := []error{n.Check()}
 	if len(n.Pods) == 0 {
@@ -60,12 +61,12 @@ func entry(row, why string, table uint8, priority uint16, m flow.Match, actions 
 
 func goTo(table uint8) flow.Action { return flow.GotoTable{Table: table} }
 
-// outputTx sends to the port that ip4-lookup has found.
+// outputTx sends to the port that ip4-lookup found.
 func outputTx() flow.Action { return flow.OutputReg{Src: txField.Subfield} }
 
-// isReferenced says whether a policy speaks of a pod: its own, or another pod's that names it
-// as its client. A pod whose own rules say where it may send is checked at every other pod: so
-// one with such rules makes policies speak of all.
+// isReferenced reports whether a policy names a pod: its own, or another pod's that has it as a
+// client. A pod with rules about its destinations is checked at every other pod, so one such pod
+// makes all referenced.
 func isReferenced(n *layout.Node, ip netip.Addr) bool {
 	names := func(rules *[]layout.Rule) bool {
 		return rules != nil && slices.ContainsFunc(*rules, func(r layout.Rule) bool { return !r.Other.IsValid() || r.Other.Contains(ip) })
@@ -73,13 +74,13 @@ func isReferenced(n *layout.Node, ip netip.Addr) bool {
 	return slices.ContainsFunc(n.Policies, func(p layout.Policy) bool { return p.Pod == ip || p.Egress != nil || names(p.Ingress) })
 }
 
-// isBackend says whether a pod is the endpoint of a Service.
+// isBackend reports whether a pod is the endpoint of a Service.
 func isBackend(n *layout.Node, ip netip.Addr) bool {
 	return slices.ContainsFunc(n.Services, func(s layout.Service) bool { return s.Endpoint.Addr() == ip })
 }
 
-// firstNAT is where a pod's packets are translated: a backend's as answers, others' as
-// questions.
+// firstNAT is the table that translates a pod's packets: a backend's as replies, others' as
+// requests.
 func firstNAT(n *layout.Node, ip netip.Addr) uint8 {
 	if isBackend(n, ip) {
 		return tableIn2Out
@@ -87,12 +88,13 @@ func firstNAT(n *layout.Node, ip netip.Addr) uint8 {
 	return tableOut2In
 }
 
-// loopback stands for a pod that asks itself by a Service: the last unicast address of the pods' range.
+// loopback replaces the address of a pod that reaches itself by a Service: the last unicast
+// address of the pods' range.
 func loopback(n *layout.Node) netip.Addr {
 	b, host := n.PodCIDR.Masked().Addr().As4(), uint32(1)<<(32-n.PodCIDR.Bits())-1
 	last := binary.BigEndian.Uint32(b[:]) | host
 	if host > 1 {
-		last-- // the broadcast address
+		last-- // skip the broadcast address
 	}
 	binary.BigEndian.PutUint32(b[:], last)
 	return netip.AddrFrom4(b)

@@ -10,7 +10,7 @@ import (
 var podMAC = [6]byte{0, 0, 0, 0, 0, 2}
 
 // sample is the Node of the document: a client behind port 7 and a server behind port 11. The
-// client may ask the server alone, and nobody may ask the client. The server is the endpoint
+// client may reach only the server, and no pod may reach the client. The server is the endpoint
 // of a Service.
 func sample() *layout.Node {
 	client, server := netip.MustParseAddr("10.1.1.12"), netip.MustParseAddr("10.1.1.9")

@@ -64,15 +64,15 @@ func unhex(t *testing.T, text string) []byte {
 	return b
 }
 
-// segment is what a pod sends: to its own next hop, whoever is meant.
+// segment is a segment from a pod to its own next hop, for any destination.
 func segment(from layout.Pod, to netip.Addr, srcPort, dstPort uint16, flags uint16) []byte {
 	return packettest.TCP4(packettest.Options{
 		EthSrc: from.Port.MAC, EthDst: from.Link, Src: from.IP(), Dst: to, SrcPort: srcPort, DstPort: dstPort, TCPFlags: flags, Seq: 9, Ack: 9, Window: 500,
 	})
 }
 
-// TestPolicies is A-V4: a connection needs that the client may send and the server may
-// receive. The answer passes though nobody may ask the client (V-11, V-15, V-19).
+// TestPolicies is A-V4: a connection needs a client that may send and a server that may receive.
+// The reply passes although no pod may reach the client (V-11, V-15, V-19).
 func TestPolicies(t *testing.T) {
 	for _, sends := range []bool{true, false} {
 		for _, takes := range []bool{true, false} {
@@ -81,7 +81,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// policyCase opens a connection of which both sides say whether they want it.
+// policyCase opens a connection. sends and takes say which side's policy allows it.
 func policyCase(t *testing.T, sends, takes bool) {
 	t.Helper()
 	n := sample()
@@ -110,7 +110,7 @@ func policyCase(t *testing.T, sends, takes bool) {
 	}
 }
 
-// TestNoPolicies: a pod that no policy speaks of has no session (V-11).
+// TestNoPolicies: a pod that no policy names has no session (V-11).
 func TestNoPolicies(t *testing.T) {
 	n := sample()
 	n.Policies = nil
@@ -124,8 +124,8 @@ func TestNoPolicies(t *testing.T) {
 	}
 }
 
-// TestService is A-V8 for a Service of another pod: the static mapping translates the
-// question, and nat44-in2out the answer (V-12, V-18).
+// TestService is A-V8 for a Service of another pod: the static mapping translates the request,
+// and nat44-in2out the reply (V-12, V-18).
 func TestService(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -138,8 +138,8 @@ func TestService(t *testing.T) {
 	}
 }
 
-// TestServiceOfItself is A-V8 for a pod that is its own endpoint: it sees the loopback address as the
-// client, and the Service's address as the server, and no policy is asked.
+// TestServiceOfItself is A-V8 for a pod that is its own endpoint. It sees the loopback address as
+// the client and the Service's address as the server, and no policy applies.
 func TestServiceOfItself(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -209,8 +209,8 @@ func TestOneMACAddress(t *testing.T) {
 	}
 }
 
-// TestNobodyAnswers is A-V6 and the switch's part of A-V1: the pods' next hop is no address of
-// the switch, and ARP leaves by no port (V-03, V-05).
+// TestNobodyAnswers is A-V6 and the switch's part of A-V1. The pods' next hop is not an address
+// of the switch, and ARP leaves by no port (V-03, V-05).
 func TestNobodyAnswers(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -252,7 +252,7 @@ func TestLastHop(t *testing.T) {
 	}
 }
 
-// TestWrongNodes: what no switch can have is refused with what is wrong.
+// TestWrongNodes: a Node that no switch can have is refused, and the error says why.
 func TestWrongNodes(t *testing.T) {
 	for want, n := range map[string]*layout.Node{
 		"there is no pod":               {},
@@ -267,8 +267,8 @@ func TestWrongNodes(t *testing.T) {
 	}
 }
 
-// TestEntriesDiffer: no two entries of a table have one priority and match, and each says
-// what it is for.
+// TestEntriesDiffer: no two entries of a table have one priority and match, and each has a
+// reason.
 func TestEntriesDiffer(t *testing.T) {
 	for _, n := range []*layout.Node{sample(), mesh(20)} {
 		prog, origins, err := Program.Flow(n)

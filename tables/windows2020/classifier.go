@@ -5,14 +5,14 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Classifier notes where a packet comes from, and passes the host's own network through.
+// Classifier marks a packet with its source, and passes the host's own network through.
 //
-// The host's card is a port here, and so is the host. What the two say to each other passes
-// by without conntrack. IP packets from the card are the exception: only conntrack can tell
-// an answer to a pod from one to the host, because both have the Node's address.
+// The host's card is a port here, and so is the host. Packets between the two skip conntrack,
+// except IP packets from the card. Replies to pods and to the host have the Node's address, and
+// only conntrack can tell them apart.
 //
-// Reads:  in_port; the destination address of what the host sends.
-// Writes: PktSourceField; the Global Virtual MAC into what the host sends to a pod.
+// Reads:  in_port; the destination address of packets from the host.
+// Writes: PktSourceField; the Global Virtual MAC into packets from the host to a pod.
 // Next:   SpoofGuard from pods and the gateway, Conntrack from elsewhere. Table-miss: drop.
 
 func classifier(n *layout.Node) []layout.Entry {

@@ -5,10 +5,10 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackCommit makes a new packet's connection known, with its translation.
+// ConntrackCommit commits a new packet's connection with its translation.
 //
 // Reads:  ct_state, PodToExternal, PktSourceField.
-// Writes: the source of what a pod sends to the outside; ConnMarkField.
+// Writes: the source of packets from a pod to the outside; ConnMarkField.
 // Next:   L2ForwardingOut, which is also the table-miss.
 
 func conntrackCommit(n *layout.Node) []layout.Entry {

@@ -5,13 +5,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// ConntrackState tells answers to pods from the host's own packets.
+// ConntrackState separates replies to pods from the host's own packets.
 //
-// An answer from the card was addressed to the Node, and its destination MAC address is the
-// host's. The Global Virtual MAC in its place lets L3Forwarding route it to the pod.
+// A reply from the card was addressed to the Node, and its destination MAC address is the host's.
+// This table writes the Global Virtual MAC, so that L3Forwarding routes the reply to the pod.
 //
-// An invalid packet is dropped at a lower priority than the host's pass by. So a connection
-// of the host that began before the switch did is not cut.
+// The entry of the host's packets has a higher priority than the one that drops invalid packets.
+// So connections that the host began before the switch started continue.
 //
 // Reads:  ct_state, ConnMarkField, PktSourceField, in_port.
 // Writes: the destination MAC address.

@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// slips are what in the document no program reads: a comma too much, a parenthesis too
-// much, and a number in hexadecimal without 0x.
+// slips are errors of the document that no program reads: a surplus comma and parenthesis, and a
+// hexadecimal number without 0x.
 var slips = strings.NewReplacer(",actions=", " actions=", "CT_MARK[])))", "CT_MARK[]))", "load:aabb", "load:0xaabb")
 
 // documentLines are the document's entries, letter by letter.
@@ -30,7 +30,7 @@ func documentLines(t *testing.T) []string {
 	return lines
 }
 
-// literals are the entries of the program that the document has.
+// literals are the program's entries that the document has.
 func literals(t *testing.T, n *layout.Node) (all []*flow.Entry) {
 	t.Helper()
 	entries, err := build(n)

@@ -2,8 +2,8 @@ package windows2020
 
 import "github.com/antrail/antrail/tables/layout"
 
-// IngressRule is where policies decide, as on Linux. The document goes to it by its number
-// alone, and this program has no policy.
+// IngressRule is the place for policies, as on Linux. The document names only its number, and
+// this program has no policy.
 //
 // Reads:  nothing.
 // Writes: nothing.

@@ -7,9 +7,9 @@ import (
 
 // L2ForwardingOut sends the packet.
 //
-// What goes to the outside leaves by the gateway. The host routes it, gives it the MAC address
-// of the next hop, and sends it by the bridge. So it enters a second time, and Classifier
-// outputs it to the card.
+// Packets to the outside leave by the gateway. The host routes them, writes the MAC address of
+// the next hop, and sends them by the bridge. So they enter a second time, and Classifier outputs
+// them to the card.
 //
 // Reads:  PodToExternal, PortFound, TargetOFPortField.
 // Writes: nothing.

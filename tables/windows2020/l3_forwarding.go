@@ -5,18 +5,18 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// L3Forwarding routes, and finds what a pod sends to the outside.
+// L3Forwarding routes, and finds packets from a pod to the outside.
 //
 // All other destinations have entries: Services, the Node's address, pods here and elsewhere. The
-// remaining packets go to the outside. Their entry has priority 0, and so there is no
-// table-miss entry beside it.
+// remaining packets go to the outside. Their entry has priority 0, so there is no table-miss
+// entry.
 //
-// The entry for the outside does not ask for +new, as the document has it. So the answers of a
-// pod to a connection from outside get the bit too, and leave by the gateway. They are not
-// translated, because ConntrackCommit asks for +new.
+// Like the document's, the entry for the outside does not match +new. So a pod's replies to the
+// outside get the bit too, and leave by the gateway. They are not translated, because
+// ConntrackCommit matches +new.
 //
 // Reads:  PktSourceField, ConnMarkField, the destination.
-// Writes: PodToExternal; MAC addresses, the TTL and the tunnel's destination of what it routes.
+// Writes: PodToExternal; MAC addresses, the TTL and the tunnel's destination of routed packets.
 // Next:   L2ForwardingCalculation, or IngressRule for the outside. Table-miss: drop.
 
 func l3Forwarding(n *layout.Node) []layout.Entry {

@@ -14,8 +14,7 @@ var (
 	connMarkField      = layout.Field{Name: "ConnMarkField", Subfield: layout.Range(flow.CTMark, 0, 31)}
 )
 
-// Where packets come from, and what is known of them. The value of the bridge is not in the
-// document.
+// The sources and the properties of a packet. The document has no value for the bridge.
 var (
 	fromTunnelMark    = pktSourceField.Mark("FromTunnel", 0)
 	fromGatewayMark   = pktSourceField.Mark("FromGateway", 1)
@@ -26,8 +25,8 @@ var (
 	podToExternalMark = podToExternalField.Mark("PodToExternal", 1)
 )
 
-// What connections are. serviceMark is that of connections by the gateway, by which kube-proxy
-// sends those of Services on. clusterIPMark is not in the document.
+// The marks of connections. serviceMark is for connections by the gateway, by which kube-proxy
+// sends on those of Services. clusterIPMark is not in the document.
 var (
 	serviceMark   = connMarkField.Mark("Service", 0x20)
 	clusterIPMark = connMarkField.Mark("ClusterIP", 0x21)
@@ -43,7 +42,7 @@ const (
 	lastSNATPort  = 20000
 )
 
-// virtualMAC is the Global Virtual MAC: what has it as its destination is routed.
+// virtualMAC is the Global Virtual MAC: packets to it are routed.
 var virtualMAC = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
 var marks = layout.NewMarks(layout.Marks{

@@ -64,7 +64,7 @@ func build(n *layout.Node) ([]layout.Entry, error) {
 	), nil
 }
 
-// check finds what the entries cannot do without.
+// check returns an error for everything that the entries need and the Node lacks.
 func check(n *layout.Node) error {
 	errs := []error{n.Check()}
 	for _, p := range []struct {
@@ -106,7 +106,7 @@ func goTo(table uint8) flow.Action { return flow.GotoTable{Table: table} }
 
 func output(p layout.Port) flow.Action { return flow.Output{Port: p.No} }
 
-// miss sends what no entry matches to another table.
+// miss is the table-miss entry that goes to another table.
 func miss(table, next uint8) layout.Entry {
 	return linux("whatever no entry matches goes on", layout.NewEntry(table, priorityMiss, flow.Match{}, goTo(next)))
 }

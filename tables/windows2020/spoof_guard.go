@@ -5,7 +5,7 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// SpoofGuard lets a pod send by its own addresses only, as on Linux.
+// SpoofGuard lets a pod send only from its own addresses, as on Linux.
 //
 // Reads:  in_port, and the sender's addresses.
 // Writes: nothing.

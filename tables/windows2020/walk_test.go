@@ -148,8 +148,8 @@ func clusterIP(t *testing.T, s *programtest.Switch, n *layout.Node) {
 	programtest.CheckWire(t, "W-23, more", more, programtest.NewWire(b.Port.MAC, a.IP(), b.IP(), 40003, to, 63))
 }
 
-// TestNodePort is the scenario of a NodePort: kube-proxy takes the connection and opens one of
-// its own, which enters by the gateway; the pod's answer goes back there (W-24).
+// TestNodePort is the scenario of a NodePort. kube-proxy takes the connection and opens its own,
+// which enters by the gateway. The pod's reply goes back there (W-24).
 func TestNodePort(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -168,9 +168,9 @@ func TestNodePort(t *testing.T) {
 	programtest.CheckWire(t, "W-13, Service", way.Left[0].Frame, programtest.NewWire(n.Gateway.MAC, pod.IP(), external, 8080, 50001, 64))
 }
 
-// TestAnswersOfAPod: the document's entry for the outside does not ask for +new. So the answer
-// of a pod to a connection that the host forwarded gets the bit, and leaves by the gateway; its
-// source stays the pod's.
+// TestAnswersOfAPod: the document's entry for the outside does not match +new. So a pod's reply
+// to a connection that the host forwarded gets the bit, and leaves by the gateway. Its source
+// stays the pod's.
 func TestAnswersOfAPod(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -186,8 +186,8 @@ func TestAnswersOfAPod(t *testing.T) {
 	programtest.CheckWire(t, "answer", way.Left[0].Frame, programtest.NewWire(n.Gateway.MAC, pod.IP(), external, 8080, 50000, 64))
 }
 
-// TestHostsOwnStream is the part of A-W4 that needs no card: the host's TCP goes on though
-// the switch has not seen it begin, and while pods talk to the same outside (W-11, W-25).
+// TestHostsOwnStream is the part of A-W4 that needs no card. The host's TCP continues although
+// the switch has not seen it begin, and while pods use the same outside (W-11, W-25).
 func TestHostsOwnStream(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
@@ -202,10 +202,10 @@ func TestHostsOwnStream(t *testing.T) {
 	}
 }
 
-// TestExhaustion is A-W6 with ports in memory: connections to one destination get all ports of
-// the range, each once. Then the next one is dropped with a reason of its own, and another
-// destination has all ports again. Like Open vSwitch's, a search for a free port ends before
-// it has tried all: so more connections are tried than there are ports.
+// TestExhaustion is A-W6 with ports in memory. Connections to one destination get all ports of
+// the range, each once. Then the next one is dropped with its own reason. Another destination has
+// all ports again. Like Open vSwitch, a search for a free port ends before it has tried all, so
+// the test opens more connections than there are ports.
 func TestExhaustion(t *testing.T) {
 	n := sample()
 	s := programtest.New(t, Program, n)
