@@ -46,8 +46,8 @@ func (n *Node) makeLink(a *attachment, s *sandbox) error {
 	return nil
 }
 
-// removeLink removes the Node's end, and so the pair. If the link is gone, that is no
-// error. A link that is not a veth is an error.
+// removeLink removes the Node's end, and so the pair. If the link is gone, that is not
+// an error. A link that is not a veth is an error.
 func (n *Node) removeLink(name string) error {
 	link, err := n.home.links.LinkByName(name)
 	if noLink(err) {
