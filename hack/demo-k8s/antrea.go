@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// What Antrea adds to Kubernetes. Its kinds are defined when the agents run already,
-// and nobody but them reads the objects: an Egress' Node is told in its status, as
-// Antrea's controller would.
+// Checks of Antrea's own kinds. The kinds are defined while the agents run, and only the agents
+// read their objects. The demo writes an Egress' Node into its status, as Antrea's controller
+// would.
 
 const rejectClient = `{"apiVersion": "crd.antrea.io/v1beta1", "kind": "ClusterNetworkPolicy", "metadata": {"name": "reject-client"},
 "spec": {"priority": 1, "tier": "emergency", "appliedTo": [{"podSelector": {"matchLabels": {"app": "web"}}}],
@@ -22,7 +22,7 @@ const (
 "spec": {"appliedTo": {"podSelector": {"matchLabels": {"app": "client"}}}, "egressIP": "` + egressAddress + `"}}`
 )
 
-// define has the API server know a kind of Antrea's.
+// define adds a kind of Antrea's to the API server.
 func (c *cluster) define(plural string) error {
 	if _, err := c.kubectl("apply", "-f", c.manifests+"/../crds/"+plural+".yaml"); err != nil {
 		return err
@@ -31,7 +31,7 @@ func (c *cluster) define(plural string) error {
 	return err
 }
 
-// rejected has clients refused, by an answer and not by silence.
+// rejected checks a Reject rule: a client gets an answer, not a timeout.
 func (c *cluster) rejected() (string, error) {
 	if err := c.define("clusternetworkpolicies"); err != nil {
 		return "", err
@@ -61,7 +61,8 @@ func (c *cluster) rejected() (string, error) {
 	return "connection refused, by both Nodes", wait(context.Background(), "without the policy", get)
 }
 
-// egress has pods of both Nodes ask a server outside, which says whom it sees.
+// egress sends requests from pods of both Nodes to a server outside, which returns the source
+// address.
 func (c *cluster) egress() (string, error) {
 	if err := c.define("egresses"); err != nil {
 		return "", err
@@ -83,7 +84,7 @@ func (c *cluster) egress() (string, error) {
 				return err
 			}
 			if strings.HasSuffix(said, " "+egressAddress) != want {
-				return errors.New("a client of " + n.name + " is seen as " + said)
+				return errors.New("a client of " + n.name + " has the source " + said)
 			}
 		}
 		return nil

@@ -35,7 +35,7 @@ var checks = []check{
 	{"the process that forwards packets has no privilege", (*cluster).confined},
 }
 
-// check runs all. Each line begins when its check does.
+// run runs all checks. A line begins when its check does.
 func (c *cluster) check(ctx context.Context) error {
 	var failed []string
 	for i, k := range checks {
@@ -59,14 +59,14 @@ func (c *cluster) check(ctx context.Context) error {
 	return nil
 }
 
-// ask is one way of asking: a server's greeting, or an error.
+// ask is one way to send a request. It returns a server's greeting, or an error.
 type ask func() (string, error)
 
-// answered asks often enough to meet both web pods, which are one on each Node, and
-// counts who answered. source, if given, is what each must have seen.
+// answered sends enough requests to reach both web pods, one on each Node, and counts the answers
+// of each. If source is set, each pod must have seen that address.
 func answered(a ask, source string) (map[string]int, error) {
 	got := map[string]int{}
-	for range 16 { // both are met but once in 32,000 times
+	for range 16 { // misses one of two pods once in 32,000 times
 		said, err := a()
 		if err != nil {
 			return got, err
@@ -200,7 +200,7 @@ func (c *cluster) balanced() (string, error) {
 	return "192.168.77.150 and .200, from outside, pod and Node", nil
 }
 
-// sixth asks by the pods' second addresses.
+// sixth sends requests to the pods' IPv6 addresses.
 func (c *cluster) sixth() (string, error) {
 	said, err := c.kubectl("get", "pod", "-l", "app=web", "-o", "jsonpath={.items[*].status.podIPs[1].ip}")
 	addresses := strings.Fields(said)
@@ -225,7 +225,8 @@ func (c *cluster) sixth() (string, error) {
 	return said, nil
 }
 
-// world asks the API server, which is outside the cluster, past its Service and by it.
+// world sends requests to the API server, which is outside the cluster, directly and by its
+// Service.
 func (c *cluster) world() (string, error) {
 	for _, n := range c.nodes {
 		for _, at := range []string{"http://" + controlIP + ":" + apiPort, "http://kubernetes:443"} {
@@ -238,8 +239,7 @@ func (c *cluster) world() (string, error) {
 	return "the API server by its address and its Service", nil
 }
 
-// quiet has pods whose kubelets probe them, by HTTP and TCP, and whom no policy lets
-// anybody else reach.
+// quiet checks pods that only their kubelets may reach. The kubelets probe them by HTTP and TCP.
 func (c *cluster) quiet() (string, error) {
 	if _, err := c.kubectl("wait", "--for=condition=Ready", "pod", "-l", "app=quiet", "--timeout=60s"); err != nil {
 		return "", err

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// withoutPrivilege is what the kernel says of a switch's process.
+// withoutPrivilege are the lines of a switch's status in /proc.
 var withoutPrivilege = []string{
 	"CapPrm: 0000000000000000", "CapEff: 0000000000000000", "CapBnd: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2", "Uid: 64081 64081 64081 64081",
 }
 
-// confined reads of every Node's switch what it may.
+// confined checks the privileges of every Node's switch.
 func (c *cluster) confined() (string, error) {
 	var seen []string
 	for _, n := range c.nodes {
@@ -34,7 +34,7 @@ func (c *cluster) confined() (string, error) {
 	return strings.Join(seen, ", ") + ": user 64081, no capability, Seccomp 2", nil
 }
 
-// switchProcess is the Node's switch: the one that its agent launched.
+// switchProcess is the switch that the Node's agent launched.
 func (n *node) switchProcess() (pid int, err error) {
 	for _, pid := range n.processes() {
 		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)) // it may end meanwhile

@@ -59,7 +59,7 @@ func (c *cluster) upControl(ctx context.Context) error {
 	return nil
 }
 
-// apiServer is its command line. It has certificates of its own making.
+// apiServer is the command line of kube-apiserver, which makes its own certificates.
 func (c *cluster) apiServer() []string {
 	return []string{"kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", "--bind-address=" + controlIP, "--advertise-address=" + controlIP,
 		"--secure-port=" + apiPort, "--cert-dir=" + c.file("certs"), "--service-cluster-ip-range=" + serviceCIDRs,

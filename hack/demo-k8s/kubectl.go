@@ -16,12 +16,12 @@ import (
 //go:embed objects
 var objects embed.FS
 
-// kubectl asks the API, and is what it answers without the last line's end.
+// kubectl runs kubectl and returns its output without the last line end.
 func (c *cluster) kubectl(args ...string) (string, error) {
 	return c.kubectlWith("", args...)
 }
 
-// kubectlWith gives it something to read.
+// kubectlWith runs kubectl with a standard input.
 func (c *cluster) kubectlWith(input string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 	defer cancel()
@@ -35,7 +35,7 @@ func (c *cluster) kubectlWith(input string, args ...string) (string, error) {
 	return strings.TrimSpace(said.String()), nil
 }
 
-// kubectlCommand is a question to the API, not asked yet.
+// kubectlCommand is a kubectl command, not yet started.
 func (c *cluster) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
 	argv := inControl(append([]string{c.bin + "/kubectl", "--kubeconfig", c.kubeconfig()}, args...)...)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -43,8 +43,8 @@ func (c *cluster) kubectlCommand(ctx context.Context, args ...string) *exec.Cmd 
 	return cmd
 }
 
-// overlay is what this cluster changes of the Kustomize base: the agent finds the API
-// server by its own address, for nobody else leads Nodes to its Service.
+// overlay is the cluster's change to the Kustomize base. The agent reaches the API server by its
+// own address, because no kube-proxy serves its Service to the Nodes.
 const overlay = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: [base]
@@ -98,7 +98,7 @@ func (c *cluster) applyObjects(ctx context.Context) error {
 		`{"status":{"loadBalancer":{"ingress":[{"ip":"192.168.77.150"}]}}}`); err != nil {
 		return err
 	}
-	for _, address := range []string{"192.168.77.150", "192.168.77.200"} { // led to the first Node, as a router would
+	for _, address := range []string{"192.168.77.150", "192.168.77.200"} { // routed to the first Node
 		if err := command("ip", "-n", controlNS, "route", "add", address+"/32", "via", c.nodes[0].ip); err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *cluster) applyObjects(ctx context.Context) error {
 	return c.rolledOut()
 }
 
-// deployments are those of objects/.
+// deployments are the Deployments of objects/.
 var deployments = []string{"web", "client", "dns", "quiet"}
 
 func (c *cluster) rolledOut() error {
@@ -133,7 +133,7 @@ func (c *cluster) pod(app string, n *node) (name, ip string, err error) {
 	return "", "", err
 }
 
-// from runs the pods' program in the client's pod of a Node.
+// from runs the pods' program in the client pod of a Node.
 func (c *cluster) from(n *node, args ...string) (string, error) {
 	name, _, err := c.pod("client", n)
 	if err != nil {
@@ -142,12 +142,12 @@ func (c *cluster) from(n *node, args ...string) (string, error) {
 	return c.kubectl(append([]string{"exec", name, "--", "/pod"}, args...)...)
 }
 
-// outside runs it on the underlay; its address there is controlIP.
+// outside runs the pods' program on the underlay, with the address controlIP.
 func (c *cluster) outside(args ...string) (string, error) {
 	return output(inControl(append([]string{c.options.pod}, args...)...)...)
 }
 
-// onNode runs it on a Node itself.
+// onNode runs the pods' program on a Node itself.
 func (c *cluster) onNode(n *node, args ...string) (string, error) {
 	return output(n.inside(append([]string{c.options.pod}, args...)...)...)
 }
@@ -161,8 +161,7 @@ func output(argv ...string) (string, error) {
 	return said, err
 }
 
-// tellAgents shows what pods are there, and the end of the agents' logs, which are
-// files of the Nodes.
+// tellAgents prints the pods and the end of the agents' logs, which are files of the Nodes.
 func (c *cluster) tellAgents(w io.Writer) {
 	for _, what := range []string{"pods", "events"} {
 		if said, err := c.kubectl("get", what, "-A", "-o", "wide"); err == nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// state is what antrail may change of a Node: links, addresses, routes, rules,
+// state is everything that antrail may change on a Node: links, addresses, routes, rules,
 // nftables, sysctls, XDP programs (on the lines of links), and files.
 func (n *node) state() (string, error) {
 	const look = `ip -o link; ip -o address; ip route show table all; ip -6 route show table all; ip rule; ip -6 rule; ip neighbour show nud permanent
@@ -23,8 +23,8 @@ find /etc/cni/net.d /opt/cni/bin -mindepth 1 | sort
 	return said, nil
 }
 
-// settle notes what the Node is like, once its addresses are not tentative any more and
-// nothing moves.
+// settle records the state of the Node, once its addresses are no longer tentative and the state
+// is stable.
 func (n *node) settle() error {
 	now, err := n.state()
 	if err == nil && (now != n.before || strings.Contains(now, "tentative")) {
@@ -34,8 +34,8 @@ func (n *node) settle() error {
 	return err
 }
 
-// uninstall removes pods, agents and what is left of them, as an operator does, and
-// compares each Node with what it was before.
+// uninstall removes pods, agents and their remains, as an operator does. It compares each Node
+// with its state before.
 func (c *cluster) uninstall(ctx context.Context) error {
 	for _, args := range [][]string{
 		append([]string{"delete", "deployment", "--wait=true", "--cascade=foreground"}, deployments...),
@@ -67,7 +67,7 @@ func (n *node) sameAsBefore() error {
 	return err
 }
 
-// without is the lines of one text that another has not.
+// without is the lines of one text that another lacks.
 func without(text, other string) string {
 	has := map[string]bool{}
 	for line := range strings.Lines(other) {

@@ -1,21 +1,20 @@
-// Demo-k8s shows antrail under a real Kubernetes on this one machine, and leaves
-// nothing behind:
+// Demo-k8s shows antrail under a real Kubernetes on this machine, and leaves nothing behind:
 //
 //	go run ./hack/demo-k8s -bin DIR -plugins DIR -images FILE,FILE -pod FILE
 //
-//	show.go     the order of it all, and when it waits for an interrupt
+//	show.go     the steps, and when it waits for an interrupt
 //	place.go    network namespaces, the underlay between them, processes
 //	control.go  etcd, API server, controller manager, scheduler
 //	node.go     a Node: containerd and kubelet in namespaces of their own
-//	kubectl.go  what is asked of the API
-//	checks.go   what has to work, in the order it is shown; antrea.go, rolling.go and
+//	kubectl.go  commands to the API
+//	checks.go   the checks, in their order; antrea.go, rolling.go and
 //	            confined.go have the longer ones
-//	leave.go    what has to be gone
+//	leave.go    what must be gone at the end
 //
-// Every process lives in one of three network namespaces (antrail-demo-…) and all
-// files below one directory; a Node's processes have a mount namespace in which
-// /run, /etc, /opt and /var are the Node's own. The machine's links, addresses and
-// rules are not touched. It needs root, Debian's containerd and runc.
+// Every process lives in one of three network namespaces (antrail-demo-…), and all files lie
+// below one directory. A Node's processes have a mount namespace in which /run, /etc, /opt and
+// /var are the Node's own. The machine's links, addresses and rules are not touched. It needs
+// root, Debian's containerd and runc.
 package main
 
 import (
@@ -34,7 +33,7 @@ import (
 type options struct {
 	bin, plugins   string // programs of Kubernetes, and CNI plugins
 	images         string // archives of images, between commas
-	pod            string // the pods' program, for who asks from outside
+	pod            string // the pods' program, for requests from outside
 	manifests, dir string
 	keep           bool
 }
@@ -68,7 +67,7 @@ func run(o *options) (err error) {
 	}
 	began := time.Now()
 	interrupts := newInterrupts(nextInterrupt)
-	defer func() { interrupts.stop() }() // at the very end: what is taken down is not interrupted
+	defer func() { interrupts.stop() }() // at the very end: no interrupt stops the cleanup
 	c := newCluster(o)
 	c.down() // what a killed run left
 	defer func() {
@@ -87,7 +86,7 @@ func run(o *options) (err error) {
 	return s.run()
 }
 
-// up brings the cluster up in four steps, and tells how long each took.
+// up starts the cluster in four steps, and prints how long each took.
 func (c *cluster) up(ctx context.Context) error {
 	for _, step := range []struct {
 		what string
@@ -112,8 +111,8 @@ func (c *cluster) tellLook() {
 		c.file("*.log"), c.file("antrail-demo-*/pod-logs"), c.kubeconfig(), netnsPath(controlNS), c.bin)
 }
 
-// nobodyElses says why a directory cannot be ours: processes are ended and mounts
-// made by what lies in it, and others may have put that there. None is fine.
+// nobodyElses returns an error if another user could have written a directory. Its files name
+// processes to end and mounts to remove. A missing directory is fine.
 func nobodyElses(dir string) error {
 	st, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -123,12 +122,12 @@ func nobodyElses(dir string) error {
 		return err
 	}
 	if owner := st.Sys().(*syscall.Stat_t).Uid; !st.IsDir() || owner != uint32(os.Geteuid()) || st.Mode()&0o022 != 0 {
-		return fmt.Errorf("%s is no directory that only we can write to: remove it, or name another with -dir", dir)
+		return fmt.Errorf("%s can be written by others: want a directory that only this user can write; remove it, or name another with -dir", dir)
 	}
 	return nil
 }
 
-// wholePaths makes the paths right in other mount namespaces, too.
+// wholePaths makes the paths absolute, for other mount namespaces.
 func (o *options) wholePaths() error {
 	images := strings.Split(o.images, ",")
 	paths := []*string{&o.bin, &o.plugins, &o.pod, &o.manifests, &o.dir}

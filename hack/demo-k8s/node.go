@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// node is a Node: a network namespace on the underlay, a mount namespace, a control
-// group, and in them containerd and the kubelet.
+// node is a Node: a network namespace on the underlay, a mount namespace and a control group.
+// containerd and the kubelet run in them.
 type node struct {
 	cluster *cluster
 	name    string
 	ip, ip6 string
 	link    string // its end on the underlay's bridge
 	mounts  int    // the process that holds the mount namespace
-	before  string // what the Node was like before antrail
+	before  string // the state of the Node before antrail
 }
 
 func newNode(c *cluster, i int) *node {
@@ -34,8 +34,8 @@ func newNode(c *cluster, i int) *node {
 
 func (n *node) file(name string) string { return n.cluster.file(filepath.Join(n.name, name)) }
 
-// upNodes starts both at once and waits until the API knows them. Ready they become
-// with their network.
+// upNodes starts both Nodes at once and waits until the API has them. They become Ready with
+// their network.
 func (c *cluster) upNodes(ctx context.Context) error {
 	for _, n := range c.nodes {
 		if err := n.up(ctx); err != nil {
@@ -95,9 +95,9 @@ func (n *node) up(ctx context.Context) (err error) {
 		"--hostname-override", n.name, "--node-ip", n.ip+","+n.ip6, "--root-dir", n.file("kubelet"), "--cert-dir", n.file("pki"))
 }
 
-// ownPlaces is a mount namespace in which the Node has directories of its own over
-// the machine's, and mounts that its containers see. The sysctls that a kubelet sets
-// and leaves set, which are the whole machine's, are files of the Node.
+// ownPlaces is a mount namespace in which the Node has directories of its own over the machine's,
+// and mounts that its containers see. A kubelet sets sysctls of the whole machine and leaves them
+// set; here they are files of the Node.
 const ownPlaces = `set -e
 mount --make-rshared /
 mount -t tmpfs tmpfs /run
@@ -124,7 +124,7 @@ func (n *node) holdMounts(ctx context.Context) error {
 	return wait(ctx, "mounts", func() error { _, err := os.Stat(n.file("mounted")); return err })
 }
 
-// inside is a program in the Node's namespaces.
+// inside is a command in the Node's namespaces.
 func (n *node) inside(argv ...string) []string {
 	return append([]string{"nsenter", "--net=" + netnsPath(n.name), fmt.Sprintf("--mount=/proc/%d/ns/mnt", n.mounts), "--"}, argv...)
 }
@@ -138,7 +138,7 @@ func (n *node) ctr(args ...string) error {
 	return command(n.inside(append([]string{"ctr", "-a", "/run/containerd.sock", "-n", "k8s.io"}, args...)...)...)
 }
 
-// writeConfigs writes those of containerd and the kubelet.
+// writeConfigs writes the configurations of containerd and the kubelet.
 func (n *node) writeConfigs() error {
 	return errors.Join(
 		os.WriteFile(n.file("containerd.toml"), fmt.Appendf(nil, containerdConfig, n.file("containerd")), 0o600),
@@ -180,8 +180,8 @@ resolvConf: ""
 syncFrequency: 10s
 `
 
-// groupRoots are the hierarchies of control groups: of version 1 each controller's,
-// or the one of version 2.
+// groupRoots are the hierarchies of control groups: one for each controller of version 1, or the
+// one of version 2.
 func groupRoots() []string {
 	if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err == nil {
 		return []string{"/sys/fs/cgroup"}
@@ -193,7 +193,7 @@ func groupRoots() []string {
 	return all
 }
 
-// group is where the Node's own processes are, and all that they start.
+// group is the control group of the Node's own processes and their children.
 func (n *node) group() string {
 	for _, root := range groupRoots() {
 		if filepath.Base(root) == "pids" || filepath.Base(root) == "cgroup" {
@@ -203,8 +203,8 @@ func (n *node) group() string {
 	return ""
 }
 
-// makeGroups makes the Node's group in every hierarchy. One of cpuset takes
-// processes when it has processors.
+// makeGroups makes the Node's group in every hierarchy. A cpuset group takes processes only once
+// it has processors.
 func (n *node) makeGroups() error {
 	for _, root := range groupRoots() {
 		if err := os.MkdirAll(filepath.Join(root, n.name, "node"), 0o755); err != nil {

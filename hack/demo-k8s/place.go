@@ -25,7 +25,7 @@ const (
 
 func netnsPath(name string) string { return "/run/netns/" + name }
 
-// cluster is all that is up.
+// cluster is everything that runs.
 type cluster struct {
 	*options
 	nodes   []*node
@@ -73,8 +73,8 @@ func (c *cluster) upUnderlay() error {
 	)
 }
 
-// start begins a process that stays, with its output in NAME.log, and notes its pid
-// for a run that finds it left behind.
+// start begins a process that stays, with its output in NAME.log. It records the pid, so that a
+// later run finds the process if this one is killed.
 func (c *cluster) start(name, group string, argv ...string) (*os.Process, error) {
 	log, err := os.Create(c.file(name + ".log"))
 	if err != nil {
@@ -107,8 +107,8 @@ func (c *cluster) start(name, group string, argv ...string) (*os.Process, error)
 // runReap waits for a process, so that it does not stay as a zombie.
 func runReap(cmd *exec.Cmd) { cmd.Wait() }
 
-// startTime tells a process from another of the same number (proc(5), field 22); 0
-// for none.
+// startTime distinguishes a process from a later one of the same number (proc(5), field 22); 0 if
+// it does not exist.
 func startTime(pid int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -124,7 +124,7 @@ func inControl(argv ...string) []string {
 	return append([]string{"nsenter", "--net=" + netnsPath(controlNS), "--"}, argv...)
 }
 
-// wait tries until something is so, or three minutes are over.
+// wait repeats until a condition holds, or three minutes are over.
 func wait(ctx context.Context, what string, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
 	defer cancel()
@@ -141,8 +141,7 @@ func wait(ctx context.Context, what string, try func() error) error {
 	}
 }
 
-// down takes everything down, and tells what did not go. It also takes down what a
-// killed run left.
+// down removes everything, and reports what did not go. It also removes what a killed run left.
 func (c *cluster) down() error {
 	var errs []error
 	for _, n := range c.nodes {
@@ -160,8 +159,8 @@ func (c *cluster) down() error {
 	return os.RemoveAll(c.dir)
 }
 
-// stopStarted ends the processes of the file pids that are still those, the last
-// first: kindly, then not.
+// stopStarted ends the processes that the file pids names and that still are the same, the last
+// first. It sends SIGTERM, later SIGKILL.
 func (c *cluster) stopStarted() error {
 	text, err := os.ReadFile(c.file("pids"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -189,7 +188,7 @@ func (c *cluster) stopStarted() error {
 	return os.Remove(c.file("pids"))
 }
 
-// tellLogs shows the last lines of every log.
+// tellLogs prints the last lines of every log.
 func (c *cluster) tellLogs(w io.Writer) {
 	logs, _ := filepath.Glob(c.file("*.log"))
 	for _, name := range logs {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// rollingUpdate replaces each Node's agent by one that takes over from it, while pods
-// of both Nodes ask one another, by address and by a Service.
+// rollingUpdate replaces each Node's agent by one that takes over from it. Meanwhile pods of both
+// Nodes send requests to one another, by address and by a Service.
 func (c *cluster) rollingUpdate() (string, error) {
 	held, err := c.holdAll()
 	defer func() {
@@ -41,7 +41,7 @@ func (c *cluster) rollingUpdate() (string, error) {
 	return strings.Join(seen, "; "), nil
 }
 
-// takenOver is an error unless every agent and every switch says that it took over from
+// takenOver returns an error unless the log of every agent and switch says that it took over from
 // another.
 func (c *cluster) takenOver() error {
 	agents, err := c.agents()
@@ -59,7 +59,8 @@ func (c *cluster) takenOver() error {
 	return nil
 }
 
-// lastWords are the ends of the agents' logs: the next check takes these agents away.
+// lastWords are the ends of the agents' logs. They are read now, because the next check deletes
+// these agents.
 func (c *cluster) lastWords() (said string) {
 	agents, err := c.agents()
 	for _, pod := range agents {
@@ -72,8 +73,8 @@ func (c *cluster) lastWords() (said string) {
 	return said
 }
 
-// holdAll has the client of each Node ask a pod of the other Node, and a Service. With
-// an error come those that have begun.
+// holdAll starts a hold from the client of each Node to a pod of the other Node and to a Service.
+// With an error, it returns those that have begun.
 func (c *cluster) holdAll() (held []*holding, err error) {
 	for i, n := range c.nodes {
 		_, ip, err := c.pod("web", c.nodes[1-i])
@@ -91,7 +92,7 @@ func (c *cluster) holdAll() (held []*holding, err error) {
 	return held, nil
 }
 
-// holding is a pod that asks over one connection.
+// holding is a pod that sends requests over one connection.
 type holding struct {
 	cmd         *exec.Cmd
 	input       io.Closer
@@ -99,7 +100,7 @@ type holding struct {
 	ended       bool
 }
 
-// hold has the client's pod of a Node begin to ask.
+// hold starts a hold in the client pod of a Node.
 func (c *cluster) hold(n *node, address string) (*holding, error) {
 	name, _, err := c.pod("client", n)
 	if err != nil {
@@ -113,7 +114,7 @@ func (c *cluster) hold(n *node, address string) (*holding, error) {
 	return h, h.cmd.Start()
 }
 
-// end has it stop, once, and is what it says.
+// end stops it, once, and returns its output.
 func (h *holding) end() (string, error) {
 	if h.ended {
 		return "", nil

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// The order of the demo, and when it waits for an interrupt. Each interrupt counts once:
-// one that ends a wait does not end what comes after it, and the next wait needs another.
+// The steps of the demo, and when it waits for an interrupt. Each interrupt counts once. One that
+// ends a wait does not end the step after it, and the next wait needs another.
 
 // show is the demo's steps.
 type show struct {
 	up, check, uninstall func(context.Context) error
-	failed               func() // tells what is known of a failure
-	look                 func() // tells how to look at what is kept
-	keep                 bool   // wait for an interrupt before the cluster goes
+	failed               func() // prints what is known of a failure
+	look                 func() // prints how to look at the kept cluster
+	keep                 bool   // wait for an interrupt before the cluster is removed
 	interrupts           *interrupts
 }
 
@@ -41,7 +41,7 @@ func (s *show) steps() error {
 	return s.uninstall(s.interrupts.ctx)
 }
 
-// waitIfKept waits for an interrupt, if that was asked for and none came.
+// waitIfKept waits for an interrupt, if -keep was set and none came.
 func (s *show) waitIfKept() {
 	if s.keep && s.interrupts.ctx.Err() == nil {
 		s.look()

@@ -189,11 +189,10 @@ func TestLeastRights(t *testing.T) {
 // rights are the capabilities of each container.
 var rights = map[string][]corev1.Capability{
 	"agent":     {"CHOWN", "NET_ADMIN", "NET_RAW", "SYS_ADMIN"},
-	"uninstall": {"DAC_OVERRIDE", "NET_ADMIN", "NET_RAW", "SYS_ADMIN"}, // the switch's files are another user's
+	"uninstall": {"DAC_OVERRIDE", "NET_ADMIN", "NET_RAW", "SYS_ADMIN"}, // the switch's files belong to another user
 }
 
-// wantLeastRights checks one container. The switch, which is nobody's, has a list of system
-// calls of its own.
+// wantLeastRights checks one container. The switch has a list of system calls of its own.
 func wantLeastRights(t *testing.T, of string, c *corev1.Container) {
 	t.Helper()
 	s, profile := c.SecurityContext, corev1.SeccompProfileTypeRuntimeDefault

@@ -12,9 +12,9 @@ const (
 	cpioLink = 0o120777
 )
 
-// CPIO writes the tree as a cpio archive of the format "newc", which Linux unpacks as
-// its first root (Documentation/driver-api/early-userspace/buffer-format.rst):
-// directories before what is in them, all of root.
+// CPIO writes the tree as a cpio archive of the format "newc", directories first, all owned by
+// root. Linux unpacks it as its first root
+// (Documentation/driver-api/early-userspace/buffer-format.rst).
 func (t Tree) CPIO() []byte {
 	var b bytes.Buffer
 	for _, name := range t.names() {
@@ -34,9 +34,9 @@ func (t Tree) CPIO() []byte {
 	return b.Bytes()
 }
 
-// cpioEntry writes one entry: a header of thirteen numbers of eight hexadecimal digits
-// after the magic number, the name with a zero byte, and the content, both padded to
-// four bytes.
+// cpioEntry writes one entry. The header is the magic number and thirteen numbers of eight
+// hexadecimal digits. The name with a zero byte and the content follow, both padded to four
+// bytes.
 func cpioEntry(b *bytes.Buffer, name string, mode int, content []byte) {
 	const inode, owner, group, links, time, device, sum = 0, 0, 0, 1, 0, 0, 0
 	b.WriteString("070701")

@@ -5,8 +5,7 @@ import (
 	"bytes"
 )
 
-// Tar writes the tree as a tar archive: directories before what is in them, all of root, without
-// times.
+// Tar writes the tree as a tar archive, directories first, all owned by root, without times.
 func (t Tree) Tar() ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

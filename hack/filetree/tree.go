@@ -1,6 +1,6 @@
-// Package filetree gathers files of this machine into a tree by the paths that they are
-// to have, and writes it as an archive: the layer of a container image, or the first
-// root of a kernel that boots.
+// Package filetree gathers files of this machine into a tree, by their future paths, and writes
+// it as an archive. The archive is a layer of a container image, or the first root of a kernel
+// that boots.
 package filetree
 
 import (
@@ -27,7 +27,7 @@ type Entry struct {
 // libraryDirs are where Debian has shared libraries; the loader looks there too.
 var libraryDirs = []string{"/lib/*-linux-gnu", "/usr/lib/*-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib"}
 
-// Put adds an entry. Two at one path are an error, but for the same one twice.
+// Put adds an entry. Two different entries at one path are an error.
 func (t Tree) Put(at string, e Entry) error {
 	at = strings.TrimPrefix(path.Clean(at), "/")
 	if was, ok := t[at]; ok && (!bytes.Equal(was.Content, e.Content) || was.Link != e.Link) {
@@ -37,7 +37,7 @@ func (t Tree) Put(at string, e Entry) error {
 	return nil
 }
 
-// Add puts FILE:PATH in.
+// Add adds FILE:PATH.
 func (t Tree) Add(spec string) error {
 	file, at, ok := strings.Cut(spec, ":")
 	if !ok || !path.IsAbs(at) {
@@ -54,9 +54,8 @@ func (t Tree) Add(spec string) error {
 	return t.Put(at, Entry{Content: content, Executable: st.Mode()&0o111 != 0})
 }
 
-// AddProgram puts FILE:PATH in, and what the program is loaded by and with, at the paths
-// that those have below root: "/" for this machine, or a directory with the files of
-// another.
+// AddProgram adds FILE:PATH, the program's loader and its libraries, at their paths below root.
+// root is "/" for this machine, or a directory with the files of another.
 func (t Tree) AddProgram(spec, root string) error {
 	if err := t.Add(spec); err != nil {
 		return err
@@ -78,8 +77,8 @@ func (t Tree) AddProgram(spec, root string) error {
 	return nil
 }
 
-// follow is the file that a path below root leads to. A symbolic link to an absolute path
-// stays below root.
+// follow resolves a path below root to a file. A symbolic link to an absolute path stays below
+// root.
 func follow(root, at string) (string, error) {
 	const most = 10
 	for range most {
@@ -96,8 +95,8 @@ func follow(root, at string) (string, error) {
 	return "", fmt.Errorf("%s: more than %d symbolic links", filepath.Join(root, at), most)
 }
 
-// libraries are the paths below root of the files that an ELF program needs, with what
-// those need: its interpreter, and the shared libraries, none twice.
+// libraries are the paths below root of the files that an ELF program needs, directly or
+// indirectly: its interpreter and the shared libraries. Each is listed once.
 func libraries(root, file string, seen map[string]bool) (all []string, err error) {
 	names, err := imported(file)
 	if err != nil {
@@ -125,8 +124,8 @@ func libraries(root, file string, seen map[string]bool) (all []string, err error
 	return all, nil
 }
 
-// imported are the names of the shared libraries that an ELF file asks for, and the path
-// of its interpreter.
+// imported returns the names of the shared libraries that an ELF file needs, and the path of its
+// interpreter.
 func imported(file string) ([]string, error) {
 	f, err := elf.Open(file)
 	if err != nil {
@@ -160,7 +159,7 @@ func library(root, name string) (string, error) {
 	return "", fmt.Errorf("the library %s is in none of %s", name, strings.Join(libraryDirs, ", "))
 }
 
-// names are those of the entries and of the directories above them, in order.
+// names returns the paths of the entries and of the directories above them, in order.
 func (t Tree) names() []string {
 	all := map[string]bool{}
 	for name := range t {

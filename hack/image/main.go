@@ -4,11 +4,10 @@
 //	go run ./hack/image -o F.tar -name REPOSITORY:TAG [-entrypoint P,...] [-env K=V]
 //	    [-root DIR] [-add FILE:PATH] [-program FILE:PATH] [-link TARGET:PATH] ...
 //
-// -add puts a file in as it is, -program also the shared libraries that it needs, -link
-// makes a symbolic link. The archive is an OCI image layout (image-spec,
-// image-layout.md) with one layer; it also has the manifest.json of `docker save`,
-// so that ctr, docker, podman and skopeo read it. The same files make the same
-// bytes: entries are sorted, owned by root, and have no times.
+// -add adds a file as it is, -program also the shared libraries that it needs, -link adds a
+// symbolic link. The archive is an OCI image layout (image-spec, image-layout.md) with one layer.
+// It also has the manifest.json of `docker save`, so ctr, docker, podman and skopeo read it. The
+// same files make the same bytes: entries are sorted, owned by root, and have no times.
 package main
 
 import (
@@ -56,7 +55,7 @@ func main() {
 // write makes the archive, whole or not at all.
 func (o *order) write() error {
 	if o.out == "" || len(o.names) == 0 || flag.NArg() > 0 {
-		return errors.New("-o and -name are needed, and nothing else than flags")
+		return errors.New("want -o and -name, and only flags")
 	}
 	files, err := o.files()
 	if err != nil {

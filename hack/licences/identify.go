@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// allowed are the licences, by their SPDX names, of code that an Apache-2.0 program may
-// link and that asks for no more than its text to be passed on.
+// allowed are the licences, by SPDX name, of code that an Apache-2.0 program may link. They only
+// ask that their text is passed on.
 var allowed = map[string]bool{"Apache-2.0": true, "MIT": true, "BSD-2-Clause": true, "BSD-3-Clause": true, "ISC": true}
 
 // licence is a kind of licence and the phrases that its text has, as plain gives it.
@@ -22,8 +22,8 @@ const (
 	advertisement = "all advertising materials mentioning features or use of this software must display"
 )
 
-// known are the licences that are recognised, those that are refused among them. A file
-// may have several.
+// known are the licences that are recognised, with those that are refused. A file may have
+// several.
 var known = []licence{
 	{"Apache-2.0", []string{"apache license version 2.0 january 2004", "terms and conditions for use reproduction and distribution"}, nil},
 	{"Apache-2.0", []string{"licensed under the apache license version 2.0 the license you may not use this file except in compliance with the license"}, nil},
@@ -42,16 +42,16 @@ var known = []licence{
 	{"Creative Commons", []string{"creative commons"}, nil},
 }
 
-// notPlain is what does not tell one licence from another: marks of comments, quotes,
-// line ends and punctuation but the point in a version.
+// notPlain matches what does not distinguish licences: comment marks, quotes, line ends and
+// punctuation, except for the point in a version.
 var notPlain = regexp.MustCompile(`[^a-z0-9.]+|\.(\W|$)`)
 
-// plain is a text in small letters, with one space between words.
+// plain returns a text in small letters, with one space between words.
 func plain(text string) string {
 	return strings.TrimSpace(notPlain.ReplaceAllString(strings.ToLower(text), " "))
 }
 
-// identify returns the names of the licences in a text, none twice, in the order of known.
+// identify returns the names of the licences in a text, each once, in the order of known.
 func identify(text string) (names []string) {
 	words := " " + plain(text) + " "
 	seen := map[string]bool{}

@@ -1,12 +1,12 @@
-// Licences writes THIRD-PARTY-NOTICES: the modules that the programs antrail and
-// antrail-cni link on Linux, each with its licence, and the text of every licence and
-// notice file. It reads the files from the module cache, where the build has them from.
+// Licences writes THIRD-PARTY-NOTICES. It lists the modules that antrail and antrail-cni link on
+// Linux, each with its licence, and has the text of every licence and notice file. It reads the
+// files from the module cache, like the build.
 //
 //	go run ./hack/licences [-check] THIRD-PARTY-NOTICES
 //
-// With -check it compares the file and writes nothing. A licence that is not in the
-// list of allowed ones is refused. Exit codes: 0 done, 1 refused or not as it should be,
-// 3 a module is not in the cache and cannot be fetched.
+// With -check it compares the file and writes nothing. A licence that is not in the list of
+// allowed ones is refused. Exit codes: 0 done, 1 refused or stale, 3 a module is not in the cache
+// and cannot be fetched.
 package main
 
 import (
@@ -63,7 +63,7 @@ func run(file string, check bool) error {
 		return err
 	}
 	if !bytes.Equal(have, text) {
-		return fmt.Errorf("%s is not what the linked modules say: run `make licences`, and commit it", file)
+		return fmt.Errorf("%s does not match the linked modules: run `make licences`, and commit it", file)
 	}
 	return nil
 }

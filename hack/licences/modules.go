@@ -19,8 +19,8 @@ type module struct {
 	packages      map[string]struct{} // directories of its packages that are linked
 }
 
-// linked lists the modules of programs on Linux, for each of the architectures, in the
-// order of their paths. Go's standard library is the first, as "Go".
+// linked lists the modules of the programs on Linux, for all architectures, in the order of their
+// paths. Go's standard library is the first, as "Go".
 func linked(programs, architectures []string) ([]*module, error) {
 	all := map[string]*module{}
 	const format = `{{if .Standard}}Go		{{.Root}}	{{.Dir}}{{else}}{{with .Module}}{{if not .Main}}{{.Path}}	{{.Version}}	{{.Dir}}	{{$.Dir}}{{end}}{{end}}{{end}}`
@@ -49,7 +49,7 @@ func linked(programs, architectures []string) ([]*module, error) {
 	return slices.SortedFunc(maps.Values(all), func(a, b *module) int { return strings.Compare(a.path, b.path) }), nil
 }
 
-// fetching is what Go says when it cannot fetch a module.
+// fetching is the text of Go's error when it cannot fetch a module.
 var fetching = regexp.MustCompile(`module lookup disabled|dial tcp|no such host|connection refused|timeout|Client\.Timeout`)
 
 // goError is an error of `go list`: errUnreachable if a module is missing.
@@ -61,16 +61,16 @@ func goError(said string) error {
 	return fmt.Errorf("go list: %s", said)
 }
 
-// legal is the name of a file that has a licence, or a notice that goes with one.
+// legal matches the name of a licence file, or of a notice that goes with one.
 var legal = regexp.MustCompile(`(?i)^(licen[cs]e|copying|copyright|notice)([-.].*)?$`)
 
-// notLinked are licence files beside a package that is linked, of parts of it that are not.
+// notLinked are licence files beside a linked package, of parts of it that are not linked.
 var notLinked = map[string]string{
 	"Go/src/crypto/internal/boring/LICENSE": "BoringSSL's object file, which only GOEXPERIMENT=boringcrypto links",
 }
 
-// files are the licence and notice files of a module: those at its root, and those beside
-// and above its packages that are linked, for code that was taken from elsewhere.
+// files are the licence and notice files of a module. They lie at its root, and beside and above
+// its linked packages, for code that was taken from elsewhere.
 func (m *module) files() ([]string, error) {
 	dirs := map[string]bool{m.root: true}
 	for dir := range m.packages {

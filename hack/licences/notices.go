@@ -45,9 +45,9 @@ func notices(mods []*module) ([]byte, error) {
 // String is a module as the list names it.
 func (m *module) String() string { return strings.TrimSpace(m.path + " " + m.version) }
 
-// read adds a module's files to the passages and returns its licences. A module without
-// a licence, and a file with one that is not allowed, or with none that is known, are
-// errors; a notice need not have one.
+// read adds a module's files to the passages and returns its licences. A module without a licence
+// is an error. So is a licence file whose licence is unknown or not allowed. A notice need not
+// have a licence.
 func (m *module) read(passages *[]*passage) (names []string, err error) {
 	files, err := m.files()
 	if err != nil {
@@ -85,18 +85,18 @@ func (m *module) classify(file, content string) ([]string, error) {
 		}
 	}
 	if len(found) == 0 && !isNotice(file) {
-		return nil, fmt.Errorf("%s has a licence in its file %s that nobody knows here: read it, and teach hack/licences/identify.go its name", m, file)
+		return nil, fmt.Errorf("%s has an unknown licence in its file %s: read it, and add it to hack/licences/identify.go", m, file)
 	}
 	return found, nil
 }
 
-// isNotice reports whether a file names holders of rights and need not have a licence.
+// isNotice reports whether a file names copyright holders and need not have a licence.
 func isNotice(file string) bool {
 	base := strings.ToLower(filepath.Base(file))
 	return strings.HasPrefix(base, "notice") || strings.HasPrefix(base, "copyright")
 }
 
-// addPassage notes that a file has a text. Texts that differ in white space only are one.
+// addPassage records that a file has a text. Texts that differ in white space only are one.
 func addPassage(passages *[]*passage, file, text string) {
 	same := func(p *passage) bool { return slices.Equal(strings.Fields(p.text), strings.Fields(text)) }
 	if at := slices.IndexFunc(*passages, same); at >= 0 {

@@ -1,5 +1,4 @@
-// Vm boots a kernel in a virtual machine of this machine's, without disk and network,
-// and runs commands in it:
+// Vm boots a kernel in a virtual machine, without disk and network, and runs commands in it:
 //
 //	go run ./hack/vm -kernel DIR [-cards] [-add FILE:PATH] [-program FILE:PATH] ... -- COMMAND [ARG...] [-- COMMAND...]
 //
@@ -7,10 +6,10 @@
 //	modules.go   modules of the kernel, in the order in which they load
 //	init/        the first process inside, which runs the commands
 //
-// DIR is an unpacked Debian package of a kernel (hack/vm/kernel). The commands run one
-// after the other; words NAME=VALUE before one are its environment, cd=DIR its directory.
-// What they print comes out here; the exit code is 0 when all of theirs are. KVM is used
-// where the processor has it, else QEMU translates, which is slow.
+// DIR is an unpacked Debian package of a kernel (hack/vm/kernel). The commands run one after the
+// other. Words NAME=VALUE before a command are its environment, cd=DIR its directory. Their
+// output appears here. The exit code is 0 if all commands exit with 0. QEMU uses KVM if the
+// processor has it; otherwise it translates, which is slow.
 package main
 
 import (
@@ -97,7 +96,7 @@ func (o *order) run(ctx context.Context) error {
 	return o.boot(ctx, images[0], initrd)
 }
 
-// root is what the machine begins with.
+// root is the machine's first root.
 func (o *order) root() ([]byte, error) {
 	tree := filetree.Tree{}
 	for _, a := range append(o.adds, o.init+":/init") {
@@ -125,7 +124,7 @@ func (o *order) root() ([]byte, error) {
 	return tree.CPIO(), nil
 }
 
-// wellDone is the last line of the first process (hack/vm/init) when all went well.
+// wellDone is the last line of the first process (hack/vm/init) if everything succeeded.
 const wellDone = "vm: all is well"
 
 // way is how QEMU runs the machine.
@@ -137,10 +136,10 @@ type way struct {
 var (
 	onKVM = way{"on KVM", []string{"-accel", "kvm", "-cpu", "host", "-smp", "2"}}
 
-	// translated has a clock that goes with the instructions, one a nanosecond, and
-	// jumps where nobody has anything to do: inside, nothing is ever late, however slow
-	// this machine is and however long it stands still, and waiting takes no time. That
-	// takes a single processor. QEMU 7 gets CMPXCHG16B wrong, by which Linux 6.12 dies.
+	// translated has a clock that counts instructions, one nanosecond each, and jumps while all
+	// threads sleep. So no timer inside is late, however slow this machine is, and waiting takes
+	// no time. It needs a single processor. QEMU 7 emulates CMPXCHG16B wrongly, and Linux 6.12
+	// dies of it.
 	translated = way{"translated by QEMU, in a time of its own: no KVM here", []string{"-accel", "tcg", "-icount", "shift=0,sleep=off", "-cpu", "qemu64,-cx16"}}
 )
 
@@ -182,12 +181,12 @@ func (o *order) boot(ctx context.Context, image, initrd string) error {
 	case err != nil:
 		return fmt.Errorf("qemu-system-x86_64: %w", err)
 	case !well:
-		return errors.New("not all went well inside")
+		return errors.New("a command failed in the virtual machine: see its output above")
 	}
 	return nil
 }
 
-// show passes on what the console prints, and says whether all went well.
+// show copies the console's output, and says whether everything succeeded.
 func show(console io.Reader) (well bool) {
 	lines := bufio.NewScanner(console)
 	for lines.Scan() {
@@ -198,9 +197,9 @@ func show(console io.Reader) (well bool) {
 	return well
 }
 
-// hasKVM says whether guests can run on the processor itself. A hypervisor may offer
-// /dev/kvm without that, to kernels that are made for it; others it emulates, some
-// hundred times slower than QEMU translates.
+// hasKVM reports whether guests can run on the processor itself. A hypervisor may offer /dev/kvm
+// without that, to kernels that are made for it. It emulates other kernels some hundred times
+// slower than QEMU translates.
 func hasKVM() bool {
 	if text, err := os.ReadFile("/proc/cpuinfo"); err != nil || !strings.Contains(string(text), " vmx ") && !strings.Contains(string(text), " svm ") {
 		return false

@@ -11,17 +11,17 @@ import (
 	"strings"
 )
 
-// wanted are the modules that a Debian kernel has what antrail needs in, and those of
-// the links that it goes over. A machine loads them when they are asked for.
+// wanted are the modules of a Debian kernel that antrail and its links need. A machine loads them
+// on demand.
 var wanted = []string{
 	"virtio_pci", "virtio_net", "veth", "tun", "bridge", "8021q", "bonding", "ip_gre", "ip6_gre", "vxlan", "geneve",
 	"sch_ingress", "cls_bpf", "nf_tables", "nft_ct", "nft_nat", "nft_masq", "nft_chain_nat", "nft_fib_inet", "nft_limit", "nft_reject_inet", "nft_dup_netdev", "nft_fwd_netdev",
 }
 
-// modules are the kernel's, by their names with underscores: where they lie.
+// modules maps a module's name, with underscores, to its path.
 type modules map[string]string
 
-// findModules finds those of an unpacked kernel package.
+// findModules finds the modules of an unpacked kernel package.
 func findModules(kernel string) (modules, error) {
 	all := modules{}
 	err := filepath.WalkDir(kernel, func(path string, _ fs.DirEntry, err error) error {
@@ -36,14 +36,14 @@ func findModules(kernel string) (modules, error) {
 	return all, err
 }
 
-// module is one to load.
+// module is a module to load.
 type module struct {
 	name    string
 	content []byte
 }
 
-// inOrder are modules with those that they need before them, none twice. What is built
-// into the kernel is not among them.
+// inOrder returns modules after those that they need, each once. It leaves out those that are
+// built into the kernel.
 func (m modules) inOrder(names []string) (order []module, err error) {
 	seen := map[string]bool{}
 	var add func(name string) error
@@ -78,7 +78,7 @@ func (m modules) inOrder(names []string) (order []module, err error) {
 	return order, nil
 }
 
-// read is a module, which may be compressed by xz.
+// read reads a module, which may be compressed by xz.
 func read(path string) ([]byte, error) {
 	if strings.HasSuffix(path, ".xz") {
 		return exec.Command("xz", "--decompress", "--stdout", path).Output()
@@ -86,8 +86,8 @@ func read(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// needsOf are the modules that one says it needs: "depends" and "softdep" with "pre" of
-// its section .modinfo.
+// needsOf returns the modules that a module needs: "depends" and "softdep" with "pre" of its
+// section .modinfo.
 func needsOf(content []byte) (names []string, err error) {
 	f, err := elf.NewFile(bytes.NewReader(content))
 	if err != nil {

@@ -22,8 +22,8 @@ func Build(dir string) (path string, err error) {
 		return path, nil
 	}
 	path = filepath.Join(dir, "antrail")
-	// Without a profile, symbols and debug information: what the tests' own packages were
-	// compiled to serves, and the linker has half the work.
+	// Without a profile, symbols and debug information. So the compiled packages of the tests can
+	// be used again, and the linker has half the work.
 	out, err := exec.Command("go", "build", "-pgo=off", "-ldflags=-s -w", "-o", path, "github.com/antrail/antrail/cmd/antrail").CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("go build: %w\n%s", err, out)
@@ -31,8 +31,8 @@ func Build(dir string) (path string, err error) {
 	return path, nil
 }
 
-// Main runs a package's tests with antrail built, whose path it puts into binary, and
-// returns the exit code of the process. The program goes when they have ended.
+// Main builds antrail, puts its path into binary, and runs a package's tests. It returns the exit
+// code of the process. The program is removed after the tests.
 func Main(m *testing.M, binary *string) (code int) {
 	dir, err := os.MkdirTemp("", "antrail-test-")
 	if err == nil {
@@ -66,7 +66,7 @@ func ReplaceIn(t testing.TB, file, old, new string) {
 	}
 }
 
-// Files reads the files that a pattern names, at least one. It returns their texts by name.
+// Files reads the files that match a pattern, at least one. It returns their texts by name.
 func Files(t testing.TB, pattern string) map[string]string {
 	t.Helper()
 	names, err := filepath.Glob(pattern)
@@ -84,8 +84,8 @@ func Files(t testing.TB, pattern string) map[string]string {
 	return files
 }
 
-// Write writes a file at once, as an editor does: whoever watches it sees the old text or
-// the whole new one. path is joined.
+// Write replaces a file in one step, as an editor does. A watcher sees the old text or the whole
+// new one. path is joined.
 func Write(t testing.TB, text string, path ...string) {
 	t.Helper()
 	name := filepath.Join(path...)

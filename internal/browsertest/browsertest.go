@@ -1,9 +1,8 @@
-// Package browsertest drives a headless Chromium for tests of the page: as a person
-// does, by what is seen, clicked and typed. What the browser complains of, and every
-// request to anybody but the page, fails the test at its end. -screenshots DIR keeps
-// what a person would see.
+// Package browsertest drives a headless Chromium for tests of the page. A test sees, clicks and
+// types as a person does. The test fails at its end if the browser complained, or sent a request
+// to any other server. -screenshots DIR saves pictures of the page.
 //
-// Nothing waits for a fixed time: Poll looks until what is expected is there.
+// Nothing waits for a fixed time: Poll waits until a condition is true.
 package browsertest
 
 import (
@@ -31,8 +30,7 @@ import (
 
 var screenshots = flag.String("screenshots", "", "directory for pictures of the page")
 
-// waitAtMost is how long something may take that is expected to come. It only bounds
-// a failing test.
+// waitAtMost is how long an expected change may take. It only bounds a failing test.
 const waitAtMost = 30 * time.Second
 
 // Browser is a browser with a page open. It is for one goroutine.
@@ -48,7 +46,7 @@ type Browser struct {
 	faults []string
 }
 
-// chromium is the process that all browsers of a test's process are of.
+// chromium is the process of all browsers of a test's process.
 var chromium struct {
 	sync.Once
 	ctx    context.Context
@@ -79,8 +77,8 @@ func startChromium(path string) (context.Context, error) {
 	return c.ctx, c.err
 }
 
-// Open opens a page by the URL that lets a browser in, 1280 by 800 and light. Each
-// browser has its own cookies and storage. Without Chromium the test is skipped.
+// Open opens a page by the URL that lets a browser in, 1280 by 800 and light. Each browser has
+// its own cookies and storage. Without Chromium the test is skipped.
 func Open(t testing.TB, page string) *Browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -108,7 +106,7 @@ func Open(t testing.TB, page string) *Browser {
 	return b
 }
 
-// heard notes what a browser complains of, and what it asks of others.
+// heard records a browser's complaints, and its requests to other servers.
 func (b *Browser) heard(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +129,7 @@ func (b *Browser) heard(event any) {
 	}
 }
 
-// NoFaults is the end of every test.
+// NoFaults fails the test for each recorded complaint. Every test ends with it.
 func (b *Browser) NoFaults() {
 	b.Helper()
 	b.mu.Lock()
@@ -141,7 +139,7 @@ func (b *Browser) NoFaults() {
 	}
 }
 
-// Forgive takes out a complaint that was to come: the first with a text in it.
+// Forgive removes an expected complaint: the first one that contains text.
 func (b *Browser) Forgive(text string) {
 	b.Helper()
 	b.mu.Lock()
@@ -154,7 +152,7 @@ func (b *Browser) Forgive(text string) {
 	b.faults = slices.Delete(b.faults, i, i+1)
 }
 
-// step takes a step that gives something.
+// step takes a step and returns its result.
 func step[T any](b *Browser, s chromedp.Action[T]) T {
 	b.Helper()
 	v, err := try(b, s)
@@ -190,19 +188,19 @@ func (b *Browser) Goto(address string) {
 	step(b, chromedp.Navigate(address))
 }
 
-// Size is that of the window; one narrower than 500 pixels is a phone's.
+// Size sets the window's size. A window narrower than 500 pixels is a phone's.
 func (b *Browser) Size(width, height int64) {
 	b.Helper()
 	send(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500})
 }
 
-// Theme is light or dark.
+// Theme sets the colour scheme: light or dark.
 func (b *Browser) Theme(name string) {
 	b.Helper()
 	b.media("prefers-color-scheme", name)
 }
 
-// Still has the person prefer that nothing moves.
+// Still sets the preference for reduced motion.
 func (b *Browser) Still() {
 	b.Helper()
 	b.media("prefers-reduced-motion", "reduce")
@@ -213,14 +211,14 @@ func (b *Browser) media(feature, value string) {
 	send(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: feature, Value: value}}})
 }
 
-// Forget takes all cookies away.
+// Forget deletes all cookies.
 func (b *Browser) Forget() {
 	b.Helper()
 	send(b, network.ClearBrowserCookies, cdp.Empty{})
 }
 
-// Poll waits until an expression is true. While the browser leaves a page for another
-// nothing is.
+// Poll waits until an expression is true. While the browser leaves a page for another, no
+// expression is.
 func (b *Browser) Poll(expression string) {
 	b.Helper()
 	for deadline := time.Now().Add(waitAtMost); ; time.Sleep(50 * time.Millisecond) {
@@ -239,7 +237,7 @@ func (b *Browser) Poll(expression string) {
 	}
 }
 
-// Value is what an expression gives, as text.
+// Value returns the value of an expression, as text.
 func (b *Browser) Value(expression string) string {
 	b.Helper()
 	return step(b, chromedp.Evaluate[string]("String("+expression+")"))
@@ -254,13 +252,13 @@ func (b *Browser) Click(selector string) {
 	step(b, chromedp.Click(s))
 }
 
-// Type types into the first element of a selector, behind what is there.
+// Type types into the first element of a selector, after the text that is there.
 func (b *Browser) Type(selector, text string) {
 	b.Helper()
 	step(b, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Put gives the first element of a selector a value.
+// Put sets the value of the first element of a selector.
 func (b *Browser) Put(selector, text string) {
 	b.Helper()
 	step(b, chromedp.SetValue(chromedp.CSS(selector), text))
@@ -278,7 +276,7 @@ func (b *Browser) Key(name string) {
 	b.Value(fmt.Sprintf(`(document.activeElement ?? document.body).dispatchEvent(new KeyboardEvent("keydown", {key: %q, bubbles: true, cancelable: true}))`, name))
 }
 
-// Shot keeps a picture of the page as it is.
+// Shot saves a picture of the page.
 func (b *Browser) Shot(name string) {
 	b.Helper()
 	if *screenshots == "" {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// FreeAddress is an address and port of the loopback that nobody has now.
+// FreeAddress is a free address and port of the loopback.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The list, by purpose. What is absent is refused with EPERM: among others execve,
-// ptrace, process_vm_readv, mount, setns, unshare, io_uring and the loading of programs.
+// The list, by purpose. All other calls fail with EPERM: among others execve, ptrace,
+// process_vm_readv, mount, setns, unshare, io_uring and the loading of programs.
 var (
 	memory = []uint32{unix.SYS_MUNMAP, unix.SYS_MREMAP, unix.SYS_MADVISE, unix.SYS_MINCORE, unix.SYS_MSYNC, unix.SYS_BRK, unix.SYS_MLOCK}
 

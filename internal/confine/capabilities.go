@@ -38,8 +38,8 @@ func readCapabilities() (c capabilities, err error) {
 	return c, nil
 }
 
-// write changes the sets of the calling thread. The bounding set comes first: a change
-// takes CAP_SETPCAP. The kernel takes from the ambient set what the others lose.
+// write changes the sets of the calling thread. The bounding set comes first, because a change
+// takes CAP_SETPCAP. The kernel removes from the ambient set what the other sets lose.
 func (c capabilities) write() error {
 	had, err := readCapabilities()
 	if err != nil {
@@ -68,14 +68,15 @@ func (c capabilities) within(mask uint64) capabilities {
 	return capabilities{c.effective & mask, c.permitted & mask, c.inheritable & mask, c.bounding & mask}
 }
 
-// Keep drops all capabilities of the process that keep lacks, from every set. Bit n of keep
-// is capability n. If the process has others, Keep executes program, the same one, again
-// with the same arguments, and returns only an error, after which the process is to end.
-// execve carries the state of one thread over, so no other thread keeps a capability. A
-// program calls Keep before it opens anything. The second call returns nil.
+// Keep drops all capabilities of the process that keep lacks, from every set. Bit n of keep is
+// capability n. A program calls Keep before it opens anything.
 //
-// A process without CAP_SETPCAP cannot drop from its bounding set. If that set has
-// capabilities that keep lacks, Keep changes nothing and returns them as left.
+// If the process has other capabilities, Keep executes the same program again with the same
+// arguments. It then returns only an error, and the process has to end. execve carries the state
+// of one thread over, so no other thread keeps a capability. The second call returns nil.
+//
+// A process without CAP_SETPCAP cannot drop from its bounding set. If that set has capabilities
+// that keep lacks, Keep changes nothing and returns them as left.
 func Keep(keep uint64, program string) (left uint64, err error) {
 	runtime.LockOSThread() // the sets are of this thread
 	defer runtime.UnlockOSThread()

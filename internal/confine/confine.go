@@ -1,11 +1,10 @@
 //go:build linux && (amd64 || arm64)
 
-// Package confine starts a program without privilege. The parent is root; it opens what
-// needs privilege and hands descriptors over. The program reaches main with no
-// capability, with no_new_privs, as an ordinary user, and in a mount namespace in which
-// only its state directory is writable and no device can be opened. Enter then installs
-// a seccomp filter in all threads. A process that another program has started without
-// privilege, such as one in a container, calls Self.
+// Package confine starts a program without privilege. The parent is root. It opens what needs
+// privilege and hands descriptors over. The program reaches main as an ordinary user, with no
+// capability and with no_new_privs. In its mount namespace only the state directory is writable,
+// and no device can be opened. Enter then installs a seccomp filter in all threads. A process
+// that another program has started without privilege, such as one in a container, calls Self.
 //
 // Two stages run in the child, both of them in Enter:
 //
@@ -24,8 +23,8 @@
 //     syscallfilter.go   the list as a program of the kernel's
 //     install_unsafe.go  the call that installs it
 //
-// The environment variable that selects the stage needs no secret: a caller that can
-// set it decides about the program anyway, and each stage only removes privilege.
+// The environment variable that selects the stage needs no secret. A caller that can set it
+// controls the program anyway, and each stage only removes privilege.
 package confine
 
 import (

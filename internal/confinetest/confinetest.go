@@ -1,7 +1,7 @@
 //go:build linux && (amd64 || arm64)
 
-// Package confinetest runs tests of a package in a confined process (internal/confine):
-// the test binary starts itself again, with descriptors that the test hands over.
+// Package confinetest runs tests of a package in a confined process (internal/confine). The test
+// binary starts itself again, with descriptors from the test.
 package confinetest
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// user is that of confined processes: nobody on Debian.
+// user is the user of confined processes: nobody on Debian.
 const user = 65534
 
 var inside bool
 
-// Main is what TestMain of the package calls.
+// Main is the body of the package's TestMain.
 func Main(m *testing.M) {
 	c, err := confine.Enter()
 	if err == nil && c != nil && len(c.Missing) > 0 {
@@ -35,11 +35,11 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Inside says whether this is the confined process. A test that starts one does in it what
-// the process is there for, and returns.
+// Inside reports whether this is the confined process. In it, a test does its confined part and
+// returns.
 func Inside() bool { return inside }
 
-// A Process is a confined one.
+// A Process is a confined process.
 type Process struct {
 	cmd  *exec.Cmd
 	out  bytes.Buffer
@@ -77,7 +77,7 @@ func Start(t *testing.T, n *nstest.Namespace, test string, fds []int) *Process {
 	}
 	t.Cleanup(func() {
 		p.cmd.Process.Kill()
-		if p.cmd.ProcessState == nil { // nobody has waited for it
+		if p.cmd.ProcessState == nil { // Wait was not called
 			p.cmd.Wait()
 			if t.Failed() {
 				t.Logf("confined: %s", &p.out)
@@ -87,7 +87,7 @@ func Start(t *testing.T, n *nstest.Namespace, test string, fds []int) *Process {
 	return p
 }
 
-// Wait ends the test unless the confined one has passed.
+// Wait fails the test unless the confined one has passed.
 func (p *Process) Wait(t *testing.T) {
 	t.Helper()
 	err := p.cmd.Wait()

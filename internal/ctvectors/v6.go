@@ -12,13 +12,12 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The vectors as IPv6: every IPv4 address a.b.c.d becomes fd00::a.b.c.d, in
-// frames, flows and dumps; ICMP becomes ICMPv6 with the types that mean the
-// same. Whatever was wrong with a checksum stays as wrong. What IPv6 does not
-// have is left out, step by step, for a reason.
+// The vectors as IPv6. Every IPv4 address a.b.c.d becomes fd00::a.b.c.d, in frames, flows and
+// dumps. ICMP becomes ICMPv6, with the types of the same meaning. A wrong checksum stays wrong by
+// the same amount. Steps without an IPv6 equivalent are left out, each for a reason.
 
-// only4 names what has no like in IPv6: a whole vector under "", or steps by
-// their note. The dumps behind such a step are left out too.
+// only4 names what has no IPv6 equivalent: a whole vector under "", or steps by their note. The
+// dumps after such a step are left out too.
 var only4 = map[string]map[string]string{
 	"frag":           {"": "IPv6 has fragments of its own: frag6-dnat"},
 	"frag-dnat":      {"": "IPv6 has fragments of its own: frag6-dnat"},
@@ -33,12 +32,11 @@ var only4 = map[string]map[string]string{
 	"icmp-related": {"redirect": "no error there, but ND"},
 }
 
-// only6 names the vectors whose ICMP errors Open vSwitch treats wrongly in IPv6
-// alone, and why: what was recorded of IPv4 is our answer there.
+// only6 names the vectors whose ICMP errors Open vSwitch treats wrongly in IPv6 alone, and why.
+// There, the recorded IPv4 answer is our answer.
 var only6 = map[string]string{"icmp-related-dnat": "D11"}
 
-// V6 is the vector as IPv6; nil when it has no like there, or is of IPv6
-// already.
+// V6 is the vector as IPv6; nil if it has no equivalent, or is IPv6 already.
 func (v *Vector) V6() (*Vector, error) {
 	out := only4[v.Name]
 	if out[""] != "" || strings.Contains(strings.Join(v.Flows, ""), "[fd00::") || v.Name == "icmp6" {
@@ -96,7 +94,7 @@ func to6(a [4]byte) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// nat6 is the arguments of nat().
+// nat6 translates the arguments of nat().
 func nat6(text string) string {
 	return natTarget.ReplaceAllStringFunc(text, func(m string) string {
 		p := natTarget.FindStringSubmatch(m)
@@ -107,7 +105,7 @@ func nat6(text string) string {
 	})
 }
 
-// FlowV6 is a flow entry as IPv6.
+// FlowV6 translates a flow entry to IPv6.
 func FlowV6(text string) string {
 	words := map[string]string{"nw_src": "ipv6_src", "nw_dst": "ipv6_dst", "ip": "ipv6"}
 	match, actions, _ := strings.Cut(text, " actions=")
@@ -121,7 +119,7 @@ func FlowV6(text string) string {
 	return match + " actions=" + nat6(actions)
 }
 
-// dump6 is lines of a dump.
+// dump6 translates lines of a dump.
 func dump6(lines []string) []string {
 	if lines == nil {
 		return nil
@@ -137,7 +135,7 @@ func dump6(lines []string) []string {
 	return out
 }
 
-// to6 makes the step one of IPv6.
+// to6 translates the step to IPv6.
 func (s *Step) to6() (err error) {
 	if s.Hex, err = frame6(s.Hex, packet.EthernetLen); err != nil {
 		return err
@@ -161,8 +159,8 @@ func (s *Step) to6() (err error) {
 	return nil
 }
 
-// frame6 is a frame in hexadecimal whose IPv4 packet begins at byte l3, behind
-// its EtherType. Another frame stays as it is.
+// frame6 translates a frame in hexadecimal whose IPv4 packet begins at byte l3, after its
+// EtherType. Another frame stays as it is.
 func frame6(text string, l3 int) (string, error) {
 	b, err := hex.DecodeString(text)
 	if err != nil || len(b) < l3+packet.IPv4Len || binary.BigEndian.Uint16(b[l3-2:]) != packet.EtherTypeIPv4 {
@@ -176,8 +174,8 @@ func frame6(text string, l3 int) (string, error) {
 	return hex.EncodeToString(append(out, ip...)), nil
 }
 
-// packet6 is an IPv4 packet as IPv6. It may be cut off anywhere behind its
-// header, as a quoted one is.
+// packet6 translates an IPv4 packet to IPv6. The packet may be cut off anywhere after its header,
+// like a quoted one.
 func packet6(b []byte) ([]byte, error) {
 	ip := packet.IPv4(b)
 	if ip.HeaderLen() != packet.IPv4Len || ip.Frag() != 0 {
@@ -208,8 +206,8 @@ func packet6(b []byte) ([]byte, error) {
 	return append(h, segment...), nil
 }
 
-// movePseudo changes a transport checksum from the IPv4 pseudo header to that
-// of IPv6: each of the addresses has 0xfd00 in front.
+// movePseudo changes a transport checksum from the IPv4 pseudo header to the IPv6 one. There,
+// each address has 0xfd00 in front.
 func movePseudo(checksum []byte) {
 	sum := binary.BigEndian.Uint16(checksum)
 	if sum == 0 { // none
@@ -221,12 +219,12 @@ func movePseudo(checksum []byte) {
 	binary.BigEndian.PutUint16(checksum, sum)
 }
 
-// icmpTypes are ICMP types and codes as those of ICMPv6 (RFC 792, RFC 4443).
+// icmpTypes maps ICMP types and codes to those of ICMPv6 (RFC 792, RFC 4443).
 var icmpTypes = map[[2]byte][2]byte{
 	{8, 0}: {128, 0}, {0, 0}: {129, 0}, {3, 3}: {1, 4}, {3, 1}: {1, 3}, {11, 0}: {3, 0}, {3, 4}: {2, 0},
 }
 
-// icmp6 is an ICMP message; what it quotes becomes IPv6 too.
+// icmp6 translates an ICMP message, with the packet that it quotes.
 func icmp6(b []byte, src, dst netip.Addr) ([]byte, error) {
 	to, ok := icmpTypes[[2]byte{b[0], b[1]}]
 	if !ok {
@@ -251,5 +249,5 @@ func icmp6(b []byte, src, dst netip.Addr) ([]byte, error) {
 	return b, nil
 }
 
-// AddrV6 is an IPv4 address as the vectors' IPv6.
+// AddrV6 translates an IPv4 address to the vectors' IPv6.
 func AddrV6(a netip.Addr) netip.Addr { return to6(a.As4()) }

@@ -1,8 +1,7 @@
-// Package ctvectors reads the test vectors of connection tracking: packets, and
-// what Open vSwitch 3.1's userspace datapath answered to them when they were
-// recorded. They live in conntrack/testdata/vectors. Package conntrack replays
-// those with a simple pipeline, package dut all of them through a whole switch,
-// and both also as IPv6 (v6.go).
+// Package ctvectors reads the test vectors of connection tracking: packets, and the recorded
+// answers of Open vSwitch 3.1's userspace datapath. They live in conntrack/testdata/vectors.
+// Package conntrack replays those with a simple pipeline. Package dut replays all of them through
+// a whole switch. Both also replay them as IPv6 (v6.go).
 package ctvectors
 
 import (
@@ -15,18 +14,18 @@ import (
 	"testing"
 )
 
-// Vector is a scenario. It names its flow table twice: as flows, for a whole
-// switch to load, and, where it is one of three simple ones, as a Pipeline.
+// Vector is a scenario. It has its flow table as flows, for a whole switch. If the table is one
+// of three simple ones, it also has it as a Pipeline.
 type Vector struct {
 	Name, Doc string
 	Flows     []string
 	Pipeline  *Pipeline
-	Alloc     []int // ports that NAT may choose freely, and so differently
+	Alloc     []int // ports that NAT may choose differently
 	Steps     []Step
 }
 
-// Pipeline names one of three flow tables that the recordings were made with.
-// All end in tap 12; basic and nat show what the lookup said on tap 11.
+// Pipeline names one of three recorded flow tables. All end in tap 12; basic and nat show the
+// result of the lookup on tap 11.
 //
 //	lookup  ct(zone), tap 12
 //	basic   ct(zone), tap 11; +new: ct(commit,zone); tap 12
@@ -37,17 +36,21 @@ type Pipeline struct {
 	NAT  string
 }
 
-// Step is one thing that happens: rx (a frame comes in), reply (the answer to
-// the last frame seen on a tap), warp (the clock turns), ct (the connections
-// are compared) or ctl (a command of ovs-appctl).
+// Step is one event. Its operation is one of:
+//
+//   - rx: a frame comes in
+//   - reply: the answer to the last frame seen on a tap
+//   - warp: the clock advances
+//   - ct: the connections are compared
+//   - ctl: a command of ovs-appctl
 type Step struct {
 	Op, Note, Hex, Text string
 	Port                uint32
 	Flags               uint16 // of the answer, for op reply
 	MS                  int64
 	Args                []string
-	// OVS and CT are Open vSwitch's answers, Ours and OursCT what we mean to do
-	// instead, for the reason in Diverges.
+	// OVS and CT are Open vSwitch's answers. Ours and OursCT are answers that differ on purpose,
+	// for the reason in Diverges.
 	OVS, Ours  []Output
 	CT, OursCT []string
 	Diverges   string
@@ -61,7 +64,7 @@ type Output struct {
 	State, Hex  string
 }
 
-// Want is what must leave the taps.
+// Want is the expected output of the taps.
 func (s *Step) Want() []Output {
 	if s.Ours != nil {
 		return s.Ours
@@ -69,7 +72,7 @@ func (s *Step) Want() []Output {
 	return s.OVS
 }
 
-// WantCT is the connections that must be there.
+// WantCT is the expected connections.
 func (s *Step) WantCT() []string {
 	if s.OursCT != nil {
 		return s.OursCT
@@ -77,8 +80,8 @@ func (s *Step) WantCT() []string {
 	return s.CT
 }
 
-// Load reads all vectors of a directory. Every answer of ours must differ from
-// Open vSwitch's, and give one of the reasons of Divergences.
+// Load reads all vectors of a directory. Each answer of ours must differ from Open vSwitch's, and
+// name one of the reasons of Divergences.
 func Load(t testing.TB, dir string) (all []*Vector) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
@@ -104,8 +107,8 @@ func Load(t testing.TB, dir string) (all []*Vector) {
 	return all
 }
 
-// Divergences are the numbered reasons for which we differ from Open vSwitch;
-// RULES.md of package conntrack tells of each.
+// Divergences are the numbered reasons for answers that differ from Open vSwitch. RULES.md of
+// package conntrack explains each.
 var Divergences = []string{"D1", "D2", "D3", "D4", "D5", "D6", "D7", "D8", "D9", "D10", "D11", "D12", "D13", "D14", "D15", "D16", "D17", "D18", "D19"}
 
 // Reasons are the numbers in Diverges: "D1/D2", "D3-D5".
@@ -149,7 +152,7 @@ func (s *Step) check() error {
 	}
 	for _, r := range s.Reasons() {
 		if !known[r] {
-			return fmt.Errorf("%q is no reason to differ", r)
+			return fmt.Errorf("%q is not one of the reasons of Divergences", r)
 		}
 	}
 	return nil
@@ -171,7 +174,7 @@ func StateText(state uint32) string {
 	return strings.Join(names, "|")
 }
 
-// Masked hides, in lines of a dump, which of the ports NAT chose.
+// Masked replaces the ports that NAT chose in lines of a dump.
 func (v *Vector) Masked(lines []string) []string {
 	if v.Alloc == nil {
 		return lines
@@ -186,8 +189,8 @@ func (v *Vector) Masked(lines []string) []string {
 	return out
 }
 
-// Compare compares one packet's outputs, and says where they differ. Where NAT
-// chose a port, the frames' bytes are not compared.
+// Compare compares the outputs of one packet, and returns the first difference. If NAT chose a
+// port, the frames' bytes are not compared.
 func (v *Vector) Compare(got, want []Output) error {
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) {

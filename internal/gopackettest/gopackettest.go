@@ -1,5 +1,4 @@
-// Package gopackettest reads frames for tests by gopacket, an implementation that is not
-// ours.
+// Package gopackettest reads frames in tests by gopacket, an independent implementation.
 package gopackettest
 
 import (

@@ -1,17 +1,16 @@
-// Package halfopen serves HTTP so that peers that do not finish their requests
-// cannot keep others from asking.
+// Package halfopen serves HTTP. Peers that do not finish their requests cannot block others.
 //
-// A connection is half-open until its request is whole, head and body, and again
-// after the answer, while it waits for the next one. A peer may have so many
-// half-open connections; when it opens one more, its oldest is closed. Nothing is
-// refused, because on a loopback address all local users are one peer (there is
-// no SO_PEERCRED for TCP): a request that comes at once is always younger than
-// those that wait for the rest of theirs. The same holds for all connections
-// together. Only when every connection has a request in progress is a new one
-// closed.
+// A connection is half-open until its request is complete, head and body. It is half-open again
+// after the answer, while it waits for the next request. The number of half-open connections of a
+// peer is limited. If the peer opens one more, its oldest is closed. The same holds for all
+// connections together. A new connection is closed only if every connection has a request in
+// progress.
 //
-// A whole request has no deadline and is never closed here: an answer may be a
-// stream that lasts for hours.
+// Nothing is refused, because all local users of a loopback address are one peer: TCP has no
+// SO_PEERCRED. A request that comes at once is always younger than those that wait for the rest.
+//
+// A complete request has no deadline and is never closed here, because an answer may be a stream
+// that lasts for hours.
 //
 // Goroutines: one for each connection, of net/http.
 package halfopen
@@ -31,18 +30,18 @@ import (
 	"time"
 )
 
-// Limits bound what peers can hold of a server.
+// Limits bound the connections of peers.
 type Limits struct {
 	PerPeer int // half-open connections of a peer
 	Total   int // connections of all peers, with requests in progress or without
-	// Header and Body are how long the head of a request may take to come, and its
-	// body after that; Idle is how long a connection may wait for the next request.
+	// Header and Body are how long the head and the body of a request may take to arrive. Idle is
+	// how long a connection may wait for the next request.
 	Header, Body, Idle time.Duration
 	HeaderBytes        int
 	BodyBytes          int64
 }
 
-// logPeriod is how often the log says at most that connections were closed.
+// logPeriod is the shortest time between two log lines about closed connections.
 const logPeriod = time.Minute
 
 // Server is an HTTP server with bounds. It may be used by several goroutines.
@@ -134,8 +133,8 @@ func (s *Server) removeHalfOpen(h *held) {
 	}
 }
 
-// bound closes the oldest half-open connection of a peer that has too many, and the
-// oldest of all when there are too many of all.
+// bound closes the oldest half-open connection of a peer that has too many. It closes the oldest
+// of all peers if there are too many in total.
 func (s *Server) bound(peer string) {
 	if s.peers[peer] > s.Limits.PerPeer {
 		for e := s.half.Front(); e != nil; e = e.Next() {
@@ -164,8 +163,8 @@ func (s *Server) end(h *held) {
 	}
 }
 
-// markWhole says that a connection's request is whole. It reports false for a connection
-// that was closed meanwhile.
+// markWhole records that a connection's request is complete. It returns false if the connection
+// was closed meanwhile.
 func (s *Server) markWhole(c net.Conn) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +176,7 @@ func (s *Server) markWhole(c net.Conn) bool {
 	return true
 }
 
-// whole hands a request on when all of its body is there.
+// whole passes a request to the handler once its whole body is there.
 func (s *Server) whole(w http.ResponseWriter, r *http.Request) {
 	c := r.Context().Value(connKey{}).(net.Conn)
 	rc := http.NewResponseController(w)
@@ -203,9 +202,8 @@ func (s *Server) whole(w http.ResponseWriter, r *http.Request) {
 	s.Handler.ServeHTTP(w, r)
 }
 
-// peerOf names the peer of a connection: a user of this machine by uid on a unix
-// socket, else an address. All loopback addresses are one peer, and so are those of
-// an IPv6 /64.
+// peerOf names the peer of a connection. On a unix socket that is a user of this machine by uid,
+// else an address. All loopback addresses are one peer, and so are those of an IPv6 /64.
 func peerOf(c net.Conn) string {
 	if u, ok := c.(*net.UnixConn); ok {
 		return userOf(u)

@@ -197,7 +197,7 @@ func TestBodyBytes(t *testing.T) {
 	}
 }
 
-// TestPeers: who is one peer.
+// TestPeers: the addresses that are one peer.
 func TestPeers(t *testing.T) {
 	for _, c := range []struct{ remote, want string }{
 		{"127.0.0.1:5", "loopback"}, {"127.9.9.9:5", "loopback"}, {"[::1]:5", "loopback"}, {"[::ffff:127.0.0.1]:5", "loopback"},

@@ -1,8 +1,8 @@
-// Package kubetest is an API server for tests: enough of one to list, watch,
-// lose watches, forget, go away and come back. It speaks JSON, knows no types,
-// and takes an object for what it says it is, status included.
+// Package kubetest is an API server for tests. It lists and watches, loses watches and history,
+// goes away and comes back. It speaks JSON, knows no types, and stores an object as it comes,
+// with its status.
 //
-//	kubetest.go  the server: up, down, what it was asked
+//	kubetest.go  the server: up, down, and counts of requests
 //	objects.go   objects and the history of their changes
 //	serve.go     lists and watches over HTTP
 //	real.go      kube-apiserver and etcd in its place, for make test-k8s
@@ -26,7 +26,7 @@ type API struct {
 	addr string
 
 	mu       sync.Mutex
-	changed  chan struct{} // closed with each change of what is below
+	changed  chan struct{} // closed with each change of the fields below
 	objects  map[ref]object
 	history  []change
 	version  int
@@ -57,7 +57,7 @@ func New(t testing.TB) *API {
 	return a
 }
 
-// Up begins to answer, always at the same address.
+// Up starts to answer, always at the same address.
 func (a *API) Up() {
 	a.t.Helper()
 	ln, err := net.Listen("tcp", a.addr)
@@ -77,7 +77,7 @@ func (a *API) Up() {
 
 func runServer(s *http.Server, ln net.Listener) { s.Serve(ln) }
 
-// Down closes all connections and answers nobody. Objects stay.
+// Down closes all connections and answers no request. Objects stay.
 func (a *API) Down() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,7 +88,7 @@ func (a *API) Down() {
 	}
 }
 
-// Cut ends all watches as a server does that wants them to be asked anew.
+// Cut ends all watches. Clients have to watch again.
 func (a *API) Cut() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -96,7 +96,7 @@ func (a *API) Cut() {
 	a.watches, a.cut = context.WithCancel(context.Background())
 }
 
-// Forget gives up the history, so that a watch that was lost cannot go on.
+// Forget drops the history, so that a lost watch cannot continue.
 func (a *API) Forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -111,45 +111,45 @@ func (a *API) Refuse(status int) {
 	a.refuse = status
 }
 
-// Plain makes it a server that does not stream lists.
+// Plain makes the server refuse streamed lists.
 func (a *API) Plain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.plain = true
 }
 
-// Serve says whether it has one of Antrea's kinds, by the name in URLs.
+// Serve sets whether the server has one of Antrea's kinds, by the name in URLs.
 func (a *API) Serve(plural string, yes bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.kinds[plural] = yes
 }
 
-// ServeAlso has it serve a resource of a group that is not Antrea's, as
-// group/version/plural.
+// ServeAlso adds a resource of a group that is not Antrea's, as group/version/plural.
 func (a *API) ServeAlso(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.others = append(a.others, resource)
 }
 
-// Before calls f once, when the next request of a sort that Asked counts has come and is
-// not answered yet.
+// Before calls f once, when the next request of a kind has come and has no answer yet. The kinds
+// are those of Requests.
 func (a *API) Before(what string, f func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.before[what] = f
 }
 
-// Requests counts requests: "list pods", "watch pods", "create events", "patch nodes/status";
-// those of them that were refused since the object is another: "conflict patch nodes/status".
+// Requests counts requests of a kind: "list pods", "watch pods", "create events", "patch
+// nodes/status". "conflict patch nodes/status" counts those that were refused because the object
+// had changed.
 func (a *API) Requests(what string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.requests[what]
 }
 
-// Kubeconfig is a file that leads to the server.
+// Kubeconfig is a file with the server's address.
 func (a *API) Kubeconfig() string {
 	a.t.Helper()
 	path := filepath.Join(a.t.TempDir(), "kubeconfig")

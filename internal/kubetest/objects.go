@@ -9,13 +9,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// object is one as JSON has it.
+// object is a JSON object.
 type object = map[string]any
 
-// ref names an object by its URL's words.
+// ref names an object by the words of its URL.
 type ref struct{ group, plural, namespace, name string }
 
-// change is one step of the history: old or new is nil when it came or went.
+// change is one step of the history. old is nil for a new object, new for a deleted one.
 type change struct {
 	version  int
 	of       ref
@@ -38,19 +38,19 @@ func antreaVersion(plural string) string {
 	return "v1beta1"
 }
 
-// plurals are the kinds that are not made plural by an s.
+// plurals are the irregular plurals of kinds.
 var plurals = map[string]string{
 	"NetworkPolicy": "networkpolicies", "ClusterNetworkPolicy": "clusternetworkpolicies", "Egress": "egresses", "ExternalEntity": "externalentities",
 	"AdminNetworkPolicy": "adminnetworkpolicies",
 }
 
-// clusterWide are kinds without namespace.
+// clusterWide are the kinds without a namespace.
 var clusterWide = map[string]bool{
 	"Node": true, "Namespace": true, "Tier": true, "ClusterNetworkPolicy": true, "ClusterGroup": true, "Egress": true,
 	"ExternalIPPool": true, "TrafficControl": true, "AntreaAgentInfo": true, "Traceflow": true, "AdminNetworkPolicy": true, "CustomResourceDefinition": true, "ClusterRole": true, "ClusterRoleBinding": true,
 }
 
-// PluralOf is a kind as URLs have it.
+// PluralOf returns a kind as URLs name it.
 func PluralOf(kind string) string {
 	if p := plurals[kind]; p != "" {
 		return p
@@ -58,7 +58,7 @@ func PluralOf(kind string) string {
 	return strings.ToLower(kind) + "s"
 }
 
-// refOf names an object.
+// refOf returns the reference of an object.
 func refOf(o object) ref {
 	version, kind := text(o, "apiVersion"), text(o, "kind")
 	r := ref{name: text(o, "metadata", "name"), plural: PluralOf(kind)}
@@ -73,7 +73,7 @@ func refOf(o object) ref {
 	return r
 }
 
-// text is the string at a path, or "".
+// text returns the string at a path, or "".
 func text(o object, path ...string) string {
 	for _, p := range path[:len(path)-1] {
 		o, _ = o[p].(object)
@@ -82,7 +82,7 @@ func text(o object, path ...string) string {
 	return s
 }
 
-// number is that at a path, or 0.
+// number returns the number at a path, or 0.
 func number(o object, path ...string) float64 {
 	for _, p := range path[:len(path)-1] {
 		o, _ = o[p].(object)
@@ -91,7 +91,7 @@ func number(o object, path ...string) float64 {
 	return n
 }
 
-// Apply makes or replaces the objects of a text of YAML documents.
+// Apply creates or replaces the objects of a text of YAML documents.
 func (a *API) Apply(manifests string) {
 	a.t.Helper()
 	for doc := range strings.SplitSeq("\n"+manifests, "\n---") {
@@ -105,7 +105,7 @@ func (a *API) Apply(manifests string) {
 	}
 }
 
-// put makes or replaces one object.
+// put creates or replaces one object.
 func (a *API) put(o object) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -125,7 +125,7 @@ func (a *API) put(o object) {
 		if !reflect.DeepEqual(old["spec"], o["spec"]) {
 			generation++
 		}
-		if o["status"] == nil && old["status"] != nil && r.group == antreaGroup { // it is written by itself
+		if o["status"] == nil && old["status"] != nil && r.group == antreaGroup { // status is a subresource
 			o["status"] = old["status"]
 		}
 	} else if meta["uid"] == nil {
@@ -139,7 +139,7 @@ func (a *API) put(o object) {
 	a.objects[r] = o
 }
 
-// Delete takes an object away, by its apiVersion, kind, namespace and name.
+// Delete deletes an object by its apiVersion, kind, namespace and name.
 func (a *API) Delete(apiVersion, kind, namespace, name string) {
 	a.t.Helper()
 	r := refOf(object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"namespace": namespace, "name": name}})
@@ -158,7 +158,7 @@ func (a *API) Delete(apiVersion, kind, namespace, name string) {
 	delete(a.objects, r)
 }
 
-// step adds to the history and wakes the watches.
+// step adds a change to the history and wakes the watches.
 func (a *API) step(c change) {
 	a.history = append(a.history, c)
 	close(a.changed)

@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Real is an API server as clusters have it: kube-apiserver with etcd, on
-// loopback, without nodes and controllers. Its programs come from hack/k8s.
+// Real is a real API server: kube-apiserver with etcd, on loopback, without nodes and
+// controllers. Its programs come from hack/k8s.
 type Real struct {
 	t      testing.TB
 	bin    string
@@ -35,7 +35,7 @@ type Real struct {
 	etcd   *exec.Cmd
 	api    *exec.Cmd
 	client *http.Client
-	flags  []string // of the API server, besides
+	flags  []string // more flags of kube-apiserver
 }
 
 // BinVariable names the environment variable with the directory of the programs.
@@ -44,19 +44,19 @@ const BinVariable = "ANTRAIL_K8S_BIN"
 // startTime is how long an API server may take to be ready, on a busy machine.
 const startTime = 3 * time.Minute
 
-// Tokens: that of who may everything, and that of the agent's service account.
+// The tokens of an administrator and of the agent's service account.
 const (
 	adminToken = "admin-of-a-test"
 	agentToken = "agent-of-a-test"
 )
 
-// NewReal starts one, for the test, with more flags of kube-apiserver. Nothing of it
-// stays.
+// NewReal starts an API server with more flags of kube-apiserver. The test's end removes
+// everything of it.
 func NewReal(t testing.TB, flags ...string) *Real {
 	t.Helper()
 	r := &Real{t: t, bin: os.Getenv(BinVariable), dir: t.TempDir(), flags: flags}
 	if r.bin == "" {
-		t.Fatalf("%s does not say where kube-apiserver and etcd are: make test-k8s does", BinVariable)
+		t.Fatalf("%s is not set: want the directory of kube-apiserver and etcd; run make test-k8s", BinVariable)
 	}
 	for i := range r.ports {
 		r.ports[i] = freePort(t)
@@ -82,7 +82,7 @@ func freePort(t testing.TB) int {
 	return ln.Addr().(*net.TCPAddr).Port
 }
 
-// newKey is what service accounts' tokens are signed with.
+// newKey makes the key that signs service accounts' tokens.
 func newKey(t testing.TB) string {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -129,7 +129,7 @@ func stop(c *exec.Cmd) {
 	}
 }
 
-// Start begins to serve, and waits until it does.
+// Start starts kube-apiserver and waits until it is ready.
 func (r *Real) Start() {
 	r.t.Helper()
 	key := filepath.Join(r.dir, "sa.key")
@@ -150,7 +150,7 @@ func (r *Real) Start() {
 	}
 }
 
-// auditPolicy has the agent's requests logged, but for their beginning.
+// auditPolicy logs the agent's requests, without the stage in which they arrive.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -161,7 +161,7 @@ rules:
 
 func (r *Real) auditLog() string { return filepath.Join(r.dir, "audit.log") }
 
-// Stop kills the API server. What it stored stays.
+// Stop kills the API server. etcd keeps the objects.
 func (r *Real) Stop() { stop(r.api) }
 
 func (r *Real) caFile() string { return filepath.Join(r.dir, "certs", "apiserver.crt") }
@@ -182,7 +182,7 @@ func (r *Real) ready() bool {
 	return err == nil && status == http.StatusOK
 }
 
-// sendRequest sends a request as who may everything.
+// sendRequest sends a request as administrator.
 func (r *Real) sendRequest(method, path, contentType string, body []byte) (status int, answer []byte, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -201,7 +201,7 @@ func (r *Real) sendRequest(method, path, contentType string, body []byte) (statu
 	return resp.StatusCode, answer, err
 }
 
-// must is ask, with an answer that has to be good.
+// must sends a request and returns the answer. The test fails if its status is 300 or more.
 func (r *Real) must(method, path, contentType string, body []byte) []byte {
 	r.t.Helper()
 	status, answer, err := r.sendRequest(method, path, contentType, body)
@@ -211,7 +211,7 @@ func (r *Real) must(method, path, contentType string, body []byte) []byte {
 	return answer
 }
 
-// pathOf is where an object lies.
+// pathOf is the URL path of an object.
 func pathOf(o object) string {
 	version, ref := text(o, "apiVersion"), refOf(o)
 	path := "/apis/" + version
@@ -224,8 +224,7 @@ func pathOf(o object) string {
 	return path + "/" + ref.plural + "/" + ref.name
 }
 
-// Apply makes the objects of a text of YAML documents what they say, status
-// included.
+// Apply creates or replaces the objects of a text of YAML documents, with their status.
 func (r *Real) Apply(manifests string) {
 	r.t.Helper()
 	for doc := range strings.SplitSeq("\n"+manifests, "\n---") {
@@ -239,8 +238,7 @@ func (r *Real) Apply(manifests string) {
 	}
 }
 
-// put applies an object, and its status if it has one: the API drops that of an
-// object that is made.
+// put applies an object, then its status: the API drops the status of an object that it creates.
 func (r *Real) put(o object) {
 	r.t.Helper()
 	const who, apply = "?fieldManager=test&force=true", "application/apply-patch+yaml"
@@ -254,14 +252,14 @@ func (r *Real) put(o object) {
 	}
 }
 
-// Delete takes an object away at once.
+// Delete deletes an object at once.
 func (r *Real) Delete(apiVersion, kind, namespace, name string) {
 	r.t.Helper()
 	o := object{"apiVersion": apiVersion, "kind": kind, "metadata": object{"namespace": namespace, "name": name}}
 	r.must(http.MethodDelete, pathOf(o)+"?gracePeriodSeconds=0", "", nil)
 }
 
-// List is a collection's objects.
+// List returns the objects of a collection.
 func (r *Real) List(path string) (items []map[string]any) {
 	r.t.Helper()
 	var list struct{ Items []map[string]any }
@@ -271,8 +269,8 @@ func (r *Real) List(path string) (items []map[string]any) {
 	return list.Items
 }
 
-// Kubeconfig is a file that leads to the server as the agent's service account,
-// antrail in kube-system: it may do what the roles say that were applied.
+// Kubeconfig is a file for the agent's service account, antrail in kube-system. It may do what
+// the applied roles allow.
 func (r *Real) Kubeconfig() string {
 	return r.write("kubeconfig", fmt.Sprintf(`apiVersion: v1
 kind: Config
@@ -283,7 +281,7 @@ contexts: [{name: test, context: {cluster: test, user: test}}]
 `, r.ports[0], r.caFile(), agentToken))
 }
 
-// Address is the server's.
+// Address is the server's address.
 func (r *Real) Address() string { return fmt.Sprintf("127.0.0.1:%d", r.ports[0]) }
 
 // Has says whether a path can be read.
@@ -292,7 +290,7 @@ func (r *Real) Has(path string) bool {
 	return err == nil && status == http.StatusOK
 }
 
-// Create makes an object, and tells its status if it has one.
+// Create creates an object, and writes its status if it has one.
 func (r *Real) Create(o map[string]any) {
 	r.t.Helper()
 	body, err := json.Marshal(o)
@@ -306,8 +304,8 @@ func (r *Real) Create(o map[string]any) {
 	}
 }
 
-// Change reads an object, sets one of its labels or annotations, and writes it:
-// the answer is 200, or 409 when somebody else wrote in between.
+// Change reads an object, sets one of its labels or annotations, and writes it. It returns 200,
+// or 409 if the object was written in between.
 func (r *Real) Change(path, what, key, value string) (status int) {
 	r.t.Helper()
 	var o object
@@ -330,7 +328,7 @@ func (r *Real) Change(path, what, key, value string) (status int) {
 	return status
 }
 
-// Get is an object; nil when there is none.
+// Get returns an object; nil if it does not exist.
 func (r *Real) Get(apiVersion, kind, namespace, name string) (o map[string]any) {
 	r.t.Helper()
 	meta := object{"namespace": namespace, "name": name}
@@ -347,9 +345,9 @@ func (r *Real) Get(apiVersion, kind, namespace, name string) (o map[string]any) 
 	return o
 }
 
-// Requests is how often the agent's service account has asked what so far, as VERB GROUP
-// RESOURCE in the words of RBAC; the core group is "", and a part is RESOURCE/PART.
-// The server may be writing the last line of its log: Requests reads whole lines only.
+// Requests counts the requests of the agent's service account so far. A key is VERB GROUP
+// RESOURCE in the words of RBAC: the core group is "", and a subresource is RESOURCE/PART. It
+// reads whole lines of the log only, because the server may be writing the last one.
 func (r *Real) Requests() map[string]int {
 	r.t.Helper()
 	log, err := os.ReadFile(r.auditLog())

@@ -40,7 +40,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// split tells group, version and the rest of a path apart.
+// split splits a path into group, version and the rest.
 func split(path string) (group, version string, rest []string) {
 	words := strings.Split(strings.Trim(path, "/"), "/")
 	if words[0] == "api" {
@@ -70,7 +70,7 @@ func statusObject(status int, reason, message string) object {
 	return object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": status, "reason": reason, "message": message}
 }
 
-// discover tells which kinds of a group there are.
+// discover lists the resources of a group.
 func (a *API) discover(w http.ResponseWriter, group, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +90,7 @@ func (a *API) discover(w http.ResponseWriter, group, version string) {
 	}
 }
 
-// served are the resources of a group, by version.
+// served lists the resources of a group, by version.
 func (a *API) served(group string) map[string][]object {
 	served := map[string][]object{}
 	for plural, yes := range a.kinds {
@@ -116,8 +116,8 @@ func (a *API) get(w http.ResponseWriter, r ref) {
 	fail(w, http.StatusNotFound, "NotFound", fmt.Sprintf("%s %q not found", r.plural, r.name))
 }
 
-// one answers for one object, or a part of it: what is put or patched replaces it, if it
-// is what the client takes it for.
+// one answers a request for one object or a subresource. PUT and PATCH replace the object if it
+// has the client's uid and resourceVersion.
 func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string) {
 	if r.Method == http.MethodGet {
 		a.count("get " + of.plural)
@@ -154,7 +154,7 @@ func (a *API) one(w http.ResponseWriter, r *http.Request, of ref, part []string)
 	answer(w, http.StatusOK, body)
 }
 
-// merged is an object with a JSON merge patch (RFC 7396).
+// merged returns an object after a JSON merge patch (RFC 7396).
 func merged(old, patch object) object {
 	now := maps.Clone(old)
 	for k, v := range patch {
@@ -172,7 +172,7 @@ func merged(old, patch object) object {
 	return now
 }
 
-// create takes an object that a client sends, in JSON.
+// create stores an object that a client sends, in JSON.
 func (a *API) create(w http.ResponseWriter, r *http.Request, at ref) {
 	a.count("create " + at.plural)
 	var o object
@@ -262,7 +262,7 @@ func selector(s string) func(object) bool {
 	}
 }
 
-// event is what a watch of some objects sees of a change.
+// event returns a change as an event of a watch; kind is "" if the watch does not see it.
 func (c *change) event(of ref, choose func(object) bool) (kind string, o object) {
 	if c.of.group != of.group || c.of.plural != of.plural {
 		return "", nil
@@ -324,7 +324,7 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, of ref, choose func(
 	}
 }
 
-// bookmark ends the streamed list. Its type is the one that is listed.
+// bookmark is the event that ends a streamed list. Its type is the listed one.
 func (a *API) bookmark(of ref, version string) object {
 	o := object{"metadata": object{"resourceVersion": version, "annotations": object{"k8s.io/initial-events-end": "true"}}}
 	o["apiVersion"], o["kind"] = typeOf(of)
@@ -351,7 +351,7 @@ func typeOf(of ref) (apiVersion, kind string) {
 	return apiVersion, kinds[of.plural]
 }
 
-// since is what happened after a version, and what tells that more did.
+// since returns the changes after a version, and a channel that closes with the next change.
 func (a *API) since(version int) (news []change, changed chan struct{}, gone bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

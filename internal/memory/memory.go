@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// pause lies between two looks at the heap.
+	// pause is the time between two checks of the heap.
 	pause = 15 * time.Second
-	// spare is how many bytes a collection has to be able to return, to be worth its time:
+	// spare is the number of bytes that a collection must be able to return. A collection takes
 	// some milliseconds for each 10 MB of state.
 	spare = 16 << 20
 )
@@ -35,7 +35,7 @@ func RunReturn(ctx context.Context) {
 	}
 }
 
-// returnSpare collects and returns memory, if enough is spare. It says whether.
+// returnSpare collects and returns memory if enough is spare. It says whether it did.
 func returnSpare() bool {
 	if spareBytes() < spare {
 		return false

@@ -36,8 +36,8 @@ type Table struct {
 // Table names one by family and name.
 func (s *Script) Table(family, name string) Table { return Table{s, family + " " + name} }
 
-// Run applies the commands to the calling thread's network namespace. What does not
-// exist is an fs.ErrNotExist.
+// Run applies the commands to the calling thread's network namespace. The error is fs.ErrNotExist
+// if an object does not exist.
 func (s *Script) Run() error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

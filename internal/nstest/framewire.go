@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Wire sends and receives whole Ethernet frames on a link (an AF_PACKET
-// socket). Send and Receive may be used by two goroutines.
+// Wire sends and receives whole Ethernet frames on a link, by an AF_PACKET socket. Send and
+// Receive may be used by two goroutines.
 type Wire struct{ fd int }
 
-// OpenWire opens a wire on a link of the namespace; the test's end closes it.
-// It sees what the link receives, not what is sent on it.
+// OpenWire opens a wire on a link of the namespace; the test's end closes it. It sees received
+// frames, not those that are sent on the link.
 func OpenWire(t testing.TB, n *Namespace, link string) *Wire {
 	t.Helper()
 	index := n.Link(t, link).Attrs().Index
@@ -54,8 +54,8 @@ func (w *Wire) Send(frame []byte) error {
 	return err
 }
 
-// Receive waits for a frame, at most so long; nil when none came, or the link
-// is gone.
+// Receive waits for a frame for at most a time. It returns nil if none came, or if the link is
+// gone.
 func (w *Wire) Receive(wait time.Duration) ([]byte, error) {
 	fds := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}
 	for end := time.Now().Add(wait); ; {

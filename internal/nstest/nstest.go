@@ -1,14 +1,13 @@
-// Package nstest gives a test network namespaces of its own, with veth pairs
-// between them, so that it never touches the machine's interfaces.
+// Package nstest gives a test network namespaces of its own, with veth pairs between them, so
+// that it never touches the machine's interfaces.
 //
-// A namespace has a name under /run/netns (ip and nsenter find it there) that
-// carries the process id of the test. It is removed when the test ends, or when
-// its process does.
+// A namespace has a name under /run/netns, where ip and nsenter find it. The name has the process
+// id of the test. The namespace is removed when the test or its process ends.
 //
-// A namespace is an attribute of a thread, so Do runs its function on the
-// calling goroutine, locked to its thread. A goroutine started inside Do is
-// not in the namespace; a socket opened inside Do stays in it for ever.
-// IPv6 is off in these namespaces, so that no neighbour discovery appears
+// A namespace is an attribute of a thread, so Do runs its function on the calling goroutine,
+// locked to its thread. A goroutine started inside Do is not in the namespace; a socket opened
+// inside Do stays in it. IPv6 is off in these namespaces, so that tests do not count packets of
+// neighbour discovery.
 // among the packets a test counts.
 package nstest
 
@@ -32,13 +31,12 @@ import (
 
 const runDir = "/run/netns"
 
-// own is how names of this process's namespaces begin.
+// own is the beginning of the names of this process's namespaces.
 func own() string { return fmt.Sprintf("antrail-test-%d-", os.Getpid()) }
 
 var serial atomic.Uint32
 
-// Namespace is one network namespace. It is not for use by two goroutines at
-// once.
+// Namespace is one network namespace, for one goroutine at a time.
 type Namespace struct {
 	// Name is its name under /run/netns.
 	Name  string
@@ -46,8 +44,8 @@ type Namespace struct {
 	links *netlink.Handle
 }
 
-// New makes a namespace, lo up and IPv6 off, and removes it when the test
-// ends. It skips the test when the process is not root.
+// New makes a namespace with lo up and IPv6 off. The test's end removes it. Without root the test
+// is skipped.
 func New(t testing.TB) *Namespace {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -65,7 +63,7 @@ func New(t testing.TB) *Namespace {
 	if n.links, err = netlink.NewHandleAt(n.ns, unix.NETLINK_ROUTE); err != nil {
 		t.Fatalf("netlink in %s: %v", n.Name, err)
 	}
-	n.Sysctl(t, "net/ipv4/ip_forward", "0") // a new namespace has the machine's own
+	n.Sysctl(t, "net/ipv4/ip_forward", "0") // a new namespace inherits the machine's value
 	n.Sysctl(t, "net/ipv6/conf/all/disable_ipv6", "1")
 	n.Sysctl(t, "net/ipv6/conf/default/disable_ipv6", "1")
 	n.SetUp(t, "lo")
@@ -85,8 +83,8 @@ func create(name string) (netns.NsHandle, error) {
 	return netns.NewNamed(name)
 }
 
-// returnHome brings the thread back home. A thread that cannot go home stays
-// locked, and so ends with its goroutine.
+// returnHome returns the thread to its own namespace. If that fails, the thread stays locked, and
+// ends with its goroutine.
 func returnHome(home netns.NsHandle) {
 	if netns.Set(home) == nil {
 		runtime.UnlockOSThread()
@@ -101,8 +99,8 @@ func (n *Namespace) remove() {
 	netns.DeleteNamed(n.Name)
 }
 
-// Remove deletes the namespace before the test ends, as when a pod goes away:
-// its links vanish soon after, not at once.
+// Remove deletes the namespace before the test ends, as when a pod is deleted. Its links vanish
+// soon after, not at once.
 func (n *Namespace) Remove() { n.remove() }
 
 // Do runs f in the namespace, on the calling goroutine, so f may end the test.
@@ -131,8 +129,7 @@ func (n *Namespace) Path() string { return filepath.Join(runDir, n.Name) }
 // Links is a netlink handle that acts in the namespace.
 func (n *Namespace) Links() *netlink.Handle { return n.links }
 
-// Command is exec.Command that runs in the namespace (through nsenter, which
-// has to be installed).
+// Command is exec.Command in the namespace. It needs nsenter.
 func (n *Namespace) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=" + n.Path(), name}, args...)...)
 }
@@ -185,7 +182,7 @@ func (n *Namespace) AddAddress(t testing.TB, name, cidr string) {
 }
 
 // awaitLocalRoute waits until packets to an IPv6 address arrive. The kernel makes the address's
-// route a moment after the address, and drops packets to it before.
+// route a moment after the address, and drops packets to it until then.
 func (n *Namespace) awaitLocalRoute(t testing.TB, ip net.IP) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
@@ -202,8 +199,7 @@ func (n *Namespace) awaitLocalRoute(t testing.TB, ip net.IP) {
 	}
 }
 
-// AddNeighbour makes ip reachable at mac over a link without asking, so that
-// no ARP is needed.
+// AddNeighbour makes ip reachable at mac over a link, without ARP.
 func (n *Namespace) AddNeighbour(t testing.TB, name, ip string, mac net.HardwareAddr) {
 	t.Helper()
 	err := n.links.NeighSet(&netlink.Neigh{
@@ -217,8 +213,8 @@ func (n *Namespace) AddNeighbour(t testing.TB, name, ip string, mac net.Hardware
 	}
 }
 
-// AddVeth makes a veth pair, one end in a and one in b, both up, each with one
-// queue each way and with a fixed MAC (see MAC).
+// AddVeth makes a veth pair with one end in a and one in b, both up. Each end has one queue each
+// way and a fixed MAC (see MAC).
 func AddVeth(t testing.TB, a *Namespace, aName string, b *Namespace, bName string) {
 	t.Helper()
 	attrs := netlink.NewLinkAttrs()
@@ -240,8 +236,8 @@ func AddVeth(t testing.TB, a *Namespace, aName string, b *Namespace, bName strin
 	b.awaitCarrier(t, bName)
 }
 
-// awaitCarrier waits until the kernel has told a link's users that its other end is up. An
-// address of IPv6 that comes before gets no route, ever.
+// awaitCarrier waits until the kernel reports a carrier on a link. An IPv6 address that is added
+// before that never gets its route.
 func (n *Namespace) awaitCarrier(t testing.TB, name string) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); n.Link(t, name).Attrs().OperState != netlink.OperUp; time.Sleep(time.Millisecond) {

@@ -1,7 +1,7 @@
-// Package nsthread works in other network namespaces. A namespace is an attribute
-// of a thread, so what is to happen in one happens on the calling goroutine,
-// which keeps its thread for as long. A socket opened there stays there, and a
-// process started there lives there; a goroutine started there does not.
+// Package nsthread works in other network namespaces. A namespace is an attribute of a thread, so
+// work in a namespace happens on the calling goroutine, which keeps its thread meanwhile. A
+// socket opened there stays there, and a process started there lives there; a goroutine started
+// there does not.
 package nsthread
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Away runs f, which may move the thread to another namespace, and brings the
-// thread home. A thread that cannot go home stays locked to its goroutine and
-// ends with it, so that nobody else ever runs on it.
+// Away runs f, which may move the thread to another namespace, and returns the thread to its own.
+// If that fails, the thread stays locked to its goroutine and ends with it, so no other goroutine
+// runs on it.
 func Away(f func() error) error {
 	runtime.LockOSThread()
 	home, err := netns.Get()

@@ -1,10 +1,8 @@
-// Package ovstest runs a private Open vSwitch for a test: its own database, its
-// own daemon and userspace datapath, in a temporary directory. What antrail
-// prints and refuses, and where packets go, is compared with it.
+// Package ovstest runs a private Open vSwitch for a test, to compare antrail with it. The switch
+// has its own database, daemon and userspace datapath, in a temporary directory.
 //
-// Nothing of it touches the machine's interfaces or a switch that runs
-// already, and no root is needed: ports are of type dummy, packets are put in
-// with netdev-dummy/receive and come out in pcap files.
+// It touches neither the machine's interfaces nor a running switch, and needs no root. Ports are
+// of type dummy. Packets enter by netdev-dummy/receive and leave into pcap files.
 package ovstest
 
 import (
@@ -23,7 +21,7 @@ import (
 	"github.com/antrail/antrail/internal/unixctl"
 )
 
-// Bridge is the name of the one bridge, which speaks OpenFlow 1.0, 1.3, 1.4 and 1.5.
+// Bridge is the name of the one bridge. It speaks OpenFlow 1.0, 1.3, 1.4 and 1.5.
 const Bridge = "br0"
 
 // startTimeout bounds how long a daemon may take to answer.
@@ -42,8 +40,8 @@ type Port struct {
 	Number int
 }
 
-// Start runs a switch with the bridge br0 and these ports until the test ends.
-// The test is skipped on a machine without Open vSwitch, and only there.
+// Start runs a switch with the bridge br0 and these ports until the test ends. It skips the test
+// on a machine without Open vSwitch, and only there.
 func Start(t testing.TB, ports ...Port) *Switch {
 	t.Helper()
 	vswitchd := lookPath(t, "ovs-vswitchd")
@@ -147,7 +145,7 @@ func stop(cmd *exec.Cmd, ended <-chan struct{}) {
 	}
 }
 
-// logs are the daemons' last words.
+// logs returns the end of the daemons' logs.
 func (s *Switch) logs() string {
 	var b strings.Builder
 	for _, f := range []string{"db.log", "vs.log"} {
@@ -161,8 +159,7 @@ func (s *Switch) env() []string {
 	return append(os.Environ(), "OVS_RUNDIR="+s.Dir, "OVS_LOGDIR="+s.Dir, "OVS_DBDIR="+s.Dir, "OVS_SYSCONFDIR="+s.Dir)
 }
 
-// run calls a program and returns what it printed; an error holds what it
-// printed as errors.
+// run runs a program and returns its standard output. An error holds its standard error.
 func (s *Switch) run(program string, args ...string) (string, error) {
 	cmd := exec.Command(program, args...)
 	cmd.Env = s.env()
@@ -181,8 +178,7 @@ func (s *Switch) must(_ string, err error) {
 	}
 }
 
-// AddPorts adds dummy ports under their numbers. What is sent to port p is
-// captured in Dir/p.pcap.
+// AddPorts adds dummy ports with their numbers. Frames sent to port p are captured in Dir/p.pcap.
 func (s *Switch) AddPorts(ports ...Port) {
 	s.t.Helper()
 	if len(ports) == 0 {

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// Control is a connection to the switch's control socket: Appctl without a
-// process for each call (JSON-RPC 1.0, as ovs-appctl speaks it).
+// Control is a connection to the switch's control socket. It is Appctl without a process for each
+// call (JSON-RPC 1.0, as ovs-appctl speaks it).
 type Control struct {
 	s       *Switch
 	conn    net.Conn
@@ -29,13 +29,13 @@ func (s *Switch) Control() *Control {
 	return &Control{s: s, conn: conn, answers: json.NewDecoder(conn), read: map[string]int64{}}
 }
 
-// Call runs one command, and fails the test when the switch refuses it.
+// Call runs one command. The test fails if the switch refuses it.
 func (c *Control) Call(method string, args ...string) string {
 	c.s.t.Helper()
 	return c.calls([][]string{append([]string{method}, args...)})
 }
 
-// calls runs commands one after the other and returns what the last one said.
+// calls runs commands one after the other and returns the last answer.
 func (c *Control) calls(all [][]string) string {
 	c.s.t.Helper()
 	var requests []byte
@@ -63,8 +63,8 @@ func (c *Control) calls(all [][]string) string {
 	return text
 }
 
-// mainLoop is more commands than the switch runs in one round of its main loop
-// (ten), so that a whole round lies between the first and the last.
+// mainLoop is more commands than the switch runs in one round of its main loop (ten). So a whole
+// round lies between the first and the last.
 const mainLoop = 12
 
 // settle is mainLoop commands that do nothing.
@@ -75,20 +75,20 @@ func settle(all [][]string) [][]string {
 	return all
 }
 
-// Receive puts a frame into a port and waits until it was forwarded. The clock
-// must stand (time/stop).
+// Receive puts a frame into a port and waits until it was forwarded. The clock must be stopped
+// (time/stop).
 func (c *Control) Receive(port string, frame []byte) {
 	c.s.t.Helper()
 	c.calls(settle([][]string{{"netdev-dummy/receive", port, fmt.Sprintf("%x", frame)}}))
 }
 
-// Warp turns the switch's clock, which must stand.
+// Warp advances the switch's clock, which must be stopped.
 func (c *Control) Warp(ms int) {
 	c.s.t.Helper()
 	c.calls(settle([][]string{{"time/warp", fmt.Sprint(ms)}}))
 }
 
-// Sent is the frames that left a port since the last call.
+// Sent returns the frames that left a port since the last call.
 func (c *Control) Sent(port string) (frames [][]byte) {
 	c.s.t.Helper()
 	const fileHeader, frameHeader = 24, 16 // libpcap's savefile format

@@ -1,5 +1,5 @@
-// Package printable makes text of others safe to print: names in objects and recordings
-// come from whoever wrote them, and a terminal obeys what it is sent.
+// Package printable makes untrusted text safe to print. Anyone may choose the names in objects
+// and recordings, and a terminal obeys control sequences in them.
 package printable
 
 import (
@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text has escapes, as \x1b, in place of what controls a terminal, ends a line or turns
-// the order of letters round.
+// Text replaces characters by escapes, such as \x1b. It replaces those that control a terminal,
+// end a line or turn the order of letters round.
 func Text(s string) string {
 	if utf8.ValidString(s) && strings.IndexFunc(s, hidden) < 0 {
 		return s
@@ -26,10 +26,10 @@ func Text(s string) string {
 	return b.String()
 }
 
-// hidden says whether a letter is none that is seen.
+// hidden reports whether a character is invisible.
 func hidden(r rune) bool { return !unicode.IsPrint(r) }
 
-// Lines is Text for a text of several lines, which stay.
+// Lines is Text for a text of several lines. It keeps the line ends.
 func Lines(s string) string {
 	lines := strings.Split(s, "\n")
 	for i := range lines {

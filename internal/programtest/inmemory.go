@@ -16,7 +16,7 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// connections bound what a test may begin.
+// connections is the limit of connections in a test.
 const connections = 16384
 
 // Switch runs a program. It is for one goroutine.
@@ -28,7 +28,7 @@ type Switch struct {
 	t         testing.TB
 }
 
-// New starts a switch that ends with the test. Floods leave uplink and bridge out.
+// New starts a switch that ends with the test. Floods leave out uplink and bridge.
 func New(t testing.TB, p *layout.Program, n *layout.Node) *Switch {
 	t.Helper()
 	prog, _, err := p.Flow(n)
@@ -67,7 +67,7 @@ func New(t testing.TB, p *layout.Program, n *layout.Node) *Switch {
 	return s
 }
 
-// Send gives the switch a frame at a port, and says what became of it.
+// Send puts a frame into a port of the switch, and returns its outcome.
 func (s *Switch) Send(port layout.Port, frame []byte) *rehearsal.Way {
 	s.t.Helper()
 	way, err := s.nodes.Send(s.Node, port.No, frame)
@@ -77,27 +77,27 @@ func (s *Switch) Send(port layout.Port, frame []byte) *rehearsal.Way {
 	return way
 }
 
-// Leaves sends a frame that has to leave by one port, and returns it as it leaves there.
+// Leaves sends a frame that must leave by one port, and returns the frame as it leaves.
 func (s *Switch) Leaves(in, out layout.Port, frame []byte) []byte {
 	s.t.Helper()
 	way := s.Send(in, frame)
 	if len(way.Left) != 1 || way.Left[0].Port != out.Name {
-		s.t.Fatalf("leaves by %v, and should by %s\n%s", portsOf(way), out.Name, s.Walk(way))
+		s.t.Fatalf("leaves by %v, want %s\n%s", portsOf(way), out.Name, s.Walk(way))
 	}
 	return way.Left[0].Frame
 }
 
-// Dropped sends a frame that has to go nowhere, and returns the table where its walk ends.
+// Dropped sends a frame that must be dropped, and returns the table where its walk ends.
 func (s *Switch) Dropped(in layout.Port, frame []byte) string {
 	s.t.Helper()
 	way := s.Send(in, frame)
 	if len(way.Left) > 0 {
-		s.t.Fatalf("leaves by %v, and should be dropped\n%s", portsOf(way), s.Walk(way))
+		s.t.Fatalf("leaves by %v, want a drop\n%s", portsOf(way), s.Walk(way))
 	}
 	return s.Names.Table(way.Hops[len(way.Hops)-1].Trace.Verdict.Table)
 }
 
-// Tables are the tables of a packet's walk, in order.
+// Tables returns the tables of a packet's walk, in order.
 func (s *Switch) Tables(way *rehearsal.Way) (all []string) {
 	for _, hop := range way.Hops {
 		for _, step := range hop.Trace.Steps {
@@ -109,7 +109,7 @@ func (s *Switch) Tables(way *rehearsal.Way) (all []string) {
 	return all
 }
 
-// Walk is a packet's walk as text, for messages.
+// Walk returns a packet's walk as text, for messages.
 func (s *Switch) Walk(way *rehearsal.Way) string {
 	var b strings.Builder
 	for _, hop := range way.Hops {

@@ -16,7 +16,7 @@ type Wire struct {
 	TTL              uint8
 }
 
-// NewWire is the addresses of a frame from one end to another.
+// NewWire returns the addresses of a frame from one end to another.
 func NewWire(dstMAC [6]byte, src, dst netip.Addr, srcPort, dstPort uint16, ttl uint8) Wire {
 	return Wire{dstMAC, src, dst, srcPort, dstPort, ttl}
 }

@@ -1,4 +1,4 @@
-// Package racetest lets two goroutines of a test meet at a moment that the test names.
+// Package racetest makes two goroutines of a test overlap at a chosen moment.
 package racetest
 
 import (
@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 )
 
-// Rounds is how often two goroutines meet.
+// Rounds is how often two goroutines overlap.
 const Rounds = 5_000
 
-// MostWrites is how often Beside writes at most.
+// MostWrites is how often Beside calls write at most.
 const MostWrites = 100 * Rounds
 
 // Beside runs look and write in two goroutines. It ends when look has often run while

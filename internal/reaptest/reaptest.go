@@ -1,11 +1,10 @@
-// Package reaptest takes away what tests leave whose process ends before their
-// cleanups: interrupted, killed, or by its deadline. Agents of labs are sessions of
-// their own, which ^C does not reach, and a network namespace with a name stays until
-// somebody removes it.
+// Package reaptest cleans up after a test process that ends before its cleanups: interrupted,
+// killed, or by its deadline. Agents of labs are sessions of their own, which ^C does not reach.
+// A named network namespace stays until it is deleted.
 //
-// Who does it is the reaper: this very program, started again as a session of its
-// own. It reads what may be left from a pipe whose other end nobody but the tests'
-// process has, so that the pipe ends when that process does, however it ends.
+// The reaper cleans up: this program, started again as a session of its own. The tests' process
+// writes to a pipe what the reaper has to remove. No other process has that end of the pipe, so
+// it closes when the tests' process ends, in whatever way.
 package reaptest
 
 import (
@@ -41,7 +40,7 @@ func init() {
 	}
 }
 
-// LabDir is a directory for the state of labs that the test makes, and goes with it.
+// LabDir is a directory for the state of labs. The test's end removes both.
 func LabDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,7 +50,7 @@ func LabDir(t testing.TB) string {
 	return dir
 }
 
-// SharedLabDir is LabDir for labs that several tests use. It goes with the tests' process.
+// SharedLabDir is LabDir for labs of several tests. It is removed with the tests' process.
 func SharedLabDir() (dir string, err error) {
 	top, err := os.MkdirTemp("", "antrail-labs-")
 	if err != nil {
@@ -64,14 +63,14 @@ func SharedLabDir() (dir string, err error) {
 	return dir, writeToReaper("labs", dir)
 }
 
-// Namespaces tells of network namespaces, by the beginning of their names, and of
-// all processes in them.
+// Namespaces has the reaper delete network namespaces, by the beginning of their names, and all
+// processes in them.
 func Namespaces(prefix string) error { return writeToReaper("namespaces", prefix) }
 
-// Directory tells of a directory with all that is in it.
+// Directory has the reaper delete a directory with everything in it.
 func Directory(dir string) error { return writeToReaper("directory", dir) }
 
-// reaper is the way to it, opened when there is something to tell.
+// reaper is the pipe to the reaper, opened with the first line.
 var reaper struct {
 	sync.Mutex
 	pipe io.Writer
@@ -110,7 +109,7 @@ func start() (io.Writer, error) {
 // labID is the name of a lab's directory.
 var labID = regexp.MustCompile(`^[0-9a-f]{5}$`)
 
-// runReaper reads until the tests' process has ended and takes away what is left.
+// runReaper reads until the tests' process has ended, and removes what is left.
 func runReaper(told io.Reader) (err error) {
 	var lines []string
 	for s := bufio.NewScanner(told); s.Scan(); {
@@ -130,12 +129,11 @@ func runReaper(told io.Reader) (err error) {
 	return err
 }
 
-// removeLabs removes the labs of a test's directory, and it, with the directory above
-// it: that is of the same test, and t.TempDir makes it. All namespaces of a lab are
-// called antrail-ID-….
+// removeLabs removes the labs of a test's directory, then the directory and the one above it,
+// which t.TempDir made for the same test. The namespaces of a lab are called antrail-ID-….
 func removeLabs(dir string) error {
 	labs, err := os.ReadDir(dir)
-	if errors.Is(err, os.ErrNotExist) { // the last lab took it along
+	if errors.Is(err, os.ErrNotExist) { // removed with its last lab
 		err = nil
 	}
 	for _, l := range labs {
@@ -146,7 +144,7 @@ func removeLabs(dir string) error {
 	return errors.Join(err, os.RemoveAll(filepath.Dir(dir)))
 }
 
-// remove kills what runs in namespaces and deletes their names.
+// remove kills the processes in namespaces and deletes the namespaces' names.
 func remove(prefix string) (err error) {
 	files, _ := filepath.Glob("/run/netns/" + prefix + "*")
 	for _, path := range files {

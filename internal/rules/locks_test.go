@@ -9,17 +9,17 @@ import (
 	"testing"
 )
 
-// waiting says why each function of the packet's way that may wait for others, or
-// reads the clock, does so for no packet of which all is known. What a packet
-// writes that is new to the switch is a writer's, and waits for other writers.
+// waiting lists the functions on a packet's way that may wait for others or read the clock.
+// The reason says why packets of known connections do not reach them. A packet with
+// something new writes it, and waits for other writers.
 //
-// It is a list for who reviews, not a proof: that known packets pass while the locks
-// are held is tested in dataplane and conntrack (TestKnownPacketsMeetNoLock).
+// It is a list for reviewers, not a proof. TestKnownPacketsMeetNoLock in dataplane and
+// conntrack tests that known packets pass while the locks are held.
 var waiting = []struct {
 	reason string
 	who    []string
 }{
-	{"who changes the switch or asks it something, and upkeep: no worker", []string{
+	{"changes of the switch, questions to it, and upkeep: not on a worker's way", []string{
 		"dataplane.New", "dataplane.Switch.AddSecuredPort", "dataplane.Switch.pause", "dataplane.Switch.SecurePort", "dataplane.Switch.ConfigurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane/program.Compiler.runCompile", "dataplane.Switch.Relearn",
 		"dataplane.Switch.Run", "dataplane.Switch.Expire", "dataplane.Switch.expireEntries", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.LearnedFlows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
@@ -28,7 +28,7 @@ var waiting = []struct {
 		"conntrack.Config.withDefaults", "conntrack.newTable", "conntrack.Restore", "conntrack.Table.TakeOver",
 		"conntrack.Table.Dump", "conntrack.Table.RemoveConnection", "conntrack.Table.Purge", "conntrack.Table.Sweep", "conntrack/reassembly.Fragments.Expire", "conntrack/reassembly.Fragments.Stats",
 	}},
-	{"connections given to the kernel: a goroutine of their own", []string{
+	{"offload: a goroutine of its own", []string{
 		"dataplane/offload.Table.put", "dataplane/offload.Table.fill", "dataplane/offload.Table.connOf", "dataplane/offload.Table.clearSome", "dataplane/offload.Table.TakeBack", "dataplane/offload.Table.release",
 		"dataplane/offload.Table.Tend", "dataplane/offload.Table.CreditNow", "dataplane/offload.Table.creditAll",
 	}},
@@ -38,18 +38,18 @@ var waiting = []struct {
 		"packet.HeapPool.Get", "packet.HeapPool.Put",
 	}},
 	{"the 64th burst of a conversation, or of others, and silence after it: bursts come one by one; a garbage collection", []string{"dataplane/sched.IdleHold.keep"}},
-	{"a walk that is timed: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
+	{"a timed walk: one in 1021", []string{"dataplane.sinceBegin", "dataplane.worker.findTimed", "dataplane.timer.end"}},
 	{"a packet that begins or ends a connection", []string{
 		"conntrack/store.Index.LockPair", "conntrack.portShare.move", "conntrack.Table.pick",
 	}},
-	{"a lookup that other workers' changes led astray time after time", []string{"conntrack/store.Index.Find"}},
-	{"a packet that something is learned of", []string{
+	{"a lookup that other workers' changes misled several times", []string{"conntrack/store.Index.Find"}},
+	{"a packet that makes the switch learn", []string{
 		"dataplane/l2.MACTable.addAddress", "dataplane/l2.MACTable.Remove", "dataplane/lookup.LearnedEntries.Add", "dataplane/lookup.LearnedEntries.RemoveIf", "dataplane/offload.Table.Withdraw",
 	}},
-	{"a path or megaflows that no packet took before, and caches that begin anew", []string{
+	{"a path or megaflow that no packet took before, and a cache that is cleared", []string{
 		"dataplane.cache.intern", "dataplane.cache.forget", "dataplane/flowcache.Megaflows.intern", "dataplane/flowcache.Megaflows.clearList",
 	}},
-	{"a connection's packet by which it is offered to the kernel: one in 32 or fewer", []string{"dataplane/offload.Table.Offer"}},
+	{"a packet that offers its connection to the kernel: one in 32 or fewer", []string{"dataplane/offload.Table.Offer"}},
 	{"a packet that the agent gets", []string{"dataplane.walk.queuePacketIn"}},
 	{"a fragment, which waits for the others of its datagram", []string{
 		"conntrack/reassembly.Fragments.Add", "conntrack/reassembly.Fragments.Release", "conntrack/reassembly.pieceMemory.get", "conntrack/reassembly.pieceMemory.put", "conntrack/reassembly.pieceMemory.Put", "dataplane.Switch.dropFragment",
@@ -57,13 +57,13 @@ var waiting = []struct {
 	{"a packet that is watched", []string{"dataplane.newLiveTracer", "dataplane.tracer.addStep", "dataplane.LiveTrace.due", "dataplane.LiveTrace.end"}},
 }
 
-// onTheWay are the packages that a packet's way leads through, ports aside, which lock
-// once per batch. A connection's bit in its cell (store.Cell.LockIf) is no lock of
-// sync's, and the only other one.
+// onTheWay are the packages on a packet's way. Ports are not among them: they lock once per
+// batch. The only lock that the test does not see is a bit in a connection's cell
+// (store.Cell.LockIf).
 var onTheWay = []string{"packet", "flow", "tunnel", "conntrack/tuple", "conntrack/reassembly", "conntrack/proto", "conntrack/store", "conntrack", "dataplane"}
 
-// TestRulesOfWaiting: on a packet's way nothing takes a lock, sends to a channel or
-// reads the clock that is not listed, with its reason.
+// TestRulesOfWaiting: each function on a packet's way that takes a lock, sends to a channel
+// or reads the clock is listed with its reason.
 func TestRulesOfWaiting(t *testing.T) {
 	listed := map[string]bool{}
 	for _, w := range waiting {

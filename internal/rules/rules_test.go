@@ -1,8 +1,7 @@
-// Package rules holds no code, only the tests that keep the rules of this
-// repository: who may import whom, where unsafe may stand, how goroutines are
-// named, how long files may be, what may wait on a packet's way. Each rule has
-// its reason, which a failure prints. Only files that are built are read, not
-// tests: a test may import what it wants to compare with.
+// Package rules has the tests that check the rules of this repository, and no other
+// code. Rules are about imports, unsafe, names of goroutines, lengths of files and
+// sentences, words, and waits on a packet's way. A failure prints the rule's reason.
+// Most rules do not apply to test files: a test may import what it compares with.
 package rules
 
 import (

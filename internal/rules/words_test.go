@@ -100,7 +100,7 @@ func TestFieldsWords(t *testing.T) {
 // coinedInProse are the coined words that have no ordinary use in the pages.
 var coinedInProse = regexp.MustCompile(`(?i)\b(contests?|crowding|estate|glances?|heirs?|openings|patience|rejudged?|shortcuts?|specimens?|stretch(es)?|takings|tally|trains)\b`)
 
-// codeOf is what a page has in code: a name of before may stand there, in the table of names
+// codeOf matches the code in a page. An earlier name may stand there, in the table of names
 // that changed.
 var codeOf = regexp.MustCompile("(?s)```.*?```|`[^`\n]*`")
 

@@ -1,8 +1,7 @@
-// Package sysctl writes settings of the kernel's network, those of the calling
-// thread's network namespace. A container that is not privileged can only read
-// its /proc/sys; one that the Node's is mounted in at /host/proc/sys/net writes
-// there: whose settings those are is decided by the writer's namespace, not by
-// where the directory comes from (proc_sys(5)).
+// Package sysctl writes settings of the kernel's network: those of the calling thread's network
+// namespace. A container without privilege can only read its /proc/sys. If the Node's directory
+// is mounted at /host/proc/sys/net, it writes there. The writer's namespace decides whose
+// settings change, not the origin of the directory (proc_sys(5)).
 package sysctl
 
 import (
@@ -11,9 +10,9 @@ import (
 )
 
 const (
-	// Root is where settings have their names.
+	// Root is the directory of all settings.
 	Root = "/proc/sys/"
-	// nodeNet is where a container has those of the network to write to.
+	// nodeNet is where a container can write those of the network.
 	nodeNet = "/host" + Root + "net/"
 )
 
@@ -26,7 +25,7 @@ func Read(file string) (string, error) {
 // Write sets the value of a file below Root.
 func Write(file, value string) error { return os.WriteFile(place(file, nodeNet), []byte(value), 0o644) }
 
-// place is where a file of the network can be written.
+// place is the path at which a setting of the network can be written.
 func place(file, mounted string) string {
 	name, ok := strings.CutPrefix(file, Root+"net/")
 	if _, err := os.Stat(mounted); err != nil || !ok {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columns are those of a terminal, and whether f is one.
+// columns returns the columns of a terminal, and whether f is one.
 func columns(f *os.File) (n int, is bool) {
 	size, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

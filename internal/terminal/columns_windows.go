@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// columns are those of a console, and whether f is one.
+// columns returns the columns of a console, and whether f is one.
 func columns(f *os.File) (n int, is bool) {
 	var info windows.ConsoleScreenBufferInfo
 	if err := windows.GetConsoleScreenBufferInfo(windows.Handle(f.Fd()), &info); err != nil {

@@ -1,12 +1,11 @@
-// Package testsize says how much a test does. With -short, as `make test` runs, a test of
-// random input or of a long list does enough to tell. Without, as `make test-long` runs, it
-// does everything.
+// Package testsize scales tests. With -short, as `make test` runs, a test of random input or of a
+// long list does a part. Without, as `make test-long` runs, it does everything.
 package testsize
 
 import "testing"
 
-// Rounds is n, or with -short a quarter of it and at least 1: how often a test repeats
-// itself with random input.
+// Rounds is the number of repetitions of a test with random input: n, or with -short a quarter of
+// it and at least 1.
 func Rounds[N int | uint64](n N) N {
 	if testing.Short() {
 		return (n + 3) / 4

@@ -1,5 +1,5 @@
-// Package unixctl gives commands to Open vSwitch's daemons as ovs-appctl(8) does, without
-// the price of a process for each.
+// Package unixctl sends commands to Open vSwitch's daemons as ovs-appctl(8) does, without a
+// process for each.
 package unixctl
 
 import (
@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Call gives the daemon behind a control socket a command and returns its answer, by one
-// call of JSON-RPC. An error of the daemon has its words. A daemon that is silent for
-// the time-out is an error.
+// Call sends a command to the daemon behind a control socket and returns its answer, by one call
+// of JSON-RPC. An error of the daemon has its words. If the daemon does not answer within the
+// time-out, that is an error.
 func Call(ctx context.Context, socket string, timeout time.Duration, command string, args ...string) (string, error) {
 	var answer struct {
 		Result string `json:"result"`

@@ -1,9 +1,8 @@
 // Package version says which build a program is: version, commit, date and Go.
 //
-// hack/version reads the first three from git, and the Makefile passes them to the
-// linker. A build without them shows what the Go toolchain recorded: the module's
-// version after `go install …@v1.2.3`, the commit after a plain `go build` in a
-// checkout.
+// hack/version reads the first three from git, and the Makefile passes them to the linker. A
+// build without them shows what the Go toolchain recorded. After `go install …@v1.2.3`, that is
+// the module's version. After a plain `go build` in a checkout, it is the commit.
 package version
 
 import (
@@ -35,7 +34,7 @@ func Of() Build {
 	return b
 }
 
-// read takes what the Go toolchain recorded.
+// read reads what the Go toolchain recorded.
 func (b *Build) read(recorded *debug.BuildInfo) {
 	b.Version = recorded.Main.Version
 	for _, s := range recorded.Settings {

@@ -1,7 +1,6 @@
-// Package walktest gives tests of switches the flag -walk: with it their
-// switches have no exact-match cache, so that every packet walks and must come
-// to what the replayed ones come to. hack/test runs the tests of packages that
-// have it both ways.
+// Package walktest gives tests of switches the flag -walk. With it, their switches have no
+// exact-match cache, so every packet walks. The results must be those of replayed packets.
+// hack/test runs the tests of packages with the flag both ways.
 package walktest
 
 import (
@@ -10,11 +9,11 @@ import (
 	"github.com/antrail/antrail/internal/testsize"
 )
 
-// All says that every packet is to walk.
+// All says that every packet walks.
 var All = flag.Bool("walk", false, "run the tests with switches that have no exact-match cache")
 
-// Some are all cases of a list, or with -walk and -short every third one: what the cases
-// want is known from the run before.
+// Some are all cases of a list. With -walk and -short they are every third one, because the run
+// before has checked all.
 func Some[T any](all []T) []T {
 	if *All {
 		return testsize.Some(all)
@@ -22,8 +21,7 @@ func Some[T any](all []T) []T {
 	return all
 }
 
-// Cache is what dataplane.Config.Cache is to be: the switch's own choice, or
-// none with -walk.
+// Cache is the value for dataplane.Config.Cache: the switch's own choice, or none with -walk.
 func Cache() int {
 	if *All {
 		return -1

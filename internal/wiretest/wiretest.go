@@ -1,6 +1,6 @@
-// Package wiretest is for tests of values that cross to another process as JSON. It
-// fills values by reflection, so that a field that is added to a struct is filled too,
-// and fails the test if the field does not cross.
+// Package wiretest tests values that cross to another process as JSON. It fills values by
+// reflection, so it also fills fields that are added later. The test fails if a field does not
+// cross.
 package wiretest
 
 import (
@@ -20,10 +20,10 @@ import (
 type Filler struct {
 	*rand.Rand
 	t testing.TB
-	// How makes the values of types that reflection alone would make wrong.
+	// How makes the values of types that reflection alone would fill wrongly.
 	How map[reflect.Type]func() any
-	// Private names the unexported fields of a struct that do not cross, or that
-	// After sets. Fill fails the test at an unexported field that is not named.
+	// Private names the unexported fields of a struct that do not cross, or that After sets. Fill
+	// fails the test at any other unexported field.
 	Private map[reflect.Type][]string
 	// Stays names the exported fields that cannot cross and stay zero.
 	Stays map[reflect.Type][]string
@@ -57,13 +57,13 @@ func New(t testing.TB, seed uint64) *Filler {
 			}
 			return netip.PrefixFrom(a, f.IntN(a.BitLen()+1))
 		},
-		// A time crosses as its place on the wall clock, in UTC.
+		// A time crosses as its wall clock, in UTC.
 		reflect.TypeFor[time.Time](): func() any { return time.Unix(int64(f.Uint32()), int64(f.IntN(1e9))).UTC() },
 	}
 	return f
 }
 
-// Chance is true in percent of its calls.
+// Chance is true in a percentage of its calls.
 func (f *Filler) Chance(percent int) bool { return f.IntN(100) < percent }
 
 // Bytes is n random bytes.
@@ -185,9 +185,9 @@ func (f *Filler) fillPlain(v reflect.Value) {
 	}
 }
 
-// Cross gives back what arrives of a value that is sent as JSON, through
-// json.Marshal and through an encoder that escapes nothing for HTML; both must be the
-// same. The value and what arrives are compared by the caller, or with Same.
+// Cross returns a value after JSON. It encodes it by json.Marshal, and by an encoder that escapes
+// nothing for HTML: both must arrive equal. The caller compares the value with the result, or
+// calls Same.
 func Cross[T any](t testing.TB, v T) (got T) {
 	t.Helper()
 	text, err := json.Marshal(v)

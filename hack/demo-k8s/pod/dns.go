@@ -15,9 +15,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// The name server of the demo: NAME.NAMESPACE.svc.cluster.local, asked of the API
-// server at each question. It has no cache, no zone transfers and no IPv6; other
-// names do not exist.
+// The name server of the demo, for NAME.NAMESPACE.svc.cluster.local. It asks the API server for
+// each question. It has no cache, no zone transfers and no IPv6; other names do not exist.
 
 const (
 	domain  = ".svc.cluster.local."
@@ -25,7 +24,7 @@ const (
 	ttl     = 5
 )
 
-// api asks the API server as the pod's account.
+// api sends requests to the API server as the pod's account.
 type api struct {
 	base  string
 	token string
@@ -68,7 +67,7 @@ func (a *api) get(path string, into any) error {
 	return json.NewDecoder(answer.Body).Decode(into)
 }
 
-// service is what a name of a Service stands for: addresses, or another name.
+// service is the answer for a Service's name: addresses, or another name.
 func (a *api) service(name, namespace string) (addresses []netip.Addr, alias string, err error) {
 	var s struct {
 		Spec struct{ ClusterIP, ExternalName string }
@@ -87,7 +86,7 @@ func (a *api) service(name, namespace string) (addresses []netip.Addr, alias str
 	return addresses, "", err
 }
 
-// endpoints are those of a headless Service.
+// endpoints are the addresses of a headless Service.
 func (a *api) endpoints(name, namespace string) (all []netip.Addr, err error) {
 	var slices struct {
 		Items []struct {
@@ -139,7 +138,7 @@ func (a *api) answer(query []byte) ([]byte, error) {
 	return m.Pack()
 }
 
-// records are those of a name.
+// records are the DNS records of a name.
 func (a *api) records(q dnsmessage.Question) (all []dnsmessage.Resource, code dnsmessage.RCode) {
 	of, ours := strings.CutSuffix(strings.ToLower(q.Name.String()), domain)
 	name, namespace, ok := strings.Cut(of, ".")

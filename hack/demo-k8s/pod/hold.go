@@ -14,24 +14,24 @@ import (
 const (
 	// between is the time from an answer to the next question.
 	between = 10 * time.Millisecond
-	// answering is how long an answer may take: several times what TCP waits before
-	// it sends again what was lost.
+	// answering is how long an answer may take. It is several times TCP's wait before a
+	// retransmission.
 	answering = 30 * time.Second
 )
 
-// hold asks over one connection until its input ends.
+// hold sends requests over one connection until its input ends.
 func hold(address string) error {
 	said, err := holdUntil(os.Stdin, address)
 	fmt.Print(said)
 	return err
 }
 
-// holdUntil asks over one connection until input ends, and says how often it was
-// answered and how soon. An error is why the connection was lost, between which ends and when.
+// holdUntil sends requests over one connection until input ends. It returns the number of answers
+// and the longest wait. If the connection is lost, the error has its ends and the time.
 //
-// It is no http.Client: that gives up a sound connection when its own goroutine that
-// has sent the question is not told so within 50 ms of the answer, which happens on a
-// busy machine, and asks again over another one, whatever became of the first.
+// It does not use http.Client. If the goroutine that sent the question does not hear of the
+// answer within 50 ms, http.Client gives up a sound connection. That happens on a busy machine.
+// It then repeats the question over another connection.
 func holdUntil(input io.Reader, address string) (said string, err error) {
 	c, err := net.DialTimeout("tcp", address, waitAtMost)
 	if err != nil {
@@ -57,7 +57,7 @@ func holdUntil(input io.Reader, address string) (said string, err error) {
 	}
 }
 
-// askOver asks once, and reads the answer whole.
+// askOver sends one request, and reads the whole answer.
 func askOver(c net.Conn, answers *bufio.Reader) error {
 	if err := c.SetDeadline(time.Now().Add(answering)); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What ends a connection is what hold says, and it asks over no second one.
+// hold reports what ended its connection, and does not open a second one.
 func TestHoldSaysWhatEndsItsConnection(t *testing.T) {
 	for want, end := range map[string]func(*net.TCPConn) error{
 		"EOF":                      func(c *net.TCPConn) error { return nil },

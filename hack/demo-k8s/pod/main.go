@@ -3,12 +3,12 @@
 //	pod pause              waits: the sandbox's program
 //	pod serve              HTTP on 8080: the pod's name and the client's address;
 //	                       UDP on 8081: the same to each datagram
-//	pod dns                DNS on 53, UDP: Services of the cluster, asked of the API
-//	pod get URL            prints what a server says; exit code 1 within 3 seconds
-//	pod udp ADDRESS:PORT   likewise for one datagram
-//	pod hold ADDRESS:PORT  asks over one connection, again and again, until its input ends;
-//	                       prints how often, and the longest wait for an answer
-//	pod resolve NAME       prints the addresses of a name, and what it is really called
+//	pod dns                DNS on 53, UDP: Services of the cluster, from the API
+//	pod get URL            prints a server's answer; exit code 1 after 3 seconds
+//	pod udp ADDRESS:PORT   the same for one datagram
+//	pod hold ADDRESS:PORT  sends requests over one connection until its input ends;
+//	                       prints the number of answers, and the longest wait for one
+//	pod resolve NAME       prints the addresses of a name, and its canonical name
 package main
 
 import (
@@ -47,7 +47,7 @@ func run(args []string) error {
 	return errors.New("pause, serve, dns, get URL, udp ADDRESS:PORT, hold ADDRESS:PORT or resolve NAME")
 }
 
-// pause waits for the end, and reaps whose parents are gone.
+// pause waits for the end, and reaps processes whose parents are gone.
 func pause() error {
 	signal.Ignore(syscall.SIGCHLD)
 	end := make(chan os.Signal, 1)
@@ -56,7 +56,7 @@ func pause() error {
 	return nil
 }
 
-// greeting is what a server answers a client.
+// greeting is a server's answer to a client.
 func greeting(client string) string {
 	name, _ := os.Hostname()
 	host, _, _ := net.SplitHostPort(client)
@@ -99,7 +99,7 @@ func runEcho(c net.PacketConn) {
 	}
 }
 
-// get makes a connection of its own each time, so that a Service may choose anew.
+// get makes a new connection each time, so that a Service chooses again.
 func get(url string) error {
 	client := http.Client{Timeout: waitAtMost, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get(url)

@@ -1,5 +1,5 @@
-// Init is the first process of a virtual machine that hack/vm boots: it loads the
-// modules of the kernel, runs the commands, and ends the machine.
+// Init is the first process of a virtual machine that hack/vm boots. It loads the modules of the
+// kernel, runs the commands, and ends the machine.
 package main
 
 import (
@@ -39,7 +39,7 @@ var mounts = []struct{ kind, at string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"}, {"bpf", "/sys/fs/bpf"}, {"cgroup2", "/sys/fs/cgroup"},
 }
 
-// prepareMachine makes the machine what programs expect.
+// prepareMachine mounts the file systems and loads the modules.
 func prepareMachine() error {
 	for _, m := range mounts {
 		if err := os.MkdirAll(m.at, 0o755); err != nil {
@@ -95,7 +95,7 @@ func runAll() (failed int, err error) {
 	return failed, nil
 }
 
-// run runs a command, tells how long it took, and says whether it went well.
+// run runs a command, prints how long it took, and says whether it succeeded.
 func run(words []string) bool {
 	fmt.Println("vm: #", strings.Join(words, " "))
 	env, dir := append(os.Environ(), "PATH=/bin", "HOME=/tmp"), "/"
