@@ -7,10 +7,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// FlowHash is a hash of an inner frame whose headers are at l: the same for all
-// frames of a flow, including its fragments, and spread over all values for
-// different flows. It is to choose the outer UDP source port, so that multipath
-// routes and receive queues spread flows too (RFC 8926, section 3.3).
+// FlowHash is a hash of an inner frame whose headers are at l. All frames of a flow, fragments
+// included, have the same hash; different flows spread over all values. It chooses the outer UDP
+// source port, so that multipath routes and receive queues spread flows too (RFC 8926, section
+// 3.3).
 func FlowHash(inner []byte, l *packet.Layers) uint32 {
 	h := mix(mix(0, uint64(l.Proto)), uint64(l.EtherType))
 	switch {
@@ -33,8 +33,8 @@ func hasPorts(proto uint8) bool {
 	return proto == packet.ProtoTCP || proto == packet.ProtoUDP || proto == packet.ProtoSCTP
 }
 
-// mix folds the 128-bit product of state and word with an odd constant, which
-// carries every bit of v into the middle of the result.
+// mix folds the 128-bit product of state and word with an odd constant. The product carries every
+// bit of v into the middle of the result.
 func mix(h, v uint64) uint64 {
 	const odd = 0x9e3779b97f4a7c15
 	hi, lo := bits.Mul64(h^v^odd, odd)

@@ -1,19 +1,19 @@
-// Package tunnel wraps inner Ethernet frames for the way to another Node, and
-// unwraps what comes from there.
+// Package tunnel encapsulates inner Ethernet frames for another Node, and decapsulates received
+// ones.
 //
-//	kind.go     the kinds of tunnels, and what they differ by
+//	kind.go     the kinds of tunnels and how they differ
 //	geneve.go, vxlan.go, gre.go   their headers
-//	walkid.go   the id of a watched walk
-//	flow.go     which flow a frame belongs to
+//	walkid.go   the id of a live-traced walk
+//	flow.go     the hash of a frame's flow
 //	reason.go   why a datagram is refused
 //
-// What is sent is a header (Kind.Init) and the inner frame behind it. What is
-// received goes through Kind.Unwrap, which checks everything the peer could have got
-// wrong before a byte of the inner frame counts, and says in a typed reason why
-// not. The outer IP and UDP headers are somebody else's business.
+// A sent payload is a header (Kind.Init) and the inner frame behind it. Kind.Unwrap checks a
+// received one: everything the peer could have got wrong, before a byte of the inner frame
+// counts. It returns a typed reason if a check fails. The underlay port handles the outer IP and
+// UDP headers.
 //
-// Nothing is allocated and nothing is kept between frames, so any goroutine
-// may call anything here.
+// The package allocates nothing and keeps no state between frames, so any goroutine may call any
+// function.
 package tunnel
 
 import (
@@ -74,16 +74,16 @@ func (h Geneve) Options() Options { return Options(h[HeaderLen:h.HeaderLen()]) }
 // Payload is what follows the options. The header must be Valid.
 func (h Geneve) Payload() []byte { return h[h.HeaderLen():] }
 
-// Init writes a header without options that announces an Ethernet frame in
-// virtual network vni, of which the lowest 24 bits are sent.
+// Init writes a header without options that announces an Ethernet frame in virtual network vni.
+// It sends the lowest 24 bits of vni.
 func (h Geneve) Init(vni uint32) {
 	binary.BigEndian.PutUint16(h[geneveVerOptLen:], 0)
 	binary.BigEndian.PutUint16(h[geneveProtocol:], packet.EtherTypeTEB)
 	binary.BigEndian.PutUint32(h[geneveVNI:], vni<<8)
 }
 
-// InitOptions writes a header as Init does, with options: HeaderLen+len(o) bytes. The length of the
-// options is a multiple of 4, at most packet.MaxTunnelOptions.
+// InitOptions writes a header as Init does, with options: HeaderLen+len(o) bytes. The length of
+// the options is a multiple of 4, at most packet.MaxTunnelOptions.
 func (h Geneve) InitOptions(vni uint32, o packet.TunnelOptions) {
 	h.Init(vni)
 	h[geneveVerOptLen] = uint8(len(o) / 4)
@@ -115,19 +115,18 @@ type Option struct {
 	Data  []byte
 }
 
-// Critical says that an endpoint that does not know the option must drop the
-// packet.
+// Critical says that an endpoint must drop the packet if it does not know the option.
 func (o Option) Critical() bool { return packet.CriticalOption(o.Type) }
 
-// Next is the first option and the options behind it. ok is false at the end,
-// where rest is empty, and at an option that does not fit, where it is not.
+// Next is the first option and the options behind it. ok is false at the end, where rest is
+// empty. ok is also false at an option that does not fit; there rest is not empty.
 func (o Options) Next() (opt Option, rest Options, ok bool) {
 	class, kind, data, rest, ok := packet.NextOption(o)
 	return Option{class, kind, data}, rest, ok
 }
 
-// check reads the options through, of which antrail knows none: every critical
-// one is a reason to drop, and so is one that does not fit.
+// check reads all options and refuses a critical one, because antrail knows none, and one that
+// does not fit.
 func (o Options) check() Reason {
 	for len(o) > 0 {
 		opt, rest, ok := o.Next()
@@ -142,7 +141,7 @@ func (o Options) check() Reason {
 	return None
 }
 
-// fit checks that the options fill the header. Unknown ones are no fault.
+// fit checks that the options fill the header. It accepts unknown ones.
 func (o Options) fit() Reason {
 	for more := true; more; {
 		_, o, more = o.Next()

@@ -13,8 +13,8 @@ const (
 	greChecksum = 0x8000
 	greKey      = 0x2000
 	greSequence = 0x1000
-	// greRouting is bits that say something of RFC 1701, and must be 0 for who
-	// does not know that (RFC 2784, section 2.3).
+	// greRouting is the bits that RFC 1701 defined. They must be 0 for a receiver that does not
+	// implement RFC 1701 (RFC 2784, section 2.3).
 	greRouting = 0x4c00
 	greVersion = 0x0007
 )
@@ -87,8 +87,8 @@ func (h GRE) Init(key uint32) {
 	binary.BigEndian.PutUint32(h[greLeast:], key)
 }
 
-// unwrapGRE takes packets with any of the optional fields. A sequence number is
-// not looked at: order is the inner packets' own business.
+// unwrapGRE accepts packets with any of the optional fields. It ignores a sequence number,
+// because inner packets need no order.
 func unwrapGRE(b []byte) (inner []byte, key uint32, why Reason) {
 	h := GRE(b)
 	switch {

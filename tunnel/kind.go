@@ -5,9 +5,9 @@ import "github.com/antrail/antrail/packet"
 // Kind is a kind of tunnel. All Nodes of a cluster have the same.
 type Kind uint8
 
-// The kinds. What antrail sends is a header of HeaderLen bytes in each of them.
+// The kinds. antrail sends a header of HeaderLen bytes in each of them.
 const (
-	KindGeneve Kind = iota // RFC 8926, the one that Antrea takes when nobody asks
+	KindGeneve Kind = iota // RFC 8926; Antrea's default
 	KindVXLAN              // RFC 7348
 	KindGRE                // RFC 2784, with the key of RFC 2890
 
@@ -27,7 +27,7 @@ const (
 // ProtoGRE is GRE's IP protocol number (RFC 2784, section 2.2).
 const ProtoGRE = 47
 
-// kinds is what the kinds differ by.
+// kinds is how the kinds differ.
 var kinds = [numKinds]struct {
 	name   string
 	port   uint16 // 0: not over UDP
@@ -64,8 +64,8 @@ func (k Kind) Proto() uint8 {
 	return packet.ProtoUDP
 }
 
-// Overhead is what a tunnel over IPv4 or IPv6 takes of the underlay's MTU: outer
-// IP and UDP headers, the tunnel's header, and the inner Ethernet header.
+// Overhead is how many bytes of the underlay's MTU a tunnel over IPv4 or IPv6 uses. It covers the
+// outer IP and UDP headers, the tunnel's header, and the inner Ethernet header.
 func (k Kind) Overhead(v6 bool) int {
 	n := packet.IPv4Len
 	if v6 {
@@ -81,9 +81,9 @@ func (k Kind) Overhead(v6 bool) int {
 // bytes. Geneve and VXLAN send the lowest 24 bits of vni, GRE all 32.
 func (k Kind) Init(h []byte, vni uint32) { kinds[k].init(h, vni) }
 
-// UnwrapOptions is Unwrap for a receiver that looks at options by itself. o is the options, a part of
-// the datagram's bytes, or empty if there is only the id of a watched walk. All of them fit, and a
-// critical option does not drop the packet.
+// UnwrapOptions is Unwrap for a receiver that reads the options itself. o is the options, a part
+// of the datagram's bytes. It is empty if the only option is the id of a live-traced walk. All
+// options fit, and a critical option does not drop the packet.
 func (k Kind) UnwrapOptions(datagram []byte) (inner []byte, vni uint32, o Options, why Reason) {
 	if k != KindGeneve {
 		inner, vni, why = k.Unwrap(datagram)
@@ -105,9 +105,9 @@ func (k Kind) UnwrapOptions(datagram []byte) (inner []byte, vni uint32, o Option
 	return h.Payload(), h.VNI(), o, None
 }
 
-// Unwrap is the inner Ethernet frame of a datagram that begins with a header of
-// this kind, a part of its bytes, and the virtual network that it belongs to.
-// With any reason but None the datagram must be dropped.
+// Unwrap is the inner Ethernet frame of a datagram that begins with a header of this kind, and
+// its virtual network. inner is a part of the datagram's bytes. If why is not None, the caller
+// must drop the datagram.
 func (k Kind) Unwrap(datagram []byte) (inner []byte, vni uint32, why Reason) {
 	if inner, vni, why = kinds[k].unwrap(datagram); why != None {
 		return nil, 0, why

@@ -4,7 +4,7 @@ package tunnel
 // closed.
 type Reason uint8
 
-// The reasons. None is no reason: all is well.
+// The reasons. None means that the datagram is valid.
 const (
 	None Reason = iota
 	// Short : fewer bytes than the kind's shortest header.
@@ -15,25 +15,25 @@ const (
 	HeaderLength
 	// Control : Geneve's O bit, a control message.
 	Control
-	// Protocol : the payload is no Ethernet frame.
+	// Protocol : the payload is not an Ethernet frame.
 	Protocol
 	// OptionLength : a Geneve option reaches beyond the options.
 	OptionLength
-	// CriticalOption : a Geneve option that must be understood, and is not.
+	// CriticalOption : a critical Geneve option that antrail does not know.
 	CriticalOption
 	// NoVNI : a VXLAN packet without the I flag.
 	NoVNI
-	// Routing : GRE bits of RFC 1701, which has been given up.
+	// Routing : GRE bits that only the obsolete RFC 1701 defines.
 	Routing
 	// Checksum : GRE's own checksum is wrong.
 	Checksum
 	// Inner : the inner frame is shorter than an Ethernet header.
 	Inner
-	// Network : another virtual network than the receiver's. Unwrap does not know
-	// which that is, and never gives this reason.
+	// Network : another virtual network than the receiver's. Unwrap does not know the receiver's
+	// network, and never returns this reason.
 	Network
 
-	// NumReasons is how many there are, None included.
+	// NumReasons is the number of reasons, None included.
 	NumReasons
 )
 

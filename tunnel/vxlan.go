@@ -19,7 +19,7 @@ const (
 //	|       VXLAN Network Identifier (VNI)          |    Reserved   |
 //	+-----------------------------------------------+---------------+
 //
-// Reserved bits are sent as zeros, and not looked at.
+// Reserved bits are sent as zeros and ignored when received.
 type VXLAN []byte
 
 // Valid says whether the header is inside the bytes.
@@ -34,8 +34,7 @@ func (h VXLAN) VNI() uint32 { return binary.BigEndian.Uint32(h[vxlanVNI:]) >> 8 
 // Payload is what follows the header.
 func (h VXLAN) Payload() []byte { return h[HeaderLen:] }
 
-// Init writes a header for virtual network vni, of which the lowest 24 bits are
-// sent.
+// Init writes a header for virtual network vni. It sends the lowest 24 bits of vni.
 func (h VXLAN) Init(vni uint32) {
 	binary.BigEndian.PutUint32(h[vxlanFlags:], vxlanValid<<24)
 	binary.BigEndian.PutUint32(h[vxlanVNI:], vni<<8)

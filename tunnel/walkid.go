@@ -2,8 +2,8 @@ package tunnel
 
 import "encoding/binary"
 
-// The id of a packet's walk, for a trace across Nodes, goes in a Geneve option, so
-// that the packet itself stays as it is:
+// A trace across Nodes sends the id of a packet's walk in a Geneve option, so the packet itself
+// does not change:
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -14,8 +14,8 @@ import "encoding/binary"
 //	|                                                               |
 //	+---------------------------------------------------------------+
 //
-// The class is one of those for experiments (RFC 8926, section 7), and the type is
-// not critical: who does not know the option passes over it.
+// The class is one of those for experiments (RFC 8926, section 7). The type is not critical: an
+// endpoint that does not know the option skips it.
 
 const (
 	traceClass = 0xffa7
@@ -23,7 +23,7 @@ const (
 	traceData  = 8
 )
 
-// TraceLen is how much longer a header with an id is.
+// TraceLen is how many bytes an id adds to a header.
 const TraceLen = optionLen + traceData
 
 // CarriesTrace says whether an id can go with frames in this kind of tunnel.
@@ -39,7 +39,7 @@ func (h Geneve) InitTraced(vni uint32, id uint64) {
 	binary.BigEndian.PutUint64(o[optionLen:], id)
 }
 
-// Trace is the id that came with a datagram that Unwrap has taken; 0 for none.
+// Trace is the id that came with a datagram that Unwrap has accepted; 0 for none.
 func (k Kind) Trace(datagram []byte) uint64 {
 	if !k.CarriesTrace() {
 		return 0
