@@ -1,7 +1,7 @@
 package telemetry
 
-// CacheEvent is something that connection caches count. The list is closed:
-// dumps and metrics come from it.
+// CacheEvent is an event that flow caches count. The list is closed: dumps and metrics come from
+// it.
 type CacheEvent uint8
 
 // The events.
@@ -56,32 +56,31 @@ var cacheTexts = [NumCacheEvents]struct{ name, sentence string }{
 // String is the event's name, as metrics show it.
 func (e CacheEvent) String() string { return cacheTexts[e].name }
 
-// Sentence tells an operator what is counted.
+// Sentence tells an operator what the event counts.
 func (e CacheEvent) Sentence() string { return cacheTexts[e].sentence }
 
-// CacheStats is what the workers' connection caches hold, as of their last
-// batch, and what they have counted.
+// CacheStats is the contents of the workers' flow caches, as of their last batch, and their
+// counts.
 type CacheStats struct {
-	// Entries are remembered walks; Paths is how many different ways they took;
-	// Room is how many entries fit before the caches grow.
+	// Entries are stored walks; Paths is how many different paths they have. Room is how many
+	// entries fit before the caches grow.
 	Entries uint64 `json:"entries"`
 	Paths   uint64 `json:"paths"`
 	Room    uint64 `json:"room"`
-	// Megaflows are remembered megaflows, void ones among them until their place
-	// is needed; Shapes is how many different masks they have.
+	// Megaflows are stored megaflows, including void ones until their place is needed. Shapes is
+	// how many different masks they have.
 	Megaflows uint64 `json:"megaflows"`
 	Shapes    uint64 `json:"shapes"`
 	// Events is counts by CacheEvent.
 	Events [NumCacheEvents]uint64 `json:"events"`
 }
 
-// CacheShape is a mask by which megaflows that begin in a table are found.
+// CacheShape is a mask of megaflows that begin in a table.
 type CacheShape struct {
 	Table uint8 `json:"table"`
-	// Fields is the fields of the mask, those of which it has some bits with them:
-	// "in_port,nw_src/255.0.0.0,tcp_dst/0xff00". Ports are TCP's whatever the
-	// protocol.
+	// Fields is the fields of the mask. A field with some bits has a mask:
+	// "in_port,nw_src/255.0.0.0,tcp_dst/0xff00". Ports are named as TCP's, whatever the protocol.
 	Fields string `json:"fields"`
-	// Packets is how many packets took a megaflow of this mask.
+	// Packets is how many packets replayed a megaflow of this mask.
 	Packets uint64 `json:"packets"`
 }

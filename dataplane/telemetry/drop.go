@@ -5,9 +5,8 @@ import (
 	"github.com/antrail/antrail/conntrack/reassembly"
 )
 
-// DropReason is why a packet was dropped. The list is closed: counters, traces,
-// metrics and documentation all come from it. The numbers are part of the
-// interface and are never used again for something else.
+// DropReason is why a packet was dropped. The list is closed: counters, traces, metrics and
+// documentation come from it. The numbers are part of the interface and are never reused.
 type DropReason uint8
 
 // The reasons.
@@ -110,8 +109,8 @@ func (r DropReason) String() string { return dropTexts[r].name }
 // Sentence tells an operator what the reason means.
 func (r DropReason) Sentence() string { return dropTexts[r].sentence }
 
-// InTable says whether a packet that is dropped for the reason is dropped in a table. Port
-// security drops packets before the first one, and counters show them under that one.
+// InTable says whether a packet dropped for this reason is dropped in a table. Port security
+// drops packets before the first table, and counters show them under that table.
 func (r DropReason) InTable() bool {
 	switch r {
 	case NotDropped, DropRuntFrame, DropNoPipeline,
@@ -130,7 +129,7 @@ func DropReasons() []DropReason {
 	return all
 }
 
-// ConntrackDrops translates conntrack's reasons.
+// ConntrackDrops maps conntrack's drop reasons.
 var ConntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropNATExhausted: DropNATExhausted,
 	conntrack.DropTableFull:    DropConntrackFull,
@@ -141,7 +140,7 @@ var ConntrackDrops = map[conntrack.DropReason]DropReason{
 	conntrack.DropPortShare:    DropPortShare,
 }
 
-// FragmentDrops translates the reasons of fragments.
+// FragmentDrops maps the drop reasons of fragments.
 var FragmentDrops = [...]DropReason{
 	reassembly.DropShape:     DropFragShape,
 	reassembly.DropTooLong:   DropFragTooLong,

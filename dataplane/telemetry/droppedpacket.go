@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// DroppedBytes is the number of bytes that are kept of a dropped packet.
+	// DroppedBytes is how many bytes of a dropped packet are kept.
 	DroppedBytes = 128
-	// dropRoom is the number of dropped packets of a worker that wait for the reader.
+	// dropRoom is how many dropped packets of a worker wait for the reader.
 	dropRoom = 1024
-	// dropShares is the number of shares among which ports are spread, a power of two.
+	// dropShares is the number of shares over which ports are spread, a power of two.
 	dropShares = 64
 )
 
-// DroppedPacket is a packet that the switch dropped. Its bytes, offload aside, are those at
-// the drop, after NAT and rewrites.
+// DroppedPacket is a packet that the switch dropped. Its bytes are those at the drop, after NAT
+// and rewrites. Its offload state is not kept.
 type DroppedPacket struct {
-	At     int64  // nanoseconds of the switch's clock, of the packet's batch
-	Port   uint32 // that it entered by
+	At     int64  // clock of the packet's batch, nanoseconds
+	Port   uint32 // of entry
 	Reason DropReason
 	Table  uint8       // where its walk ended
-	Entry  *flow.Entry // that the table gave; nil for a table-miss, and if the drop came before a lookup
+	Entry  *flow.Entry // found there; nil for a table-miss, and if the drop came before a lookup
 	CT     DroppedCT
-	Tunnel packet.Tunnel // that it came in, or was to leave in
+	Tunnel packet.Tunnel // from which it came, or into which it was to go
 	Length int           // in bytes
 	kept   uint8
 	head   [DroppedBytes]byte
@@ -44,12 +44,12 @@ type DroppedCT struct {
 	Label conntrack.Label `json:"label,omitzero"`
 }
 
-// Key returns a key with the conntrack fields only.
+// Key returns a key that has only the conntrack fields.
 func (c *DroppedCT) Key() flow.Key {
 	return MetaKey(&conntrack.Meta{State: c.State, Zone: c.Zone, Mark: c.Mark, Label: c.Label})
 }
 
-// CTOf returns the part of a packet's conntrack state that a dropped packet keeps.
+// CTOf returns the part of a packet's conntrack state that is kept with its drop.
 func CTOf(m *conntrack.Meta) DroppedCT { return DroppedCT{m.State, m.Zone, m.Mark, m.Label} }
 
 // Drop says why and where a packet was dropped.
@@ -62,8 +62,8 @@ type Drop struct {
 
 // DropRing keeps the last dropped packets of a worker for one reader.
 //
-//  1. The worker fills it and one reader empties it. Neither waits for the other, and nothing
-//     is allocated. The worker publishes once per batch.
+//  1. The worker fills it and one reader empties it. Neither waits for the other, and neither
+//     allocates in the ring. The worker publishes once per batch.
 //  2. If the ring is full, the worker counts packets as missed and does not slow down.
 //  3. One port may fill a quarter of the ring between two readings, so a flood from one port
 //     leaves room for the drops of others.
@@ -81,8 +81,8 @@ type DropRing struct {
 // NewDropRing makes an empty ring.
 func NewDropRing() *DropRing { return &DropRing{slots: make([]DroppedPacket, dropRoom)} }
 
-// ReserveSlot returns the slot for the next packet from a port. If the ring or the port's share is full,
-// it counts the packet as missed and returns nil.
+// ReserveSlot returns the slot for the next packet from a port. If the ring or the port's share
+// is full, it counts the packet as missed and returns nil.
 func (r *DropRing) ReserveSlot(port uint32) *DroppedPacket {
 	tail := r.tail.Load()
 	if tail != r.since {
@@ -99,23 +99,24 @@ func (r *DropRing) ReserveSlot(port uint32) *DroppedPacket {
 	return &r.slots[(r.next-1)%dropRoom]
 }
 
-// NotePacket puts a packet into the ring, if there is room.
+// NotePacket adds a packet to the ring, if there is room.
 func (r *DropRing) NotePacket(l *Drop, f *packet.Frame, port uint32, now int64) {
 	if p := r.ReserveSlot(port); p != nil {
 		p.Fill(l, f, port, now)
 	}
 }
 
+// Fill fills the slot. f is nil for a packet that has given up its frame.
 func (p *DroppedPacket) Fill(l *Drop, f *packet.Frame, port uint32, now int64) {
 	p.At, p.Port, p.Reason, p.Table, p.Entry, p.CT = now, port, l.Reason, l.Table, l.Entry, l.CT
 	p.Tunnel, p.Length, p.kept = packet.Tunnel{}, 0, 0
-	if f != nil { // a fragment that waits has taken its frame along
+	if f != nil { // nil for a fragment that waits, because the datagram owns its frame
 		p.Tunnel, p.Length = f.Tunnel, f.Len()
 		p.kept = uint8(copy(p.head[:], f.Bytes()))
 	}
 }
 
-// Publish shows the reader what was noted.
+// Publish shows the reader the packets noted so far.
 func (r *DropRing) Publish() {
 	if r.next != r.head.Load() {
 		r.head.Store(r.next)

@@ -11,15 +11,15 @@ import (
 	"github.com/antrail/antrail/flow/wire"
 )
 
-// Entries with their counters as JSON. A switch has a hundred thousand of them, so
-// they are written and read without reflection:
+// Entries with their counters as JSON. A switch may have a hundred thousand of them, so they are
+// written and read without reflection:
 //
 //	{"entry":"table=4,priority=200,ip actions=drop","packets":7,"bytes":588,"durationNS":9000000000,"idleNS":1000000000}
 //	{"entry":"table=9,…","packets":0,"bytes":0,"durationNS":5,"idleNS":5,"learned":true}
 //
-// A reader should take one value a line and call UnmarshalJSON on the line: a decoder
-// of a list scans each value twice more. Members in another order, or others beside
-// them, are read too, in the ordinary way.
+// A reader should take one value per line and call UnmarshalJSON on the line, because a decoder
+// of a list scans each value twice more. Members in another order, or unknown ones, are also
+// read, by reflection.
 
 // wireFlowStats is FlowStats as JSON.
 type wireFlowStats struct {
@@ -31,8 +31,7 @@ type wireFlowStats struct {
 	Learned  bool          `json:"learned,omitzero"`
 }
 
-// AppendJSON appends the entry and its counters as JSON to b, in one line without its
-// end.
+// AppendJSON appends the entry and its counters as JSON to b, in one line without a newline.
 func (s *FlowStats) AppendJSON(b []byte) []byte {
 	b = wire.Entry{Entry: s.Entry}.AppendJSON(append(b, `{"entry":`...))
 	b = strconv.AppendUint(append(b, `,"packets":`...), s.Packets, 10)
@@ -68,8 +67,8 @@ func (s *FlowStats) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// plainFlowStats reads what AppendJSON writes of an entry of one line, which it leaves
-// to the caller. It is not ok for anything else, right or wrong.
+// plainFlowStats reads the output of AppendJSON. The caller decodes the returned entry. ok is
+// false for any other text, valid or not.
 func plainFlowStats(b []byte) (s FlowStats, entry []byte, ok bool) {
 	r := lineReader{b, true}
 	r.word(`{"entry":`)
@@ -89,8 +88,8 @@ func plainFlowStats(b []byte) (s FlowStats, entry []byte, ok bool) {
 	return s, entry, r.ok && len(r.b) == 0
 }
 
-// lineReader reads a line from its beginning. After the first thing that is not there
-// it is not ok, and gives nothing any more.
+// lineReader reads a line from its beginning. After the first mismatch, ok is false and every
+// read returns nothing.
 type lineReader struct {
 	b  []byte
 	ok bool
@@ -139,7 +138,7 @@ func (r *lineReader) number() (n uint64) {
 	return n
 }
 
-// positive is number for what must fit into 63 bits.
+// positive is number for a value that must fit into 63 bits.
 func (r *lineReader) positive() int64 {
 	n := int64(r.number())
 	if n < 0 {
@@ -171,8 +170,8 @@ func (l *Learned) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Learned is an entry that a packet made in another switch, or in one before.
+// Learned is a learned entry of another switch, or of a predecessor.
 type Learned struct {
 	*flow.Entry
-	Age, Idle time.Duration // since it was made, and since a packet met it
+	Age, Idle time.Duration // since its installation, and since its last packet
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// PacketCounters is what became of packets.
+// PacketCounters is what the switch did with packets.
 type PacketCounters struct {
 	Received uint64 `json:"received"` // frames that the port handed to the switch
 	Made     uint64 `json:"made"`     // packet-outs: resets, ICMP errors, ARP answers …
-	// Copied is how often a packet was sent again after the first time: floods,
-	// groups of all, mirrors, to the agent besides an output.
+	// Copied is how often a packet was sent again after the first time: floods, all groups,
+	// mirrors, or a packet-in in addition to an output.
 	Copied int64 `json:"copied"`
 	Cut    int64 `json:"cut"` // segments beyond the first that packets were cut into
 
@@ -25,40 +25,41 @@ type PacketCounters struct {
 	Refused uint64 `json:"refused"` // the port's own counters say why
 }
 
-// Missing is how many of the packets that came are accounted for by nothing: 0,
-// or the switch has dropped some without a word.
+// Missing is how many packets are in no counter. If it is not 0, the switch has lost packets
+// without counting them.
 func (s *PacketCounters) Missing() int64 {
 	came := int64(s.Received) + int64(s.Made) + s.Copied + s.Cut
 	return came - int64(s.Queued) - int64(s.Agent) - int64(s.Dropped) - s.Held
 }
 
+// Add adds another one's counters.
 func (s *PacketCounters) Add(o *PacketCounters) {
 	s.Received, s.Made, s.Copied, s.Cut = s.Received+o.Received, s.Made+o.Made, s.Copied+o.Copied, s.Cut+o.Cut
 	s.Queued, s.Agent, s.Dropped, s.Held = s.Queued+o.Queued, s.Agent+o.Agent, s.Dropped+o.Dropped, s.Held+o.Held
 	s.Handed, s.Sent, s.Refused = s.Handed+o.Handed, s.Sent+o.Sent, s.Refused+o.Refused
 }
 
-// PortPacketCounters is the sums of a port.
+// PortPacketCounters is the packet counters of a port.
 type PortPacketCounters struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
 	PacketCounters
 }
 
-// SwitchPacketCounters is all sums of a switch, at one moment.
+// SwitchPacketCounters is all packet counters of a switch, at one moment.
 type SwitchPacketCounters struct {
 	Ports []PortPacketCounters `json:"ports,omitzero"` // by number
-	// Own is what the switch makes itself, Gone the sums of ports that are gone.
+	// Own is for packets that the switch makes, Gone for removed ports.
 	Own   PacketCounters `json:"own"`
 	Gone  PacketCounters `json:"gone"`
 	Total PacketCounters `json:"total"`
-	// Drops is what the tables count, Waiting the fragments that wait: they must be
-	// Total's Dropped and Held.
+	// Drops is the tables' count of drops, Waiting the number of waiting fragments. They must
+	// equal Total's Dropped and Held.
 	Drops   uint64 `json:"drops"`
 	Waiting int    `json:"waiting"`
 }
 
-// Check says where sums do not agree.
+// Check returns an error that names each counter that does not agree.
 func (s *SwitchPacketCounters) Check() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {

@@ -9,22 +9,22 @@ type PacketIn struct {
 	Reason   string      `json:"reason"` // no_match, action, invalid_ttl
 	UserData []byte      `json:"userData,omitzero"`
 	Key      flow.Key    `json:"key"`
-	Entry    *flow.Entry `json:"-"`              // that sent it; see wirePacketIn
-	CT       DroppedCT   `json:"ct,omitzero"`    // what conntrack had said of it
-	Length   int         `json:"length"`         // of all of it
-	Frame    []byte      `json:"frame,omitzero"` // the packet as it was at the action
-	Rests    []Rest      `json:"rests,omitzero"` // what a pause has left, the innermost list first
+	Entry    *flow.Entry `json:"-"`              // the entry that sent it; see wirePacketIn
+	CT       DroppedCT   `json:"ct,omitzero"`    // conntrack's state of it
+	Length   int         `json:"length"`         // of the whole packet
+	Frame    []byte      `json:"frame,omitzero"` // the packet at the action
+	Rests    []Rest      `json:"rests,omitzero"` // the actions after a pause, the innermost list first
 }
 
-// Rest is a list of actions that a pause has left undone, with the table and the cookie of its entry.
+// Rest is a list of actions left after a pause, with the table and the cookie of its entry.
 type Rest struct {
 	Table   uint8
 	Cookie  uint64
 	Actions []flow.Action
 }
 
-// Paused is a packet that an entry has paused, as its controller gives it back. Fields are
-// the registers, marks and other fields that no header has, but for in_port.
+// Paused is a paused packet that its controller sends back. Fields are the registers, marks and
+// other fields outside headers, except in_port.
 type Paused struct {
 	InPort uint32     `json:"inPort"`
 	Fields flow.Match `json:"fields"`
@@ -32,8 +32,8 @@ type Paused struct {
 	Frame  []byte     `json:"frame"`
 }
 
-// FlowRemoved is an entry that is gone because a timeout has passed, with its last counters.
+// FlowRemoved is an entry removed by a timeout, with its last counters.
 type FlowRemoved struct {
 	Flow FlowStats `json:"flow"`
-	Hard bool      `json:"hard,omitempty"` // the hard timeout, not that of idleness
+	Hard bool      `json:"hard,omitempty"` // by the hard timeout, not by the idle one
 }

@@ -53,13 +53,13 @@ type TableStats struct {
 	DropsByReason map[DropReason]uint64 `json:"drops,omitzero"`
 }
 
-// PortConfig is what a controller sets of a port (OFPT_PORT_MOD of OpenFlow).
+// PortConfig is the controller's configuration of a port (OpenFlow's OFPT_PORT_MOD).
 type PortConfig struct {
 	Down      bool `json:"down,omitzero"`      // no frame passes, either way
 	NoReceive bool `json:"noReceive,omitzero"` // frames that come are dropped
 	NoForward bool `json:"noForward,omitzero"` // frames that would leave are dropped
 	NoFlood   bool `json:"noFlood,omitzero"`   // FLOOD and NORMAL's floods leave it out; ALL does not
-	// NoPacketIn is kept only: no packet goes to a controller because no entry matches it.
+	// NoPacketIn is only stored, because a table-miss never sends a packet to a controller.
 	NoPacketIn bool `json:"noPacketIn,omitzero"`
 }
 
@@ -67,21 +67,21 @@ type PortConfig struct {
 type PortStats struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
-	// Worker is the number of the one that receives from it. Load is the part of its time
-	// that this port's packets took lately, 0 to 1.
+	// Worker is the number of the worker that receives from it. Load is the part of that worker's
+	// time that this port's packets took recently, 0 to 1.
 	Worker     int     `json:"worker"`
 	Load       float64 `json:"load"`
 	ports.Info `json:"info"`
-	// Config is what a controller has set.
+	// Config is the controller's configuration.
 	Config PortConfig `json:"config,omitzero"`
-	// Stats has all packets; ByKernel those of them that passed by offload entries.
+	// Stats has all packets; ByKernel has those that passed by offload entries.
 	ports.Stats `json:"stats"`
 	ByKernel    KernelStats `json:"byKernel"`
 	MACs        MACStats    `json:"macs"`
 }
 
-// MACStats are the addresses that NORMAL learned at a port, and the frames whose
-// address it did not learn.
+// MACStats counts the addresses that NORMAL learned at a port, and the frames whose address it
+// did not learn.
 type MACStats struct {
 	Learned int    `json:"learned"` // addresses that count for the port's share now
 	Full    uint64 `json:"full"`    // frames: the port's share of the table was full
@@ -93,7 +93,7 @@ type MACTableStats struct {
 	Current int    `json:"current"`
 	Max     int    `json:"max"`
 	Learned uint64 `json:"learned"` // so far
-	Expired uint64 `json:"expired"` // forgotten for want of packets
+	Expired uint64 `json:"expired"` // removed because no packet came
 	Moved   uint64 `json:"moved"`   // seen at another port than before
 }
 
@@ -105,26 +105,26 @@ type LearnedMAC struct {
 	Age  int64      `json:"ageNS"` // nanoseconds since its last packet
 }
 
-// WorkerStats is what a worker did since the switch was made.
+// WorkerStats is what a worker has done since the switch was made.
 type WorkerStats struct {
 	No       int           `json:"worker"`
 	Ports    []uint32      `json:"ofPorts,omitzero"` // that it receives from, by number
-	Blind    int           `json:"blind"`            // how many of them the kernel announces no frames of: asked every millisecond
+	Blind    int           `json:"blind"`            // how many of them the poller cannot watch; they are polled every millisecond
 	Batches  uint64        `json:"batches"`
 	Packets  uint64        `json:"packets"`
 	Sleeps   uint64        `json:"sleeps"`
 	Working  time.Duration `json:"workingNS"`
 	Spinning time.Duration `json:"spinningNS"`
 	Asleep   time.Duration `json:"asleepNS"`
-	// KeptAwake is how long it kept idle processors awake.
+	// KeptAwake is how long the worker kept idle processors awake.
 	KeptAwake time.Duration `json:"keptAwakeNS"`
-	// Load is the part of its time that packets took in the last second, or less
-	// when a worker fell behind meanwhile: 0 to 1.
+	// Load is the part of its time that packets took in the last second, 0 to 1. The time is
+	// shorter if a worker fell behind meanwhile.
 	Load float64 `json:"load"`
-	// Wakes counts how long it took to run again when it was called in its sleep, about
+	// Wakes counts how long the worker took to run after a wake-up in its sleep, measured about
 	// once a second. Bucket i is for less than 2^i microseconds.
 	Wakes [WakeBuckets]uint64 `json:"wakes"`
 }
 
-// WakeBuckets is how many buckets a histogram of wake-ups has.
+// WakeBuckets is the number of buckets of wake-up times.
 const WakeBuckets = 16

@@ -9,25 +9,25 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The values that a switch reports, as JSON for another process. For most types the
-// tags of their fields are enough; here and in wireflow.go and wiretrace.go are the
-// others:
+// The switch's reports as JSON for another process. For most types the tags of their fields are
+// enough. The others are here, in flowjson.go and in tracejson.go:
 //
 //	DropReason                 its name
 //	CacheStats, OffloadStats  events as an object by name, those that are not 0
 //	GroupStats, MeterStats     the group as the line of dump-groups, the meter as an object
-//	WorkerStats                as its fields say; a histogram that is too long is refused
+//	WorkerStats                by its tags; a histogram that is too long is refused
 //	PortSecurity               MAC addresses as text
-//	PacketIn                   as its fields say, and the entry as the line of dump-flows
+//	PacketIn                   by its tags, and the entry as the line of dump-flows
 //	DroppedPacket              its first bytes as head, in base64
 //
-// A time is in nanoseconds and its name ends in NS. Decoders take input of another
-// process. They refuse an unknown reason, event, kind or field and say where it is;
-// they ignore an unknown member of an object. They need memory in proportion to the
-// length of the input: at most a few hundred bytes for one.
+// Times are in nanoseconds and their names end in NS. Decoders read another process's output:
+//
+//  1. They refuse an unknown reason, event, kind or field, and name it.
+//  2. They ignore an unknown member of an object.
+//  3. Their memory is proportional to the length of the input: at most a few hundred bytes per
+//     byte.
 
-// MarshalText implements encoding.TextMarshaler. The error is for a number that no
-// reason has.
+// MarshalText implements encoding.TextMarshaler. The error is for a number that is not a reason.
 func (r DropReason) MarshalText() ([]byte, error) {
 	if r >= NumDropReasons {
 		return nil, fmt.Errorf("no drop reason has the number %d", r)
@@ -43,10 +43,10 @@ func (r *DropReason) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.40q is no drop reason", text)
+	return fmt.Errorf("%.40q is not a drop reason", text)
 }
 
-// eventCounts is counts by event, those that are not 0, under the events' names.
+// eventCounts is the counts that are not 0, by the names of their events.
 func eventCounts(counts []uint64, name func(i int) string) map[string]uint64 {
 	all := map[string]uint64{}
 	for i, n := range counts {
@@ -57,7 +57,7 @@ func eventCounts(counts []uint64, name func(i int) string) map[string]uint64 {
 	return all
 }
 
-// readCounts is the inverse of eventCounts. The error names an event that is not known.
+// readCounts is the inverse of eventCounts. The error names an unknown event.
 func readCounts(all map[string]uint64, counts []uint64, name func(i int) string) error {
 	known := 0
 	for i := range counts {
@@ -73,7 +73,7 @@ func readCounts(all map[string]uint64, counts []uint64, name func(i int) string)
 		delete(all, name(i))
 	}
 	for event := range all {
-		return fmt.Errorf("events: %.40q is not known here", event)
+		return fmt.Errorf("events: %.40q is not a known event", event)
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func converted[A, B any](from []A, as func(A) B) []B {
 	return to
 }
 
-// In the types below, the plain type is the exported one without its methods. The wire
-// type hides those fields of it that have another form as JSON.
+// In the types below, the plain type is the exported one without its methods. The wire type hides
+// the fields whose JSON form differs.
 
 type plainCacheStats CacheStats
 
@@ -269,7 +269,7 @@ func (p *DroppedPacket) UnmarshalJSON(b []byte) error {
 		err = fmt.Errorf("head has %d bytes; expected at most %d", len(w.Head), DroppedBytes)
 	}
 	if err != nil {
-		return fmt.Errorf("a lost packet: %w", err)
+		return fmt.Errorf("a dropped packet: %w", err)
 	}
 	*p = DroppedPacket{At: w.At, Port: w.Port, Reason: w.Reason, Table: w.Table, Entry: w.Entry.Entry, CT: w.CT, Tunnel: w.Tunnel, Length: w.Length}
 	p.kept = uint8(copy(p.head[:], w.Head))
@@ -283,8 +283,7 @@ type wirePacketIn struct {
 	Entry wire.Entry `json:"entry,omitzero"`
 }
 
-// MarshalJSON implements json.Marshaler. The error is for a key with a bit that no field
-// has.
+// MarshalJSON implements json.Marshaler. The error is for a key with a bit outside all fields.
 func (p PacketIn) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wirePacketIn{(*plainPacketIn)(&p), wire.Entry{Entry: p.Entry}})
 }

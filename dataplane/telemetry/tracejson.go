@@ -9,17 +9,17 @@ import (
 	"github.com/antrail/antrail/flow/wire"
 )
 
-// A trace as JSON. Its steps meet the same entries and groups again and again, and
-// code that reads a trace compares their pointers. So a trace lists each entry and each
-// group once, and a step names a place in the list:
+// A trace as JSON. Its steps refer to the same entries and groups many times, and code that reads
+// a trace compares their pointers. So a trace lists each entry and each group once, and a step
+// has an index into the list:
 //
 //	{"start":{…},"entries":["table=0,… actions=goto_table:1","table=1,…"],"groups":["group_id=5,…"],
 //	 "steps":[{"kind":"entry","depth":1,"table":0,"entry":0,"after":{…}},
 //	          {"kind":"bucket","depth":1,"table":1,"group":0,"bucket":2,…}, …],
 //	 "verdict":{…},"names":{…}}
 //
-// A step without entry is a table-miss, or of another kind. An action is its text,
-// a frame is in base64. A Step by itself does not cross; only a trace does.
+// A step without entry is a table-miss, or of another kind. An action is its text, and a frame is
+// in base64. Only a whole trace is encoded, never a Step by itself.
 
 // plainTrace is Trace without its methods.
 type plainTrace Trace
@@ -31,7 +31,7 @@ type wireTrace struct {
 	Steps   []json.RawMessage `json:"steps"`
 }
 
-// wireStep is a step whose entry and group are places in the trace's lists.
+// wireStep is a step whose entry and group are indexes into the trace's lists.
 type wireStep struct {
 	Step
 	Entry  *int         `json:"entry,omitzero"`
@@ -39,8 +39,7 @@ type wireStep struct {
 	Group  *int         `json:"group,omitzero"`
 }
 
-// MarshalJSON implements json.Marshaler. The error is for a key with a bit that no
-// field has.
+// MarshalJSON implements json.Marshaler. The error is for a key with a bit outside all fields.
 func (t Trace) MarshalJSON() ([]byte, error) {
 	w := wireTrace{plainTrace: (*plainTrace)(&t)}
 	entries, groups := uniqueList[*flow.Entry]{}, uniqueList[*flow.Group]{}
@@ -75,7 +74,7 @@ type uniqueList[T comparable] struct {
 	at   map[T]int
 }
 
-// of is the place of x, at the list's end if it is new.
+// of is the index of x. It appends x if x is new.
 func (l *uniqueList[T]) of(x T) *int {
 	at, known := l.at[x]
 	if !known {
@@ -110,15 +109,14 @@ func (t *Trace) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// step reads a step. A short text is refused before memory is spent on it: each step
-// needs its kind.
+// step decodes a step. It refuses a step without a known kind before it allocates more.
 func (w *wireTrace) step(text []byte) (st Step, err error) {
 	var s wireStep
 	if err := json.Unmarshal(text, &s); err != nil {
 		return st, err
 	}
 	if !s.Kind.known() {
-		return st, fmt.Errorf("kind %.40q is none of a step", s.Kind)
+		return st, fmt.Errorf("kind %.40q is not a kind of step", s.Kind)
 	}
 	st = s.Step
 	entry, err := atPlace(w.Entries, s.Entry)
@@ -136,20 +134,20 @@ func (w *wireTrace) step(text []byte) (st Step, err error) {
 	return st, nil
 }
 
-// atPlace is what a list has at a place; zero without one.
+// atPlace is the element of a list at an index; zero if at is nil.
 func atPlace[T comparable](list []T, at *int) (x T, err error) {
 	switch {
 	case at == nil:
 		return x, nil
 	case *at < 0 || *at >= len(list):
-		return x, fmt.Errorf("%d is no place in a list of %d", *at, len(list))
+		return x, fmt.Errorf("index %d is outside a list of %d", *at, len(list))
 	case list[*at] == x:
-		return x, errors.New("there is null in the list")
+		return x, errors.New("the list has null at this index")
 	}
 	return list[*at], nil
 }
 
-// known says whether steps have such a kind.
+// known says whether a kind of step exists.
 func (k StepKind) known() bool {
 	switch k {
 	case StepEntry, StepAction, StepCT, StepBucket, StepLearn, StepOutput, StepPacketIn, StepWait, StepDrop:

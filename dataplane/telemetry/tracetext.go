@@ -11,18 +11,18 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Marks says in words what bits of registers and marks mean to a pipeline, of which
-// the switch knows nothing.
+// Marks explains a pipeline's bits of registers and marks in words. The switch does not know
+// their meaning.
 type Marks interface {
-	// Match is what a table's match asks for.
+	// Match explains a table's match.
 	Match(table uint8, m flow.Minimatch) []string
-	// Change is what a table's entry made of a field.
+	// Change explains how a table's entry changed a field.
 	Change(table uint8, id flow.FieldID, before, after flow.Value) []string
-	// Conn is what a connection's mark and label say.
+	// Conn explains a connection's mark and label.
 	Conn(mark uint32, label flow.Value) []string
 }
 
-// noMarks are those of a pipeline of which nothing is known.
+// noMarks explains nothing.
 type noMarks struct{}
 
 // Match implements Marks.
@@ -34,10 +34,9 @@ func (noMarks) Change(uint8, flow.FieldID, flow.Value, flow.Value) []string { re
 // Conn implements Marks.
 func (noMarks) Conn(uint32, flow.Value) []string { return nil }
 
-// WriteText writes a trace table by table, in the manner of ofproto/trace. It has the
-// entry hit, its actions with what each changed, conntrack's answers, the packet as it
-// leaves, and the verdict. What marks says of numbers, if it is not nil, stands in
-// brackets behind them.
+// WriteText writes a trace table by table, in the style of ofproto/trace. It writes each entry,
+// its actions with their changes, conntrack's answers, the packets that leave, and the verdict.
+// If marks is not nil, its explanations follow numbers in brackets.
 func (t *Trace) WriteText(w io.Writer, marks Marks) error {
 	if marks == nil {
 		marks = noMarks{}
@@ -85,7 +84,7 @@ type tracePrinter struct {
 	indent int
 }
 
-// bracket is words behind a number, "" for none.
+// bracket is an explanation in brackets; "" if there is none.
 func bracket(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -168,14 +167,13 @@ func (p *tracePrinter) output(st *Step) {
 	}
 }
 
-// MetaKey is a key with what a packet carries of its connection, and nothing
-// else.
+// MetaKey is a key with a packet's conntrack fields only.
 func MetaKey(m *conntrack.Meta) (k flow.Key) {
 	program.PutMeta(&k, m, new(conntrack.Original))
 	return k
 }
 
-// conntrack is what a packet carries after ct(), as its fields print.
+// conntrack is a packet's fields after ct(), as they print.
 func (p *tracePrinter) conntrack(m *conntrack.Meta) string {
 	k := MetaKey(m)
 	parts := make([]string, 0, 4)
