@@ -7,17 +7,17 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Change is what a walk does to the headers of a frame that has a signature. Replaying
-// a walk is applying its change: bytes are copied, and checksums adjusted by the
-// difference (RFC 1624), as the walk's own writes would.
+// Change is the change that a walk makes to the headers of a frame with a signature. A replay
+// applies it: it copies bytes and adjusts checksums by the difference (RFC 1624), as the walk's
+// own writes would.
 type Change struct {
 	Parts Parts
 	TTL   uint8
 	Eth   [12]byte // both addresses
 	IP    [4]byte  // IPv6: the first four bytes; IPv4: TOS in the second
 	Ports [4]byte
-	// What is added to the sums of the IP header, of the addresses in the pseudo
-	// header, and of the ports.
+	// Differences to the sums of the IP header, of the addresses in the pseudo header, and of the
+	// ports.
 	IPSum, PseudoSum, PortSum uint16
 	Addrs                     [32]byte // IPv4: 8
 }
@@ -38,7 +38,7 @@ const (
 // Head is the headers of a frame before its walk.
 type Head [HeadLen]byte
 
-// CopyFrom keeps a frame's headers.
+// CopyFrom copies a frame's headers.
 func (h *Head) CopyFrom(b []byte) {
 	if len(b) >= len(h) {
 		*h = Head(b)
@@ -47,8 +47,8 @@ func (h *Head) CopyFrom(b []byte) {
 	}
 }
 
-// SameTuple says whether a frame still shows the addresses and ports of h. l says where
-// the headers lay.
+// SameTuple says whether a frame still has the addresses and ports of h. l has the offsets of the
+// headers.
 func (h *Head) SameTuple(b []byte, l *packet.Layers) bool {
 	if len(b) < l.L4+packet.UDPLen {
 		return false
@@ -57,13 +57,13 @@ func (h *Head) SameTuple(b []byte, l *packet.Layers) bool {
 		const addrs = sigL3 + 8
 		return string(b[addrs:l.L4+6]) == string(h[addrs:l.L4+6])
 	}
-	const addrs, ports = sigL3 + 12, sigL4v4 - 2 // two words that meet, to behind the ports or an ICMP identifier
+	const addrs, ports = sigL3 + 12, sigL4v4 - 2 // two overlapping words, up to the end of the ports or an ICMP identifier
 	return binary.LittleEndian.Uint64(b[addrs:]) == binary.LittleEndian.Uint64(h[addrs:]) &&
 		binary.LittleEndian.Uint64(b[ports:]) == binary.LittleEndian.Uint64(h[ports:])
 }
 
-// Between finds the change from the headers before to the frame as it is now. It
-// returns false for a change that it has no room for.
+// Between finds the change from the headers before to the frame as it is now. It returns false if
+// Change cannot hold the change.
 func (ch *Change) Between(l *packet.Layers, before []byte, f *packet.Frame) bool {
 	b := f.Bytes()
 	if now := packet.ParseLayers(b); now != *l {
@@ -96,7 +96,7 @@ func (ch *Change) Between(l *packet.Layers, before []byte, f *packet.Frame) bool
 		ch.IPSum = fold(uint32(ch.IPSum) + uint32(ch.PseudoSum))
 	}
 	ports := before[l.L4 : l.L4+4]
-	if l.Proto == packet.ProtoICMP || l.Proto == packet.ProtoICMPv6 { // an identifier that NAT moves is walked
+	if l.Proto == packet.ProtoICMP || l.Proto == packet.ProtoICMPv6 { // if NAT changes an identifier, the packet walks
 		return !differ(l.L4, l.L4+2) && !differ(l.L4+4, l.L4+6)
 	}
 	if string(ports) != string(b[l.L4:l.L4+4]) {
@@ -110,7 +110,7 @@ func (ch *Change) Between(l *packet.Layers, before []byte, f *packet.Frame) bool
 	return true
 }
 
-// sumChange adds to a sum what it changes by when 16-bit words become others.
+// sumChange adds to a sum the difference between 16-bit words before and after.
 func sumChange(sum uint16, before, after []byte) uint16 {
 	for i := 0; i < len(before); i += 2 {
 		sum = fold(uint32(sum) + uint32(^binary.BigEndian.Uint16(before[i:])) + uint32(binary.BigEndian.Uint16(after[i:])))
@@ -124,8 +124,8 @@ func fold(s uint32) uint16 {
 	return uint16(s>>16 + s)
 }
 
-// Ambiguous says whether a checksum of a frame has one of the two values that mean zero.
-// From those, adjusting by one difference and by several may end at different values.
+// Ambiguous says whether a checksum of a frame has one of the two values that mean zero. From
+// these, one adjustment and several may end at different values.
 func Ambiguous(f *packet.Frame, l *packet.Layers) bool {
 	b := f.Bytes()
 	if l.EtherType == packet.EtherTypeIPv4 && binary.BigEndian.Uint16(b[sigL3+10:]) == 0xffff {
@@ -163,7 +163,7 @@ func (ch *Change) Apply(f *packet.Frame, l *packet.Layers) {
 	switch {
 	case ch.Parts&PartSrcPort != 0:
 		copy(b[l.L4:], ch.Ports[:])
-	case ch.Parts&PartPorts != 0: // the source's is the frame's own, whichever that is
+	case ch.Parts&PartPorts != 0: // the source port stays the frame's own
 		copy(b[l.L4+2:], ch.Ports[2:])
 	}
 	if ch.Parts&(PartAddrs|PartPorts) != 0 {
@@ -195,8 +195,8 @@ func (ch *Change) applyIPv6(b []byte) {
 	}
 }
 
-// FirstIPv6 returns what the first four bytes of a frame's IPv6 header become. The flow
-// label stays the frame's own unless the walk changed it.
+// FirstIPv6 returns the new first four bytes of a frame's IPv6 header. The flow label stays the
+// frame's own unless the walk changed it.
 func (ch *Change) FirstIPv6(b []byte) [4]byte {
 	ip := ch.IP
 	if ch.Parts&PartLabel == 0 {
@@ -206,8 +206,8 @@ func (ch *Change) FirstIPv6(b []byte) [4]byte {
 	return ip
 }
 
-// fixL4 changes the transport checksum. One of 0 over UDP is none; a partial one
-// covers the addresses only, and the field holds the sum itself.
+// fixL4 adjusts the transport checksum. Over UDP, 0 means no checksum. A partial checksum covers
+// only the addresses, and its field holds the sum itself.
 func (ch *Change) fixL4(f *packet.Frame, l *packet.Layers) {
 	field := f.Bytes()[l.L4+ChecksumAt(l.Proto):]
 	switch {
@@ -222,7 +222,7 @@ func (ch *Change) fixL4(f *packet.Frame, l *packet.Layers) {
 	}
 }
 
-// OffloadParts returns the parts in the words of the kernel's programs.
+// OffloadParts returns the parts in the kernel programs' encoding.
 func (p Parts) OffloadParts() (parts ports.OffloadParts) {
 	for _, both := range []struct {
 		ours   Parts

@@ -7,15 +7,15 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// Visit is a lookup of a walk, and the entry that it gave.
+// Visit is a lookup of a walk, and the entry that it found.
 type Visit struct {
 	State *lookup.TableState
 	Table uint8
 	Entry *lookup.Counters // nil for a table-miss
 }
 
-// Credit counts packets, the last of which came at now, for the entries and tables of
-// visits. Any goroutine may call it.
+// Credit counts packets for the entries and tables of visits. The last of the packets came at
+// now. Any goroutine may call it.
 func Credit(visits []Visit, packets, bytes uint64, now int64) {
 	for i := range visits {
 		v := &visits[i]
@@ -40,26 +40,26 @@ func HashVisits(visits []Visit, h uint64) uint64 {
 	return h
 }
 
-// Pending is what packets of a path or megaflow counted that flow entries do not know
-// yet. The dozens of entries and tables of a path would cost a packet that comes alone
-// more than everything else that is done for it. So a batch adds to Pending, and the
-// entries learn of it when somebody reads their counters.
+// Pending is the packets of a path or megaflow that are not credited to flow entries yet. A path
+// has dozens of entries and tables. Crediting all of them would cost a single packet more than
+// the rest of its replay. So a batch adds to Pending, and the entries are credited when somebody
+// reads their counters.
 type Pending struct {
 	packets, bytes atomic.Uint64
 	used           atomic.Int64 // clock of the last batch
 }
 
-// Add adds what a batch counted.
+// Add adds the counts of a batch.
 func (p *Pending) Add(packets, bytes uint64, now int64) {
 	p.bytes.Add(bytes)
 	p.used.Store(now)
-	p.packets.Add(packets) // last: a reader that finds some finds the rest of them too
+	p.packets.Add(packets) // last: a reader that sees packets also sees bytes and used
 }
 
 // Any says whether anything is pending.
 func (p *Pending) Any() bool { return p.packets.Load() != 0 }
 
-// Take gives f what is pending, once, if anything is.
+// Take passes everything pending to f, once, if there is any.
 func (p *Pending) Take(f func(packets, bytes uint64, now int64)) {
 	if !p.Any() {
 		return
@@ -69,7 +69,7 @@ func (p *Pending) Take(f func(packets, bytes uint64, now int64)) {
 	}
 }
 
-// Counts is events as other goroutines see them.
+// Counts is the events that other goroutines read.
 type Counts [telemetry.NumCacheEvents]atomic.Uint64
 
 // Move adds a batch's counts and sets those of the batch to 0.

@@ -5,33 +5,31 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// Exact is the exact-match level: it remembers how whole walks ended. A packet that has
-// the same signature as one that walked, and for which conntrack gives the same
-// answers, is replayed without a lookup.
+// Exact is the exact-match level: it stores the results of whole walks. A packet is replayed
+// without a lookup if an earlier walk had its signature and conntrack gives the same answers.
 //
-// A walk is remembered if conntrack called the packet established, or if its signature
-// comes a second time. Entries under wildcard signatures (wildcard.go) remember the
-// first packets of connections.
+// A walk is stored if conntrack called the packet established, or if its signature comes a second
+// time. Entries under wildcard signatures (wildcard.go) are for first packets of connections.
 type Exact struct {
 	table[Entry, *Entry]
-	Sig Signature // of the packet at hand
+	Sig Signature // of the current packet
 
 	wild  Signature // a wildcard signature of Sig
 	masks wildMasks
 }
 
-// MaxSteps is how many ct() on different connections a remembered walk may have.
+// MaxSteps is how many ct() on different connections a stored walk may have.
 const MaxSteps = 3
 
-// Entry is one remembered walk, without pointers. It is five whole cache lines, because a
-// table of them begins at a page. A packet of IPv4 reads the first for the search, the second
-// for conntrack and the third for the change.
+// Entry is one stored walk, without pointers. It is five whole cache lines, because a table of
+// entries begins at a page. An IPv4 packet reads the first line for the search, the second for
+// conntrack and the third for the change.
 type Entry struct {
 	slot
 	Path  uint32 // index of the walk's path; for AsksGroup the group's id
 	n     uint8  // words of the signature
 	Steps uint8  // of CT in use
-	// AsksGroup says that a group chooses a bucket for such packets. The walk is under
+	// AsksGroup says that a group chooses a bucket for these packets. The walk is stored under
 	// the wildcard signature of that bucket.
 	AsksGroup  bool
 	Offers     uint8             // how often the entry was offered to the kernel
@@ -44,13 +42,13 @@ type Entry struct {
 	_   [8]byte
 }
 
-// nearWords is the words of the signature of IPv4 without a tunnel.
+// nearWords is the number of signature words of IPv4 without a tunnel.
 const nearWords = 5
 
-// MakeExact makes a level that may grow to a number of entries.
+// MakeExact makes a level that grows to at most a number of entries.
 func MakeExact(most int) Exact { return Exact{table: newTable[Entry](most)} }
 
-// Touch notes that a packet used the entry.
+// Touch records that a packet used the entry.
 func (c *Exact) Touch(e *Entry) { e.used = c.round }
 
 // Clear drops all entries.
@@ -59,7 +57,7 @@ func (c *Exact) Clear() {
 	c.masks.n = 0
 }
 
-// Find returns the entry of the packet at hand, or nil.
+// Find returns the entry of the current packet, or nil.
 func (c *Exact) Find() *Entry { return c.find(&c.Sig) }
 
 func (c *Exact) find(s *Signature) *Entry {
@@ -80,7 +78,7 @@ func (c *Exact) find(s *Signature) *Entry {
 	return nil
 }
 
-// has says whether the entry is of a signature.
+// has says whether the entry has a signature.
 func (e *Entry) has(s *Signature) bool {
 	if int(e.n) != s.n {
 		return false
@@ -95,40 +93,39 @@ func (e *Entry) has(s *Signature) bool {
 	return different == 0
 }
 
-// WildPorts returns the wildcard signature of the packet at hand that keeps some port
-// bits. It holds until the next call of WildPorts, WildBucket or FindWild.
+// WildPorts returns the wildcard signature of the current packet that keeps some port bits. It is
+// valid until the next call of WildPorts, WildBucket or FindWild.
 func (c *Exact) WildPorts(keep PortMask) *Signature {
 	c.wild.WildPorts(&c.Sig, keep)
 	return &c.wild
 }
 
-// WildBucket is WildPorts for a bucket that a group chooses for the packet at hand.
+// WildBucket is WildPorts for a bucket that a group chooses for the current packet.
 func (c *Exact) WildBucket(bucket int) *Signature {
 	c.wild.WildBucket(&c.Sig, bucket)
 	return &c.wild
 }
 
-// WildMasks returns how many masks the wildcard signatures have that have entries.
+// WildMasks returns the number of masks of wildcard signatures with entries.
 func (c *Exact) WildMasks() int { return c.masks.n }
 
-// FindWild returns the entry of the packet at hand under one of WildMasks, or nil.
+// FindWild returns the entry of the current packet under one of WildMasks, or nil.
 func (c *Exact) FindWild(i int) *Entry { return c.find(c.WildPorts(c.masks.list[i])) }
 
-// FindBucket returns the entry of the packet at hand for a bucket, or nil.
+// FindBucket returns the entry of the current packet for a bucket, or nil.
 func (c *Exact) FindBucket(bucket int) *Entry { return c.find(c.WildBucket(bucket)) }
 
-// MatchedWild says that FindWild of a mask was right. That mask comes earlier next time.
+// MatchedWild records that FindWild of a mask matched. That mask moves one place forward.
 func (c *Exact) MatchedWild(i int) { c.masks.matched(i) }
 
-// AddWildMask says that there is an entry under a mask.
+// AddWildMask records that a mask has an entry.
 func (c *Exact) AddWildMask(mask PortMask) { c.masks.add(mask) }
 
-// CameBefore notes a signature, and returns whether it came before.
+// CameBefore records a signature, and returns whether it came before.
 func (c *Exact) CameBefore(s *Signature) bool { return c.once.seen(s.hash) }
 
-// Place returns an entry for a signature of the packet at hand, which entered by a port:
-// the one that is there, emptied, or another. It is nil if there is no room for that
-// port.
+// Place returns an empty entry for a signature of the current packet, which entered by a port. It
+// reuses the signature's present entry if there is one. It returns nil if the port has no room.
 func (c *Exact) Place(s *Signature, port uint32) *Entry {
 	e := c.find(s)
 	if e == nil {
@@ -177,12 +174,12 @@ func (c *Exact) Live() int { return c.live }
 // Room returns the number of places for entries.
 func (c *Exact) Room() int { return c.room() }
 
-// Changed says whether entries came or went since it was last called.
+// Changed says whether entries came or went since the last call.
 func (c *Exact) Changed() bool {
 	changed := c.dirty
 	c.dirty = false
 	return changed
 }
 
-// Most returns how many entries the level may grow to.
+// Most returns the maximal number of entries.
 func (c *Exact) Most() int { return c.most }

@@ -8,14 +8,12 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Megaflow is a part of a walk that depends on bits of the key alone. It looks tables up,
-// writes constants and goes to other tables, also by resubmit(). It ends before an action
-// that depends on more: ct(), a group, learn, an output, or the lookup of a table that
-// has learned entries. All packets that agree in the bits that its lookups examined may
-// replay it.
+// Megaflow is a part of a walk that depends only on bits of the key. It looks tables up, writes
+// constants and goes to other tables, also by resubmit(). It ends before an action that depends
+// on more: ct(), a group, learn, an output, or the lookup of a table that has learned entries. A
+// packet may replay it if it agrees in all bits that its lookups examined.
 //
-// Megaflows are shared: all packets with the same visits have one. It changes only
-// while it is recorded.
+// Packets with the same visits share one megaflow. It changes only while it is recorded.
 type Megaflow struct {
 	Visits []Visit
 	Writes []KeyWrite    // to the metadata of the key, one for each word
@@ -23,17 +21,17 @@ type Megaflow struct {
 	TTLs   uint8         // how many of Sets are dec_ttl
 	Tuple  bool          // one of Sets is of an address or a port, which conntrack reads
 	End    End
-	Drop   Noted       // why a packet goes nowhere from here, unless it is sent all the same
-	Met    *flow.Entry // what the last lookup gave; nil for a table-miss
-	// Depth is how many resubmit(), each the last action of its list, are open at the
-	// end. Deepest counts the others too, at their most.
+	Drop   Noted       // why a packet ends here, unless it is sent somewhere
+	Met    *flow.Entry // the entry that the last lookup found; nil for a table-miss
+	// Depth is how many resubmit(), each the last action of its list, are open at the end.
+	// Deepest is the largest depth of all resubmit() on the way.
 	Depth, Deepest int
-	MayLearn       bool // it looked up a table that can learn entries, and had none
+	MayLearn       bool // it looked up a table that can learn entries and had none
 
 	shape  *shape
-	hash   uint64    // by which it is found again
-	users  int       // entries; 0 when the store has dropped it
-	tables [4]uint64 // bit set of those looked up
+	hash   uint64    // key in byHash
+	users  int       // entries that use it; 0 if it is in no list
+	tables [4]uint64 // bit set of the tables looked up
 	void   bool      // a table has changed
 	next   guess
 
@@ -41,7 +39,7 @@ type Megaflow struct {
 	pending        *Pending
 }
 
-// KeyWrite is bits that are written into a word of the key.
+// KeyWrite is bits to write into a word of the key.
 type KeyWrite struct {
 	Index       int
 	Value, Mask uint64
@@ -49,32 +47,31 @@ type KeyWrite struct {
 
 // End is where a megaflow stops.
 type End struct {
-	Rest  []flow.Action // of the last list of actions, to be run
-	Next  int           // table to be looked up, or -1
-	Table uint8         // whose entry's list that is
+	Rest  []flow.Action // the remaining actions of the last list
+	Next  int           // table to look up next, or -1
+	Table uint8         // whose entry's list it is
 	Entry *flow.Entry
 }
 
-// Noted is a reason to drop a packet, and the entry that gave it.
+// Noted is a drop reason, and the entry that caused it.
 type Noted struct {
 	Reason telemetry.DropReason
 	Table  uint8
 	Entry  *flow.Entry
 }
 
-// PortsExamined returns the port bits that the lookups of all packets with the
-// megaflow's mask examine.
+// PortsExamined returns the port bits that the mask of the megaflow examines.
 func (r *Megaflow) PortsExamined() PortMask { return PortsOf(&r.shape.whole) }
 
-// equal says whether two megaflows are the same but for their packets. What they write
-// follows from the entries that they met.
+// equal says whether two megaflows are the same apart from their packets. Their writes follow
+// from the entries that they met.
 func (r *Megaflow) equal(q *Megaflow) bool {
 	a, b := &r.End, &q.End
 	return r.shape == q.shape && a.Next == b.Next && r.Drop == q.Drop && len(a.Rest) == len(b.Rest) &&
 		slices.Equal(r.Visits, q.Visits) && (len(a.Rest) == 0 || &a.Rest[0] == &b.Rest[0])
 }
 
-// invalidate makes a megaflow one that no packet replays.
+// invalidate makes a megaflow void: no packet replays it.
 func (r *Megaflow) invalidate() {
 	if !r.void {
 		r.void = true
@@ -82,8 +79,8 @@ func (r *Megaflow) invalidate() {
 	}
 }
 
-// credit counts packets, the last of which came at now, for the megaflow's entries and
-// tables.
+// credit counts packets for the megaflow's entries and tables. The last of the packets came at
+// now.
 func (r *Megaflow) credit(packets, bytes uint64, now int64) { Credit(r.Visits, packets, bytes, now) }
 
 // clone returns a copy of a recorded megaflow that shares nothing with the recording.
@@ -94,7 +91,7 @@ func (r *Megaflow) clone(hash uint64) *Megaflow {
 	return &kept
 }
 
-// mergeWrites returns writes with one for each word.
+// mergeWrites merges writes to one for each word.
 func mergeWrites(writes []KeyWrite) (all []KeyWrite) {
 	for _, w := range writes {
 		i := slices.IndexFunc(all, func(m KeyWrite) bool { return m.Index == w.Index })
@@ -108,14 +105,14 @@ func mergeWrites(writes []KeyWrite) (all []KeyWrite) {
 	return all
 }
 
-// remembered is that packets with such words replay a megaflow. It has no pointers.
+// remembered is the entry of a megaflow: packets with its words replay it. It has no pointers.
 type remembered struct {
 	slot
 	run   uint32 // index into Megaflows.list
 	words [megaflowWords]uint64
 }
 
-// matches says whether an entry is of packets with such a key.
+// matches says whether an entry matches a key.
 func (e *remembered) matches(mask []lookup.WordMask, k *flow.Key) bool {
 	words := e.words[:len(mask)]
 	for i := range words {

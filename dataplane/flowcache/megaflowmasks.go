@@ -12,20 +12,20 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// shape is a mask under which megaflows from one table are remembered.
+// shape is a mask of megaflows that begin in one table.
 type shape struct {
 	mask      []lookup.WordMask
 	whole     lookup.KeyBits
 	seed      uint64        // of its hashes
-	megaflows int           // that are not void
-	passed    uint64        // packets that replayed one; older ones count less
+	megaflows int           // megaflows that are not void
+	passed    uint64        // packets that replayed one; older packets count less
 	table     uint8         // where they begin
-	served    atomic.Uint64 // packets that replayed one, as others see it
+	served    atomic.Uint64 // packets that replayed one, for other goroutines
 }
 
-// shapeFor returns a shape of a table that has all examined bits: one with just that
-// mask, or a new one. If the table has too many, the shape that matched least is widened.
-// It is nil if the mask would have too many words.
+// shapeFor returns a shape of a table with all examined bits: the one with this mask, or a new
+// one. If the table has too many shapes, it widens the shape that matched least. It returns nil
+// if the mask would have too many words.
 func (s *Megaflows) shapeFor(table uint8, examined *lookup.KeyBits) *shape {
 	all := s.shapes[table]
 	for _, o := range all {
@@ -66,10 +66,10 @@ func (s *Megaflows) dropShape(table uint8, o *shape) {
 	s.shapes[table] = slices.DeleteFunc(s.shapes[table], func(x *shape) bool { return x == o })
 }
 
-// halfLife is in how many batches a match counts half.
+// halfLife is the number of batches after which a match counts half.
 const halfLife = 1 << 14
 
-// ageShapes makes old matches count less.
+// ageShapes halves the counts of earlier matches.
 func (s *Megaflows) ageShapes() {
 	for _, all := range s.shapes {
 		for _, o := range all {
@@ -78,8 +78,7 @@ func (s *Megaflows) ageShapes() {
 	}
 }
 
-// AddShapes adds the masks to a list by table, equal ones as one. Any goroutine may call
-// it.
+// AddShapes adds the masks to a list by table, and merges equal ones. Any goroutine may call it.
 func (t *MegaflowTotals) AddShapes(all []telemetry.CacheShape) []telemetry.CacheShape {
 	list := t.list.Load()
 	if list == nil {
@@ -97,7 +96,7 @@ func (t *MegaflowTotals) AddShapes(all []telemetry.CacheShape) []telemetry.Cache
 	return all
 }
 
-// bitsText names the fields that have bits, and which bits when not all.
+// bitsText names the fields with bits, and adds a mask if not all bits are set.
 func bitsText(b *lookup.KeyBits) string {
 	var k flow.Key
 	for i, w := range b {

@@ -11,25 +11,25 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Megaflows is the second level: it remembers parts of walks. A new connection like
-// another one, between the same pods with another port, replays the same megaflows
-// without a lookup. What lies between two of them, a ct() say, is done for each packet.
+// Megaflows is the second level: it stores parts of walks. A new connection between the same
+// pods, with another port, replays the megaflows of an earlier one without a lookup. Actions
+// between two megaflows, as a ct(), run for each packet.
 //
-//	megaflow.go   what is remembered
-//	megaflows.go  finding it, and what makes it void
-//	megaflowmasks.go under which masks
-//	recording.go  a walk notes what it examines and does
+//	megaflow.go   one megaflow
+//	megaflows.go  finding it, and voiding it
+//	megaflowmasks.go its mask
+//	recording.go  a walk records what it examines and does
 //
-// Megaflows that begin in the same table and examined the same bits have one mask, a
-// shape. A packet is compared with the shapes of its table, the one that matched most
-// first. A table has at most maxShapes shapes. If another one comes, the shape that
-// matched least is widened by its bits. So a miss costs a bounded number of searches,
-// whatever a sender does, and the shapes of much traffic stay as narrow as they are.
+// Megaflows that begin in the same table and examined the same bits have one mask, a shape. A
+// packet is compared with the shapes of its table, the one that matched most first. A table has
+// at most maxShapes shapes. If another one comes, the shape that matched least is widened by its
+// bits. So a miss costs a bounded number of searches, whatever a sender does. The shapes with
+// most traffic stay as narrow as they are.
 //
-// A change of the pipeline voids the megaflows through the tables that it changes. The
-// first entry that a table learns voids those through tables that can learn.
+// A change of the pipeline voids the megaflows through the tables that it changes. The first
+// entry that a table learns voids those through tables that can learn.
 //
-// One goroutine uses Megaflows, except for CreditAll and Totals. A nil one is off.
+// One goroutine uses Megaflows, except for CreditAll and Totals. A nil Megaflows is off.
 type Megaflows struct {
 	table[remembered, *remembered]
 	Totals MegaflowTotals
@@ -44,21 +44,21 @@ type Megaflows struct {
 	unused   []uint32          // places in list
 	byHash   map[uint64]uint32 // index into list
 	fresh    []*Megaflow       // with packets of this batch
-	past     []*Megaflow       // that are gone, with packets that entries do not know
+	past     []*Megaflow       // removed ones, with packets not yet credited
 	rec      recording
-	reshaped bool // Totals lack which shapes there are
+	reshaped bool // Totals lack the latest shapes
 
-	// Listing is held to change list, which only the worker does, and past.
+	// Listing is held to change list and past. Only the worker changes list.
 	Listing sync.Mutex
-	listed  []*Megaflow // of CreditAll
+	listed  []*Megaflow // scratch memory of CreditAll
 
-	words [megaflowWords]uint64 // of the shape that was compared last
+	words [megaflowWords]uint64 // of the shape compared last
 	hash  uint64                // of words
-	start guess                 // what packets replayed first
-	prior *guess                // what followed the megaflow that this packet replayed last
+	start guess                 // the first megaflow of the last walk
+	prior *guess                // the guess after the megaflow that this packet replayed last
 }
 
-// MegaflowTotals is what others see of a worker's megaflows.
+// MegaflowTotals is a worker's megaflow counters that other goroutines read.
 type MegaflowTotals struct {
 	Entries, Shapes atomic.Uint64
 	list            atomic.Pointer[[]*shape]
@@ -66,17 +66,17 @@ type MegaflowTotals struct {
 }
 
 const (
-	// megaflowWords is the most words of a key that a mask may have. A megaflow that
-	// examined more is not remembered.
+	// megaflowWords is the largest number of key words in a mask. A megaflow that examined more
+	// is not stored.
 	megaflowWords = 20
-	// maxShapes is how many masks the megaflows have that begin in one table.
+	// maxShapes is how many masks the megaflows of one table may have.
 	maxShapes = 6
-	// DefaultMegaflows is how many entries a worker's megaflows have at most: 12 MB.
+	// DefaultMegaflows is how many entries a worker's megaflows may have: 12 MB.
 	DefaultMegaflows = 1 << 16
 )
 
-// NewMegaflows makes a level that may grow to a number of entries. While a megaflow is
-// recorded, lookups note in scratch what they examine.
+// NewMegaflows makes a level that grows to at most a number of entries. While a megaflow is
+// recorded, lookups write their examined bits to scratch.
 func NewMegaflows(most int, scratch *lookup.Scratch) *Megaflows {
 	s := &Megaflows{table: newTable[remembered](most), byHash: map[uint64]uint32{}}
 	s.rec.scratch = scratch
@@ -84,9 +84,9 @@ func NewMegaflows(most int, scratch *lookup.Scratch) *Megaflows {
 	return s
 }
 
-// BeginWalk begins a walk in a program. It voids what a change of the pipeline has made
-// untrue. learners and awoken count the changes of which tables may learn, and those of
-// a table's first learned entry.
+// BeginWalk begins a walk in a program. It voids the megaflows that a change of the pipeline has
+// made stale. learners counts the changes of which tables may learn. awoken counts how often a
+// table learned its first entry.
 func (s *Megaflows) BeginWalk(prog *program.Program, learners, awoken uint64) {
 	if s == nil {
 		return
@@ -109,7 +109,7 @@ func (s *Megaflows) BeginWalk(prog *program.Program, learners, awoken uint64) {
 	s.prog, s.learners, s.awoken = prog, learners, awoken
 }
 
-// adoptProgram voids the megaflows through tables that are others in a program.
+// adoptProgram voids the megaflows through tables that the program changes.
 func (s *Megaflows) adoptProgram(prog *program.Program) {
 	var changed [4]uint64
 	for id, t := range prog.Tables {
@@ -126,7 +126,7 @@ func (s *Megaflows) adoptProgram(prog *program.Program) {
 	})
 }
 
-// void voids the megaflows that something has made untrue.
+// void voids the megaflows for which untrue is true.
 func (s *Megaflows) void(untrue func(*Megaflow) bool) {
 	for _, r := range s.list {
 		if !r.void && untrue(r) {
@@ -149,8 +149,8 @@ func (s *Megaflows) forget() {
 	s.reshaped = true
 }
 
-// clearList drops all megaflows. CreditAll still credits what they counted, EndBatch
-// that of the batch under way.
+// clearList drops all megaflows. CreditAll still credits their packets, and EndBatch those of the
+// current batch.
 func (s *Megaflows) clearList() {
 	s.Listing.Lock()
 	for _, r := range s.list {
@@ -164,12 +164,12 @@ func (s *Megaflows) clearList() {
 	clear(s.byHash)
 }
 
-// guess is the place of the entry that the last packet used at this point of its walk.
-// Most packets go the same way, and then need no hash and no search.
+// guess is the place of the entry that the last packet used at this point of its walk. Most
+// packets go the same way, and then need no hash and no search.
 type guess struct{ set, way uint32 }
 
-// guessed returns the megaflow that the last packet replayed here, or nil if this packet
-// does not replay it from a table on.
+// guessed returns the megaflow that the last packet replayed here. It returns nil if this packet
+// does not replay it from a table.
 func (s *Megaflows) guessed(table uint8, k *flow.Key) *Megaflow {
 	g := s.prior
 	if int(g.set) >= len(s.places) {
@@ -188,17 +188,17 @@ func (s *Megaflows) guessed(table uint8, k *flow.Key) *Megaflow {
 	return r
 }
 
-// Awoken returns the count of tables' first learned entries under which the megaflows
-// hold.
+// Awoken returns how often a table had learned its first entry when the megaflows were last
+// checked (BeginWalk).
 func (s *Megaflows) Awoken() uint64 { return s.awoken }
 
-// Usable says whether a walk in a program may look for a megaflow. It may not while one
-// is recorded.
+// Usable says whether a walk in a program may search for a megaflow. It may not while it records
+// one.
 func (s *Megaflows) Usable(prog *program.Program) bool {
 	return s != nil && !s.rec.on && s.prog == prog
 }
 
-// Find returns the megaflow that a packet with a key replays from a table on, or nil.
+// Find returns the megaflow that a packet with a key replays from a table, or nil.
 func (s *Megaflows) Find(table uint8, k *flow.Key) *Megaflow {
 	if r := s.guessed(table, k); r != nil {
 		return r
@@ -242,7 +242,7 @@ func (s *Megaflows) findUnder(o *shape, k *flow.Key) *Megaflow {
 	return nil
 }
 
-// readWords takes the words of a shape and their hash from a key.
+// readWords reads the words of a shape from a key, and hashes them.
 func (s *Megaflows) readWords(o *shape, k *flow.Key) {
 	h := o.seed
 	for i, m := range o.mask {
@@ -253,12 +253,12 @@ func (s *Megaflows) readWords(o *shape, k *flow.Key) {
 	s.hash = h
 }
 
-// valid says whether an entry still holds.
+// valid says whether an entry is still valid.
 func (s *Megaflows) valid(e *remembered) bool {
 	return e.epoch == s.epoch && !s.list[e.run].void
 }
 
-// Replayed counts a packet of so many bytes that replays a megaflow.
+// Replayed counts a packet of size bytes that replays a megaflow.
 func (s *Megaflows) Replayed(r *Megaflow, size int) {
 	s.prior = &r.next
 	s.Count[telemetry.MegaflowHit]++
@@ -269,7 +269,7 @@ func (s *Megaflows) Replayed(r *Megaflow, size int) {
 	r.bytes += uint64(size)
 }
 
-// put remembers a megaflow for the words at hand, if there is room for the port.
+// put stores a megaflow for the current words, if the port has room.
 func (s *Megaflows) put(r *Megaflow, port uint32) {
 	if s.full() {
 		s.grow()
@@ -298,7 +298,7 @@ func (s *Megaflows) put(r *Megaflow, port uint32) {
 	s.list[e.run].users++
 }
 
-// unuse takes an entry's megaflow out of the list if it was the last of its entries.
+// unuse removes a use of a megaflow, and frees the megaflow after the last one.
 func (s *Megaflows) unuse(run uint32) {
 	r := s.list[run]
 	if r.users--; r.users > 0 {
@@ -312,7 +312,7 @@ func (s *Megaflows) unuse(run uint32) {
 	s.unused = append(s.unused, run)
 }
 
-// intern returns the index of the megaflow equal to r. If there is none it keeps a copy.
+// intern returns the index of the megaflow equal to r. If there is none, it keeps a copy of r.
 func (s *Megaflows) intern(r *Megaflow) uint32 {
 	h := HashVisits(r.Visits, lookup.Mix(r.shape.seed, uint64(len(r.End.Rest))))
 	i, ok := s.byHash[h]
@@ -334,8 +334,8 @@ func (s *Megaflows) intern(r *Megaflow) uint32 {
 	return i
 }
 
-// CreditAll credits what the megaflows counted to entries and tables. Any goroutine may
-// call it, one at a time.
+// CreditAll credits the packets of the megaflows to entries and tables. Any goroutine may call
+// it, one at a time.
 func (s *Megaflows) CreditAll() {
 	s.Listing.Lock()
 	s.listed = append(append(s.listed, s.past...), s.list...)
@@ -348,10 +348,10 @@ func (s *Megaflows) CreditAll() {
 	s.listed = s.listed[:0]
 }
 
-// EndBatch shows others what the batch's packets counted.
+// EndBatch publishes the counts of the batch.
 func (s *Megaflows) EndBatch(now int64) {
 	for _, r := range s.fresh {
-		if r.pending.Add(r.packets, r.bytes, now); r.users == 0 { // it is in no list any more
+		if r.pending.Add(r.packets, r.bytes, now); r.users == 0 { // no list has it any more
 			r.pending.Take(r.credit)
 		}
 		r.shape.served.Add(r.packets)
@@ -365,7 +365,7 @@ func (s *Megaflows) EndBatch(now int64) {
 	s.publish()
 }
 
-// publish adds the batch's counts to what others see.
+// publish adds the batch's counts to Totals.
 func (s *Megaflows) publish() {
 	t := &s.Totals
 	t.Move(&s.Count)

@@ -6,18 +6,18 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Recording a megaflow: while a packet walks for which none was found, the walk notes
-// what it examines and writes.
+// Recording a megaflow: if no megaflow matches a packet, its walk records the bits that it
+// examines and writes.
 //
-//  1. A lookup examines bits of the key. Bits that the megaflow wrote itself are the
-//     same for all packets, so they do not count (lookup.Examined).
+//  1. A lookup examines bits of the key. Bits that the megaflow wrote itself do not count,
+//     because they are the same for all packets (lookup.Examined).
 //  2. An action that depends on more than the key ends the megaflow before it.
-//  3. A resubmit() that other actions follow is a call. If something within a call ends
-//     the megaflow, the megaflow ends before the call: the actions behind the call are
-//     not its own.
-//  4. A megaflow is remembered if one with the same bits came before.
+//  3. A resubmit() that other actions follow is a call. If something within a call ends the
+//     megaflow, the megaflow ends before the call. The actions after the call do not belong to
+//     it.
+//  4. A megaflow is stored if one with the same bits came before.
 
-// recording is the megaflow under way. Its slices are used again and again.
+// recording is the megaflow being recorded. Its slices are reused.
 type recording struct {
 	scratch *lookup.Scratch // of the worker
 
@@ -27,16 +27,16 @@ type recording struct {
 	port     uint32
 	examined lookup.Examined
 	megaflow Megaflow
-	calls    []call // under way
+	calls    []call // open calls
 }
 
 // call is a resubmit() that other actions follow.
 type call struct {
-	megaflow Megaflow // as it was
+	megaflow Megaflow // before the call
 	end      End
 }
 
-// maxVisits ends a megaflow that runs in circles.
+// maxVisits ends a megaflow that loops.
 const maxVisits = 64
 
 // The words of the key with the TTL and conj_id.
@@ -56,28 +56,27 @@ func wordOf(id flow.FieldID) (index int, mask uint64) {
 // Recording says whether a megaflow is being recorded.
 func (s *Megaflows) Recording() bool { return s != nil && s.rec.on }
 
-// Record begins a megaflow of a packet from a port, in the table for which Find has just
-// returned nothing.
+// Record starts a megaflow of a packet from a port, in a table for which Find has just returned
+// nil.
 func (s *Megaflows) Record(table uint8, k *flow.Key, port uint32) {
 	s.Count[telemetry.MegaflowMiss]++
 	d := &s.rec
 	d.on, d.from, d.port, d.key = true, table, port, *k
 	d.examined = lookup.Examined{}
-	d.examined.Known[conjWord] = conjMask // no packet brings a conj_id along
+	d.examined.Known[conjWord] = conjMask // every packet enters without a conj_id
 	d.megaflow = Megaflow{Visits: d.megaflow.Visits[:0], Writes: d.megaflow.Writes[:0], Sets: d.megaflow.Sets[:0]}
 	d.calls = d.calls[:0]
 	d.scratch.Examined = &d.examined
 }
 
-// BeforeLookup ends the megaflow under way before a table whose lookup is not part of
-// it.
+// BeforeLookup ends the current megaflow before a table whose lookup cannot be part of it.
 func (s *Megaflows) BeforeLookup(id uint8, t *lookup.Table) {
 	if s.Recording() && (!t.Live.Learned.None() || len(s.rec.megaflow.Visits) == maxVisits) {
 		s.End(End{Next: int(id)})
 	}
 }
 
-// Lookup notes what the lookup of a table gave.
+// Lookup records a lookup and the entry that it found.
 func (s *Megaflows) Lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	if !s.Recording() {
 		return
@@ -93,15 +92,15 @@ func (s *Megaflows) Lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	m.MayLearn = m.MayLearn || t.Live.MayLearn.Load()
 }
 
-// Write notes that constant bits were written to a word of the key's metadata.
+// Write records constant bits written to a word of the key's metadata.
 func (s *Megaflows) Write(w KeyWrite) {
 	d := &s.rec
 	d.megaflow.Writes = append(d.megaflow.Writes, w)
 	d.examined.Known[w.Index] |= w.Mask
 }
 
-// SetHeader notes an action that sets bits of a header field. tuple says that conntrack
-// reads the field.
+// SetHeader records an action that sets bits of a header field. tuple says that conntrack reads
+// the field.
 func (s *Megaflows) SetHeader(a flow.Action, id flow.FieldID, mask flow.Value, tuple bool) {
 	d := &s.rec
 	written := lookup.BitsOf(id, mask)
@@ -110,15 +109,15 @@ func (s *Megaflows) SetHeader(a flow.Action, id flow.FieldID, mask flow.Value, t
 	d.megaflow.Sets = append(d.megaflow.Sets, a)
 }
 
-// DecTTL notes a dec_ttl.
+// DecTTL records a dec_ttl.
 func (s *Megaflows) DecTTL(a flow.Action) {
 	m := &s.rec.megaflow
 	m.Sets = append(m.Sets, a)
 	m.TTLs++
 }
 
-// Resubmit notes a resubmit(). If actions follow it, the megaflow ends at back if it ends
-// within the tables that the resubmit runs.
+// Resubmit records a resubmit(). follow says that actions follow it. Then a megaflow that ends
+// within the tables of the resubmit ends at back.
 func (s *Megaflows) Resubmit(back End, follow bool) {
 	d := &s.rec
 	if follow {
@@ -128,7 +127,7 @@ func (s *Megaflows) Resubmit(back End, follow bool) {
 	d.megaflow.Deepest = max(d.megaflow.Deepest, d.megaflow.Depth)
 }
 
-// Return notes that a resubmit() that other actions follow is done.
+// Return records the end of a resubmit() that other actions follow.
 func (s *Megaflows) Return() {
 	if !s.Recording() {
 		return
@@ -139,30 +138,29 @@ func (s *Megaflows) Return() {
 	d.calls = d.calls[:last]
 }
 
-// Drop notes why the packet is dropped, unless it is sent all the same.
+// Drop records why the packet is dropped, unless it is sent somewhere.
 func (s *Megaflows) Drop(n Noted) {
 	if s.Recording() {
 		s.rec.megaflow.Drop = n
 	}
 }
 
-// ListDone ends the megaflow under way where a list of actions is done, unless actions
-// follow a resubmit().
+// ListDone ends the current megaflow at the end of a list of actions, unless actions follow a
+// resubmit().
 func (s *Megaflows) ListDone(table uint8, entry *flow.Entry) {
 	if s.Recording() && len(s.rec.calls) == 0 {
 		s.End(End{Next: -1, Table: table, Entry: entry})
 	}
 }
 
-// Abandon ends the megaflow under way and does not remember it.
+// Abandon ends the current megaflow without storing it.
 func (s *Megaflows) Abandon() {
 	if s != nil {
 		s.rec.on, s.rec.scratch.Examined = false, nil
 	}
 }
 
-// End ends the megaflow under way, and remembers it if one with the same bits came
-// before.
+// End ends the current megaflow, and stores it if one with the same bits came before.
 func (s *Megaflows) End(e End) {
 	s.Abandon()
 	d := &s.rec
@@ -173,7 +171,7 @@ func (s *Megaflows) End(e End) {
 		d.megaflow, e = d.calls[0].megaflow, d.calls[0].end
 	}
 	if d.megaflow.TTLs > 0 && d.examined.Bits[ttlWord]&ttlMask != 0 {
-		d.examined.Bits[ttlWord] |= ttlMask // what dec_ttl made of it depends on all of it
+		d.examined.Bits[ttlWord] |= ttlMask // the result of dec_ttl depends on all bits of the TTL
 	}
 	if !s.once.seen(d.hash()) {
 		s.Count[telemetry.MegaflowOnce]++

@@ -8,30 +8,30 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// table is the hash table of both levels. It has sets of eight places each. A hash names
-// two sets, and its entry lies in one of them. A set's tags are the upper halves of the
-// hashes, and fill one or two cache lines. A search reads an entry only if its tag fits.
+// table is the hash table of both levels. It has sets of eight places each. A hash names two
+// sets, and its entry lies in one of them. A set's tags are the upper halves of the hashes, and
+// fill one or two cache lines. A search reads an entry only if its tag matches.
 //
-//  1. The table begins empty, grows by four while it is half full, and stops at most
-//     entries. Growing drops all entries, because the places of none of them remain.
-//  2. An entry of another epoch is no entry. Clearing the table is one addition.
-//  3. Entries belong to the port that their packet came from (owners). If both sets are
-//     full, a port with more than its share gives way first, then the port itself. So
-//     a port that floods displaces only its own entries.
+//  1. The table begins empty, grows by four while it is half full, and stops at most entries.
+//     Growing drops all entries, because every place changes.
+//  2. An entry of another epoch does not count. So clearing the table is one addition.
+//  3. An entry belongs to the port from which its packet came (owners). If both sets are full, a
+//     port with more than its share gives way first, then the port itself. So a port that floods
+//     displaces only its own entries.
 //  4. E has no pointers: a large table costs the garbage collector nothing.
 //
 // One goroutine uses a table.
 type table[E any, P entryOf[E]] struct {
-	tags   [][ways]uint32 // by set; 0 for nothing
+	tags   [][ways]uint32 // by set; 0 for an empty place
 	places [][ways]E
-	most   int // entries that it may grow to
+	most   int // the largest number of entries
 	live   int // entries of this epoch
 
 	epoch  uint32
-	round  uint32 // counts batches, for the age of entries
+	round  uint32 // counts batches, as the clock for the age of entries
 	owners owners
 	once   once
-	dirty  bool // counts that others see lack the latest change
+	dirty  bool // published counts lack the latest change
 
 	// Count is the events of this batch.
 	Count [telemetry.NumCacheEvents]uint64
@@ -48,24 +48,23 @@ const (
 	firstSets = 64
 )
 
-// slot is the part of an entry that says whose it is.
+// slot is the common part of all entries.
 type slot struct {
-	epoch uint32 // entries of another epoch are gone
+	epoch uint32 // an entry of another epoch does not count
 	used  uint32 // round of the last packet
 	owner uint16 // index into owners.list
-	// Unwanted is the number of the live traces that want no packet of the entry; 0
-	// for none.
+	// Unwanted is the number of a live set that wants no packet of the entry; 0 for none.
 	Unwanted uint16
 }
 
 func (s *slot) at() *slot { return s }
 
-// newTable makes a table that may grow to a number of entries.
+// newTable makes a table that grows to at most a number of entries.
 func newTable[E any, P entryOf[E]](most int) table[E, P] {
 	return table[E, P]{most: most, epoch: 1, owners: owners{byPort: map[uint32]uint16{}}}
 }
 
-// EndBatch begins the next round of ages.
+// EndBatch starts the next round of ages.
 func (t *table[E, P]) EndBatch() { t.round++ }
 
 // room returns the number of places.
@@ -74,7 +73,7 @@ func (t *table[E, P]) room() int { return len(t.tags) * ways }
 // full says whether the table should grow before another entry comes.
 func (t *table[E, P]) full() bool { return 2*t.live >= t.room() && t.room() < t.most }
 
-// grow replaces the places by more, empty ones.
+// grow replaces the places by more, all empty.
 func (t *table[E, P]) grow() {
 	sets := max(firstSets, min(len(t.tags)*4, t.most/ways))
 	t.tags, t.places = make([][ways]uint32, sets), make([][ways]E, sets)
@@ -97,14 +96,14 @@ type place struct {
 	set  uint32
 	way  int
 	own  uint16 // index of the entry's port in owners.list
-	rank rank   // of the entry that lies there
+	rank rank   // of the present entry
 }
 
-// claim returns a place for an entry of a port's packets with a hash. Entries that are
-// not valid count as free. The entry that lies there is the caller's to vacate. With
-// rank keep there is no place.
+// claim returns a place for an entry of a port's packets with a hash. Entries that are not valid
+// count as free. The caller must vacate the present entry. If the rank is keep, there is no
+// place.
 func (t *table[E, P]) claim(hash uint64, port uint32, valid func(*E) bool) place {
-	var all [2 * ways]*slot // nil where a place is free
+	var all [2 * ways]*slot // nil for a free place
 	sets := twoSets(hash, len(t.tags))
 	for i := range all {
 		if e := &t.places[sets[i/ways]][i%ways]; valid(e) {
@@ -116,8 +115,7 @@ func (t *table[E, P]) claim(hash uint64, port uint32, valid func(*E) bool) place
 	return place{sets[i/ways], i % ways, own, r}
 }
 
-// occupy counts an entry with a hash at a vacated place. It returns the slot that the
-// entry must begin with.
+// occupy counts an entry with a hash at a vacated place. It returns the slot of the new entry.
 func (t *table[E, P]) occupy(p place, hash uint64) slot {
 	t.tags[p.set][p.way] = tag(hash)
 	t.owners.list[p.own]++
@@ -126,7 +124,7 @@ func (t *table[E, P]) occupy(p place, hash uint64) slot {
 	return slot{epoch: t.epoch, used: t.round, owner: p.own}
 }
 
-// vacate takes an entry out of the counts. It returns false if there was none.
+// vacate removes an entry from the counts. It returns false if there was none.
 func (t *table[E, P]) vacate(e *E) bool {
 	s := P(e).at()
 	if s.epoch != t.epoch {
@@ -144,10 +142,10 @@ func twoSets(hash uint64, n int) [2]uint32 {
 	return [2]uint32{uint32(first), uint32(second)}
 }
 
-// tag tells hashes of a set apart; it is never 0.
+// tag is the part of a hash that tells a set's entries apart. It is never 0.
 func tag(hash uint64) uint32 { return uint32(hash>>32) | 1 }
 
-// owners are the ports that packets came from, and how many entries each has.
+// owners are the ports of the entries, and how many entries each has.
 type owners struct {
 	list   []int
 	byPort map[uint32]uint16
@@ -170,7 +168,7 @@ func (o *owners) clear() {
 	clear(o.byPort)
 }
 
-// share returns how many of room entries a port may have while others need room.
+// share returns how many of room places a port may keep while others need room.
 func (o *owners) share(room int) int {
 	ports := 0
 	for _, entries := range o.list {
@@ -181,9 +179,9 @@ func (o *owners) share(room int) int {
 	return room / max(1, ports)
 }
 
-// choose returns the slot that goes to an entry of a port. It is a free one, or the
-// longest unused of the ports beyond their share, or that of the port itself. The rank is
-// keep if all belong to other ports within their share.
+// choose returns the slot for an entry of a port. A free slot comes first. After that comes the
+// longest unused one of a port beyond its share, then of the port itself. The rank is keep if all
+// slots belong to other ports within their share.
 func (o *owners) choose(all *[2 * ways]*slot, own uint16, round uint32, share int) (best int, r rank) {
 	age := uint32(0)
 	for i, s := range all {
@@ -198,14 +196,14 @@ func (o *owners) choose(all *[2 * ways]*slot, own uint16, round uint32, share in
 	return best, r
 }
 
-// rank says how readily an entry gives its place to one of a port.
+// rank says how readily an entry gives its place to an entry of some port.
 type rank uint8
 
 const (
 	keep     rank = iota
 	ofOwn         // it is of the same port
 	ofGreedy      // of another port, which has more than its share
-	free          // there is no entry
+	free          // the place has no entry
 )
 
 func (o *owners) rank(s *slot, own uint16, share int) rank {
@@ -220,8 +218,8 @@ func (o *owners) rank(s *slot, own uint16, share int) rank {
 	return keep
 }
 
-// once remembers the tags of hashes that came once, the last few of each slot. Only
-// what comes twice gets an entry, so packets that come once displace nothing.
+// once has the tags of hashes that came once, the last few of each slot. Only a hash that comes
+// twice gets an entry. So packets that come once displace nothing.
 type once [onceSlots][onceWays]uint32
 
 const (
@@ -229,7 +227,7 @@ const (
 	onceWays  = 8
 )
 
-// seen notes a hash, and returns whether it came before.
+// seen records a hash, and returns whether it came before.
 func (o *once) seen(hash uint64) bool {
 	s, t := &o[hash%onceSlots], tag(hash)
 	if slices.Contains(s[:], t) {

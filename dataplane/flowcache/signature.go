@@ -10,11 +10,13 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Signature is all that a walk can read of a packet, except what conntrack reads. Two
-// packets of one signature have the same key (flow.Extract), byte for byte, and their
-// headers lie at the same places. A packet has a signature if it is TCP, UDP or an ICMP
-// echo, whole, untagged, with lengths that fit. An IPv4 packet must have no options, an
-// IPv6 packet no extension headers. A packet from a tunnel must have no Geneve options.
+// Signature is all bits that a walk can read of a packet, except those that conntrack reads. Two
+// packets of one signature have the same key (flow.Extract), byte for byte, and their headers lie
+// at the same offsets.
+//
+// A packet has a signature if it is TCP, UDP or an ICMP echo, whole, untagged, with lengths that
+// fit. An IPv4 packet must have no options, an IPv6 packet no extension headers. A packet from a
+// tunnel must have no Geneve options.
 //
 // Its words are, each read from the frame in little-endian order:
 //
@@ -25,9 +27,8 @@ import (
 //	     the outer header of a packet from a tunnel, six words
 //	     of a wildcard signature: which ports it has (WildPorts, WildBucket)
 type Signature struct {
-	// Labels says that IPv6's flow label is part of signatures. Without it the label is
-	// left out, although keys have it, because no table reads it then
-	// (Program.UsesFlowLabel).
+	// Labels says that IPv6's flow label is part of signatures. If it is false, no table reads
+	// the label (Program.UsesFlowLabel). Then signatures lack it, although keys have it.
 	Labels bool
 
 	n     int // words in use
@@ -36,22 +37,22 @@ type Signature struct {
 }
 
 const (
-	// sigWords is the most words that a signature has: IPv6 in a tunnel, and the ports
-	// of a wildcard signature.
+	// sigWords is the largest number of words in a signature: IPv6 in a tunnel, and the ports of
+	// a wildcard signature.
 	sigWords = 16
 )
 
-// Offsets in the frames that have a signature.
+// Offsets in frames with a signature.
 const (
 	sigL3   = packet.EthernetLen
 	sigL4v4 = sigL3 + packet.IPv4Len
 	sigL4v6 = sigL3 + packet.IPv6Len
-	// HeadLen is the length of the headers of the largest such frame up to the ports.
+	// HeadLen is the length of the longest headers of a frame with a signature, ports included.
 	HeadLen = sigL4v6 + packet.UDPLen
 )
 
-// Read makes the signature of a frame that entered by a port, and writes to l where its
-// headers are. It returns false for a packet that has none.
+// Read makes the signature of a frame that entered by a port, and writes its header offsets to l.
+// It returns false if the packet has no signature.
 func (s *Signature) Read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok bool) {
 	b := f.Bytes()
 	if len(b) < sigL4v4+packet.UDPLen {
@@ -80,7 +81,7 @@ func (s *Signature) Read(f *packet.Frame, inPort uint32, l *packet.Layers) (ok b
 	return true
 }
 
-// sum makes the hash.
+// sum computes the hash.
 func (s *Signature) sum() {
 	h := lookup.Seed
 	for _, w := range s.words[:s.n] {
@@ -89,8 +90,8 @@ func (s *Signature) sum() {
 	s.hash = h
 }
 
-// ReadLayers writes to l where the headers of a frame are, and returns false for a frame
-// that has no signature. The signature's words are undefined afterwards.
+// ReadLayers writes a frame's header offsets to l. It returns false if the frame has no
+// signature. The signature's words are undefined afterwards.
 func (s *Signature) ReadLayers(f *packet.Frame, l *packet.Layers) (ok bool) {
 	b := f.Bytes()
 	if len(b) < sigL4v4+packet.UDPLen {
@@ -105,7 +106,7 @@ func (s *Signature) ReadLayers(f *packet.Frame, l *packet.Layers) (ok bool) {
 	return ok && l.End >= l.L4+packet.UDPLen
 }
 
-// readIPv4 takes the addresses; TOS is in the third word already.
+// readIPv4 reads the addresses. TOS is already in the third word.
 func (s *Signature) readIPv4(b []byte, l *packet.Layers) (ttl uint8, ok bool) {
 	const fragment = 0x3fff // MF and the offset
 	total := int(binary.BigEndian.Uint16(b[sigL3+2:]))
@@ -118,8 +119,8 @@ func (s *Signature) readIPv4(b []byte, l *packet.Layers) (ttl uint8, ok bool) {
 	return b[sigL3+8], l.End >= l.L4
 }
 
-// readIPv6 takes the addresses, and the rest of the flow label, whose first bits are in
-// the third word already, or no bit of it.
+// readIPv6 reads the addresses and the rest of the flow label, whose first bits are already in
+// the third word. Without Labels it removes those.
 func (s *Signature) readIPv6(b []byte, l *packet.Layers) (hops uint8, ok bool) {
 	if len(b) < sigL4v6+packet.UDPLen {
 		return 0, false
@@ -142,8 +143,8 @@ func (s *Signature) readIPv6(b []byte, l *packet.Layers) (hops uint8, ok bool) {
 	return b[sigL3+7], true
 }
 
-// readL4 takes ports and TCP flags, or an ICMP echo's type, code and
-// identifier, and says whether the transport header in b is there.
+// readL4 reads ports and TCP flags, or an ICMP echo's type, code and identifier. It returns false
+// if b lacks the transport header.
 func (s *Signature) readL4(b []byte, proto, ttl uint8) bool {
 	if len(b) < packet.UDPLen {
 		return false
@@ -178,7 +179,7 @@ func isEcho(proto, typ uint8) bool {
 	return typ == packet.ICMPv6Echo || typ == packet.ICMPv6EchoReply
 }
 
-// readTunnel takes the outer header.
+// readTunnel reads the outer header.
 func (s *Signature) readTunnel(t *packet.Tunnel) {
 	words := s.words[s.n:]
 	words[0] = t.ID
@@ -189,12 +190,12 @@ func (s *Signature) readTunnel(t *packet.Tunnel) {
 	s.n += 6
 }
 
-// family tells an IPv4 address, an IPv6 address and none apart.
+// family is different for an IPv4 address, an IPv6 address and none.
 func family(a netip.Addr) uint64 { return uint64(a.BitLen()) / 32 }
 
-// Tuple returns what flow.Key.Tuple returns for the key of a TCP or UDP packet.
+// Tuple returns flow.Key.Tuple of the key of a TCP or UDP packet.
 func (s *Signature) Tuple() (t [6]uint64) {
-	if s.words[2]>>32&0xffff == 0xdd86 { // the type, its first byte lowest
+	if s.words[2]>>32&0xffff == 0xdd86 { // the EtherType, its first byte lowest
 		copy(t[1:5], s.words[4:])
 	} else {
 		t[0] = s.words[4]
@@ -209,22 +210,21 @@ func (s *Signature) TCPFlags() uint16 { return uint16(s.words[3]>>32) & 0xfff }
 // Marked says that a signature has a mark.
 func (s *Signature) Marked() bool { return s.words[0]>>32 != 0 }
 
-// HasPorts says whether packets of a protocol begin with a source and a destination
-// port that a wildcard signature may leave out.
+// HasPorts says whether a protocol has a source and a destination port that a wildcard signature
+// may leave out.
 func HasPorts(proto uint8) bool { return proto == packet.ProtoTCP || proto == packet.ProtoUDP }
 
-// Where an offload key has the outer source, the first two bytes of the IP header, and
-// IPv6's next two.
+// Offsets in an offload key: the outer source, the first two bytes of the IP header, and IPv6's
+// next two.
 const (
 	keyOuter = 4
 	keyIP    = 8 + sigL3
 	keyLabel = 64
 )
 
-// OffloadKey returns the kernel's key for packets of a signature that enter
-// by a link. The frame begins as b. outer is the source of a packet from a tunnel, of which
-// the key has the end. IPv6 packets of another flow label have another key, because the
-// kernel compares whole words.
+// OffloadKey returns the kernel's key for packets of a signature that enter by a link. The frame
+// begins as b. outer is the source of a packet from a tunnel; the key has its last four bytes.
+// IPv6 packets of another flow label have another key, because the kernel compares whole words.
 func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key ports.OffloadKey) {
 	binary.NativeEndian.PutUint32(key[:], link)
 	if outer.IsValid() {
@@ -245,15 +245,15 @@ func (s *Signature) OffloadKey(link uint32, b []byte, outer netip.Addr) (key por
 	return key
 }
 
-// ShowSource returns an offload key for packets that come from another source address.
+// ShowSource returns an offload key for packets with another Ethernet source address.
 func ShowSource(key ports.OffloadKey, source [6]byte) ports.OffloadKey {
 	const keySource = 8 + 6
 	copy(key[keySource:], source[:])
 	return key
 }
 
-// FrameOfKey returns the headers of a packet that has an offload key, without payload.
-// It is the inverse of OffloadKey.
+// FrameOfKey returns the headers of a packet that has an offload key, without payload. It is the
+// inverse of OffloadKey.
 func FrameOfKey(key *ports.OffloadKey) []byte {
 	word := func(i int) uint64 { return binary.LittleEndian.Uint64(key[8*i:]) }
 	b := make([]byte, sigL4v6+packet.TCPLen)

@@ -5,23 +5,23 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// With many connections nearly every packet finds its frame, its entry and its
-// connection in main memory, one after the other. The first packet of a connection finds
-// the places of conntrack's index there. So each stage of a batch is read beforehand:
-// the processor then waits for several packets at once. Nothing is decided here.
+// With many connections, nearly every packet finds its frame, its entry and its connection in
+// main memory, one after the other. For the first packet of a connection, that holds for the
+// places of conntrack's index. So each stage of a batch is read in advance: the processor then
+// waits for several packets at once. Warming decides nothing.
 
 const (
-	// warmFrom is how many entries do not fit into a core's own cache.
+	// warmFrom is the number of entries that no longer fit into a core's own cache.
 	warmFrom = 2048
-	// BatchSize is the most packets of a batch.
+	// BatchSize is the largest number of packets in a batch.
 	BatchSize = 64
 )
 
-// Warming is what the stages hand on.
+// Warming is the state that passes from stage to stage.
 type Warming struct {
-	// Zone is the conntrack zone in which packets are looked up first, most likely.
+	// Zone is the conntrack zone that most packets are probably looked up in first.
 	Zone uint16
-	// Near is where conntrack will look up each packet of the batch in Zone.
+	// Near is where conntrack will look each packet of the batch up in Zone.
 	Near [BatchSize]conntrack.Near
 
 	hashes [BatchSize]uint64
@@ -29,8 +29,8 @@ type Warming struct {
 	sink   uint64 // keeps the loads from being optimised away
 }
 
-// Warm reads what the packets of a batch from a port will need. firsts says that many
-// of them may begin connections.
+// Warm reads the memory that the packets of a port's batch will need. firsts says that many of
+// them may begin connections.
 func (c *Exact) Warm(m *Warming, frames []*packet.Frame, port uint32, firsts bool, ct *conntrack.Table) {
 	if firsts {
 		m.warmNear(frames, &c.Sig, ct)
@@ -65,10 +65,10 @@ func (c *Exact) Warm(m *Warming, frames []*packet.Frame, port uint32, firsts boo
 	}
 }
 
-// warm reads the three cache lines that packets of IPv4 need.
+// warm reads the three cache lines that IPv4 packets need.
 func (e *Entry) warm() uint64 { return e.near[0] + e.CT[0].Warm() + uint64(e.Parts) }
 
-// warmNear finds where first packets will be looked up, and reads that.
+// warmNear computes where first packets will be looked up, and reads that memory.
 func (m *Warming) warmNear(frames []*packet.Frame, sig *Signature, ct *conntrack.Table) {
 	var l packet.Layers
 	for i, f := range frames {
@@ -79,8 +79,8 @@ func (m *Warming) warmNear(frames []*packet.Frame, sig *Signature, ct *conntrack
 	m.sink += ct.WarmNear(m.Near[:len(frames)])
 }
 
-// likely returns the entry that Find would most likely return for a hash, or nil. It
-// reads tags only.
+// likely returns the entry that Find would probably return for a hash, or nil. It reads only
+// tags.
 func (c *Exact) likely(hash uint64) *Entry {
 	want := tag(hash)
 	for _, at := range twoSets(hash, len(c.tags)) {

@@ -5,16 +5,15 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// A wildcard signature stands for all packets that differ only in port bits that no
-// lookup examined. The exact-match level has entries under such signatures for first
-// packets of connections: their ports are new, but the walk is one that came before.
+// A wildcard signature stands for all packets that differ only in port bits that no lookup
+// examined. The exact-match level has entries under wildcard signatures for first packets of
+// connections: their ports are new, but their walk came before.
 //
-// A wildcard signature has one word more than the exact one, so the two are never equal.
-// The word names the port bits that remain: port 0 under one mask differs from any port
-// under another.
+// A wildcard signature has one word more than the exact one, so the two are never equal. The word
+// names the remaining port bits, so port 0 under one mask differs from any port under another.
 
-// PortMask is a set of port bits, as they lie in a signature. The source port's are in
-// the lower half, the destination port's above, each in network order.
+// PortMask is a set of port bits, at their positions in a signature. The source port is in the
+// lower half, the destination port above, each in network order.
 type PortMask uint64
 
 // DstPort is the whole destination port.
@@ -24,11 +23,10 @@ const DstPort PortMask = 0xffff << 16
 // first byte, the whole destination port.
 var portMasks = [...]PortMask{0, 0xff << 16, DstPort}
 
-// MaxBuckets is how many buckets a group may have whose choice a wildcard signature
-// names.
+// MaxBuckets is the largest number of buckets in a group that a wildcard signature can name.
 const MaxBuckets = 1 << 16
 
-// bucketMark is in the last word of a wildcard signature that names a bucket.
+// bucketMark marks the last word of a wildcard signature that names a bucket.
 const bucketMark = 1 << 63
 
 // WildPorts makes the wildcard signature of an exact one that keeps some port bits.
@@ -48,8 +46,8 @@ func (s *Signature) widen(of *Signature, keep PortMask, last uint64) {
 	s.sum()
 }
 
-// portWords says where a key has the ports, and those of the original direction, and
-// where a PortMask has them.
+// portWords are the positions of the ports in a key, those of the original direction included,
+// and in a PortMask.
 var portWords = func() (all [4]struct{ index, shift, to int }) {
 	for i, id := range []flow.FieldID{flow.TCPSrc, flow.TCPDst, flow.CTTpSrc, flow.CTTpDst} {
 		off := flow.FieldByID(id).Off
@@ -58,7 +56,7 @@ var portWords = func() (all [4]struct{ index, shift, to int }) {
 	return all
 }()
 
-// PortsOf returns the port bits among bits of a key.
+// PortsOf returns the port bits in a set of key bits.
 func PortsOf(b *lookup.KeyBits) (ports PortMask) {
 	for _, p := range &portWords {
 		ports |= PortMask(b[p.index] >> p.shift & 0xffff << p.to)
@@ -66,8 +64,8 @@ func PortsOf(b *lookup.KeyBits) (ports PortMask) {
 	return ports
 }
 
-// WildMask returns the narrowest mask of a wildcard signature that has some port bits.
-// It returns false if there is none, as for bits of the source port.
+// WildMask returns the narrowest mask of a wildcard signature that has the examined port bits. It
+// returns false if there is none, as for bits of the source port.
 func WildMask(examined PortMask) (PortMask, bool) {
 	for _, mask := range portMasks {
 		if examined&^mask == 0 {
@@ -77,14 +75,14 @@ func WildMask(examined PortMask) (PortMask, bool) {
 	return 0, false
 }
 
-// wildMasks are the masks of the wildcard signatures that have entries, the one that
-// matched last first.
+// wildMasks are the masks of the wildcard signatures with entries. A mask that matches moves
+// forward.
 type wildMasks struct {
 	list [len(portMasks)]PortMask
 	n    int
 }
 
-// add notes that there is an entry under a mask.
+// add records that a mask has an entry.
 func (m *wildMasks) add(mask PortMask) {
 	for _, have := range m.list[:m.n] {
 		if have == mask {

@@ -13,7 +13,7 @@ type page struct {
 	chunks [pageSize]atomic.Pointer[chunk]
 }
 
-// copy is the page for another edit.
+// copy copies the page for another edit.
 func (p *page) copy(ed *edit) *page {
 	n := &page{edit: ed}
 	for i := range p.chunks {
@@ -23,8 +23,8 @@ func (p *page) copy(ed *edit) *page {
 }
 
 // chunk holds the rows whose hashes choose it, and an index of their values. Rows of one value
-// lie side by side, by priority, falling. They are no objects of their own, because the garbage
-// collector would have to go to each.
+// lie side by side, by falling priority. Rows are not separate objects, because the garbage
+// collector would visit each.
 type chunk struct {
 	edit *edit
 	// index has, for each value, a word with the hash's upper half and the place of the first
@@ -33,28 +33,27 @@ type chunk struct {
 	rows  []row
 }
 
-// chunkLoad is how many values a chunk holds on average before there are twice
-// as many chunks.
+// chunkLoad is the average number of values in a chunk after which the number of chunks doubles.
 const chunkLoad = 6
 
-// firstRows is for how many rows a chunk of many has room at first.
+// firstRows is the initial room for rows in a chunk of many.
 const firstRows = chunkLoad / 2
 
 // row is an entry in its subtable. Only the edit that made its chunk may change it.
 type row struct {
 	entry    *Entry
 	clauses  *Clauses // of a soft entry
-	hard     int32    // how many rows further the first hard one of this value is; or noHard
+	hard     int32    // offset of the first hard row of this value; or noHard
 	priority uint16
-	mixed    bool // from here on, one entry has different clauses
+	mixed    bool // from this row on, one entry has different clauses
 }
 
-// noHard says that no row of the value is hard from there on.
+// noHard says that no row of the value from this one on is hard.
 const noHard = -1
 
 func newRow(e *Entry) row { return row{entry: e, clauses: e.clauses, priority: e.Priority} }
 
-// before returns the row in front of others of its value.
+// before returns the row as it is in front of other rows of its value.
 func (r row) before(next []row) row {
 	r.hard, r.mixed = 0, false
 	if r.clauses != nil {
@@ -77,13 +76,13 @@ func firstHard(rows []row) *row {
 	return nil
 }
 
-// betterThan says whether a hard row wins over another, or over none: by
-// priority, then as the one installed last.
+// betterThan says whether a hard row wins over another one, or over none. The higher priority
+// wins; of equal ones, the row installed last.
 func (r *row) betterThan(best *row) bool {
 	return best == nil || r.priority > best.priority || r.priority == best.priority && r.entry.seq > best.entry.seq
 }
 
-// word is one word of the value that the row asks for.
+// word is one word of the value that the row matches.
 func (r *row) word(w WordMask) uint64 { return r.entry.Match.Word(int(w.Index)) }
 
 // find is the place of a key's value in the index, or -1.
@@ -104,8 +103,8 @@ next:
 	return -1
 }
 
-// span is where the rows of the value at a place in the index begin and end. size is the number of
-// words that a value has there.
+// span is the range of the rows of the value at a place in the index. size is the number of index
+// words of a value.
 func (c *chunk) span(at, size int) (first, end int) {
 	end = len(c.rows)
 	if next := at + size; next < len(c.index) {
@@ -114,27 +113,27 @@ func (c *chunk) span(at, size int) (first, end int) {
 	return int(uint32(c.index[at])), end
 }
 
-// moveRows notes that the rows of values from a place in the index on have moved by n.
+// moveRows adds n to the row positions of all values from a place in the index on.
 func (c *chunk) moveRows(at, size, n int) {
 	for ; at < len(c.index); at += size {
 		c.index[at] += uint64(n)
 	}
 }
 
-// tellBefore brings up to date what rows know of those behind them, from the one before i back to
-// first. end is the end of their value's rows.
+// tellBefore updates the rows from i-1 back to first, because they describe the rows behind them.
+// end is the end of their value's rows.
 func (c *chunk) tellBefore(first, i, end int) {
 	for i--; i >= first; i-- {
 		now := c.rows[i].before(c.rows[i+1 : end])
 		if now == c.rows[i] {
-			return // then those before know it, too
+			return // then the rows before it are up to date too
 		}
 		c.rows[i] = now
 	}
 }
 
-// own is the chunk, or a copy of it, or an empty one, that an edit may change. size is the number of
-// words that a value has in the index.
+// own is a chunk that an edit may change: this one, a copy of it, or an empty one. size is the
+// number of index words of a value.
 func (c *chunk) own(ed *edit, size int) *chunk {
 	switch {
 	case c == nil:
@@ -145,7 +144,7 @@ func (c *chunk) own(ed *edit, size int) *chunk {
 	return c.copy(ed, size)
 }
 
-// copy is the chunk for another edit, with room for one more row.
+// copy copies the chunk for another edit, with room for one more row.
 func (c *chunk) copy(ed *edit, size int) *chunk {
 	return &chunk{
 		ed, append(make([]uint64, 0, len(c.index)+size), c.index...),

@@ -9,37 +9,39 @@ import (
 
 // Classifier finds the entry of highest priority that matches a key.
 //
-// Entries with the same mask share a subtable (subtable.go). A lookup probes subtables in
-// the order of their highest priority, and stops when no later one can have a better entry.
-// This is tuple space search, as in Open vSwitch's lib/classifier. Three things keep the
-// number of probes below the number of masks:
+// Entries with the same mask share a subtable (subtable.go). A lookup probes subtables in the
+// order of their highest priority, and stops when no later one can have a better entry. This is
+// tuple space search, as in Open vSwitch's lib/classifier. Three things keep the number of probes
+// below the number of masks:
 //
-//   - A subtable first compares the words in which all its entries agree. One comparison
-//     rules out most subtables that do not match.
-//   - Subtables whose masks differ in a prefix length are gated by the prefix lengths that
-//     match the packet's address (trie.go, gates.go). Entries with many prefix lengths
-//     therefore cost only the packets that match them.
+//   - A subtable first compares the words in which all its entries agree. One comparison rules out
+//     most subtables that do not match.
+//   - Among subtables that differ in a prefix length, only those are probed whose prefix length
+//     matches the packet's address (trie.go, gates.go). So many prefix lengths cost only the
+//     packets that match them.
 //   - Entries with conj_id are probed only after a conjunction is complete.
 //
-// An entry with conjunction actions is a clause ("soft"), any other is "hard" (ovs-fields(7)).
-// A lookup returns the best hard entry and all clauses above it; conjunction.go goes on.
+// An entry with conjunction actions is a clause ("soft"), any other is "hard" (ovs-fields(7)). A
+// lookup returns the best hard entry and all clauses above it. conjunction.go resolves the
+// clauses.
 //
-// Lookups only read and take no lock. A published Classifier never changes: a bundle, or a
-// packet that learns (learned.go), makes an edited one that shares what it does not touch.
+// Lookups only read and take no lock. A published Classifier is immutable, except for learned
+// entries (insertLive). A bundle, or a packet that learns (learned.go), makes an edited copy that
+// shares everything unchanged.
 type Classifier struct {
 	subtables []*subtable           // by highest priority, falling
-	probes    []probe               // of the subtables
+	probes    []probe               // of the subtables, for lookups
 	gates     gates                 // of the probes that are gated
 	tries     [numPrefixFields]trie // of prefixes shorter than their field, for lookups
 	values    [numPrefixFields]trie // of all prefixes, for examined bits
 	entries   int
-	clauses   int  // of the entries, those that are soft
-	timed     int  // of the entries, those that have a timeout
-	learned   bool // no values are kept (learned.go)
+	clauses   int  // soft entries among them
+	timed     int  // entries with a timeout among them
+	learned   bool // values stay empty (learned.go)
 	edit      *edit
 }
 
-// probe has what a lookup reads of a subtable before it searches it.
+// probe is the part of a subtable that a lookup reads before it searches the subtable.
 type probe struct {
 	*subtable
 	highest       uint16
@@ -48,11 +50,11 @@ type probe struct {
 	gate          prefix
 }
 
-// edit marks the nodes that one change has made and may write. Nodes of another edit are
-// shared with classifiers that packets read; a change copies them first.
+// edit marks the nodes that one change has made and may write. Nodes of another edit are shared
+// with classifiers that packets read. A change copies them first.
 type edit struct{ _ byte }
 
-// editable returns a copy for Insert and Remove, which shares with c what they do not touch. The
+// editable returns a copy for insert and remove, which shares everything unchanged with c. The
 // caller calls Sort before the first lookup.
 func (c *Classifier) editable() *Classifier {
 	n := *c
@@ -64,7 +66,7 @@ func (c *Classifier) editable() *Classifier {
 	return &n
 }
 
-// Sort brings the subtables in the order in which Lookup probes them.
+// Sort sorts the subtables in the order in which lookup probes them.
 func (c *Classifier) Sort() {
 	slices.SortStableFunc(c.subtables, func(a, b *subtable) int { return cmp.Compare(b.highest, a.highest) })
 	var prefixed [numPrefixFields]int
@@ -91,8 +93,8 @@ func (c *Classifier) Sort() {
 	}
 }
 
-// worthTrie is the number of subtables with a prefix of a field from which on its trie is
-// cheaper than their probes.
+// worthTrie is the number of subtables with a prefix of a field from which the field's trie is
+// cheaper than probing them.
 const worthTrie = 3
 
 // subtable returns the index of a mask's subtable, or -1.
@@ -108,7 +110,7 @@ func (c *Classifier) own(i int) *subtable {
 	return c.subtables[i]
 }
 
-// Expect announces entries of a mask that Insert will add, so that their subtable gets its final
+// Expect announces entries of a mask that insert will add, so that their subtable gets its final
 // size at once.
 func (c *Classifier) Expect(mask flow.Minimask, entries int) {
 	if i := c.subtable(mask); i >= 0 {
@@ -128,7 +130,7 @@ func (c *Classifier) insert(e *Entry) *Entry {
 	old := c.installedIn(i, &value, e.Priority)
 	if old != nil {
 		c.remove(old)
-		i = c.subtable(mask) // it may have gone with its last entry
+		i = c.subtable(mask) // its last entry may have been removed
 	}
 	if i < 0 {
 		i = len(c.subtables)
@@ -141,8 +143,8 @@ func (c *Classifier) insert(e *Entry) *Entry {
 	return old
 }
 
-// insertLive is Insert, while lookups read the classifier, of an entry whose identity is not there. It
-// returns false and does nothing if more than one chunk of a subtable would have to change.
+// insertLive inserts an entry of a new identity while lookups read the classifier. If more than
+// one chunk of a subtable would have to change, it does nothing and returns false.
 func (c *Classifier) insertLive(e *Entry) bool {
 	i, value := c.subtable(e.Match.Mask()), e.Match.Value()
 	if i < 0 || slices.ContainsFunc(c.subtables[i].prefixes, func(p prefix) bool { return !p.whole() }) || !c.subtables[i].putLive(newRow(e), &value) {
@@ -152,7 +154,7 @@ func (c *Classifier) insertLive(e *Entry) bool {
 	return true
 }
 
-// remove removes an entry, if it is there.
+// remove removes an entry, if it is present.
 func (c *Classifier) remove(e *Entry) {
 	i, value := c.subtable(e.Match.Mask()), e.Match.Value()
 	if c.installedIn(i, &value, e.Priority) != e {
@@ -167,7 +169,7 @@ func (c *Classifier) remove(e *Entry) {
 	}
 }
 
-// plant changes the tries for an entry of a value that is added or removed.
+// plant updates the tries for an added or removed entry of a value.
 func (c *Classifier) plant(st *subtable, value *flow.Key, change func(*trie, aligned, uint8)) {
 	for _, p := range st.prefixes {
 		v := p.of(value)
@@ -180,7 +182,7 @@ func (c *Classifier) plant(st *subtable, value *flow.Key, change func(*trie, ali
 	}
 }
 
-// count adds n to the numbers that e counts for.
+// count adds n to the counts that include e.
 func (c *Classifier) count(e *Entry, n int) {
 	c.entries += n
 	if e.clauses != nil {
@@ -206,7 +208,7 @@ func (c *Classifier) Installed(m flow.Minimatch, priority uint16) *Entry {
 	return c.installedIn(c.subtable(m.Mask()), &value, priority)
 }
 
-// installedIn is Installed for a value in the subtable at an index, or -1.
+// installedIn is Installed for a value in the subtable at index i; nil if i is -1.
 func (c *Classifier) installedIn(i int, value *flow.Key, priority uint16) *Entry {
 	if i < 0 {
 		return nil
@@ -219,7 +221,7 @@ func (c *Classifier) installedIn(i int, value *flow.Key, priority uint16) *Entry
 	return nil
 }
 
-// All visits every entry, in no order.
+// All visits every entry, in undefined order.
 func (c *Classifier) All(visit func(*Entry)) {
 	for _, st := range c.subtables {
 		st.all(func(r *row) { visit(r.entry) })
@@ -234,9 +236,9 @@ func (c *Classifier) List() []*Entry {
 	return all
 }
 
-// lookup returns the best hard entry that is better than best. It appends to s.IsSoft the matching
-// clauses above it, by match, and maybe clauses below. It leaves out entries
-// with conj_id if the key has none.
+// lookup returns the best hard entry that is better than best. It appends to s.soft the matching
+// clauses above it, by match, and possibly clauses below. It leaves out entries with conj_id if
+// the key has none.
 func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 	s.lengths.known = 0
 	s.open = s.open[:0]
@@ -271,7 +273,7 @@ func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 			continue
 		}
 		if r := &rows[0]; r.clauses != nil && (best == nil || r.priority >= best.priority) {
-			s.IsSoft = append(s.IsSoft, rows)
+			s.soft = append(s.soft, rows)
 		}
 		if hard := firstHard(rows); hard != nil && hard.betterThan(best) {
 			best = hard
@@ -280,8 +282,8 @@ func (c *Classifier) lookup(k *flow.Key, best *row, s *Scratch) *row {
 	return best
 }
 
-// completed returns the best hard entry with conj_id that is better than best, for a key with the id
-// of a conjunction.
+// completed returns the best hard entry with conj_id that is better than best, for a key with the
+// id of a conjunction.
 func (c *Classifier) completed(k *flow.Key, best *row, s *Scratch) *row {
 	for _, st := range c.subtables {
 		if best != nil && st.highest < best.priority {

@@ -6,27 +6,27 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// ClauseLists are the clauses of long lists of actions that entries have now. Ten
-// thousand addresses that ten thousand rules name are ten thousand entries with one list
-// of actions. It is compiled once, also for the address that comes a day later. A list is
-// told by where it lies, and is not kept from being forgotten by being in here.
+// ClauseLists are the clauses of long action lists in present entries. If ten thousand rules name
+// ten thousand addresses, that is ten thousand entries with one action list. The list is compiled
+// once, also for an address that comes a day later. A list is identified by its address, and
+// ClauseLists does not keep it in memory.
 type ClauseLists struct {
 	known map[weak.Pointer[flow.Action]]weak.Pointer[Clauses]
-	limit int // how many may be known before those that are gone are swept out
+	limit int // number of lists at which dead ones are swept out
 
 	// Clauses of short lists, and their conjunctions, are made several at a time.
-	short        []Clauses // that no entry has yet
+	short        []Clauses // not yet used by an entry
 	conjunctions []flow.Conjunction
 }
 
-// worthSharing is the length of a list from which on it is looked for.
+// worthSharing is the shortest list that is shared.
 const worthSharing = 8
 
-// madeTogether is how many small parts of entries are one object, because the garbage collector looks
-// at each object. All of them stay in memory as long as one is in use.
+// madeTogether is how many small parts of entries are allocated as one object, because the
+// garbage collector visits each object. All of them stay in memory as long as one is in use.
 const madeTogether = 32
 
-// Of is the clauses of an entry by its actions; nil for a hard one.
+// Of is the clauses of an entry with these actions; nil for a hard entry.
 func (l *ClauseLists) Of(actions []flow.Action) *Clauses {
 	if !IsSoft(actions) {
 		return nil
@@ -43,7 +43,7 @@ func (l *ClauseLists) Of(actions []flow.Action) *Clauses {
 	return c
 }
 
-// ofShort is Of a short list of a soft entry.
+// ofShort is Of for a short list of a soft entry.
 func (l *ClauseLists) ofShort(actions []flow.Action) *Clauses {
 	if len(l.short) == 0 {
 		l.short = make([]Clauses, madeTogether)
@@ -52,7 +52,7 @@ func (l *ClauseLists) ofShort(actions []flow.Action) *Clauses {
 	c := &l.short[0]
 	l.short = l.short[1:]
 	before := len(l.conjunctions)
-	l.conjunctions = appendClauses(l.conjunctions, actions) // if it grows, the clauses before keep what they have
+	l.conjunctions = appendClauses(l.conjunctions, actions) // if it is reallocated, earlier clauses keep their memory
 	end := len(l.conjunctions)
 	c.set(l.conjunctions[before:end:end])
 	return c
@@ -73,5 +73,5 @@ func (l *ClauseLists) add(at weak.Pointer[flow.Action], c *Clauses) {
 	l.known[at] = weak.Make(c)
 }
 
-// minSweep keeps short tables of lists from being swept all the time.
+// minSweep is the smallest limit, so that a short table is not swept all the time.
 const minSweep = 64

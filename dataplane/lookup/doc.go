@@ -1,6 +1,6 @@
-// Package lookup finds the entry of a table for a packet's key: the entry of highest priority
-// that matches, learned entries and conjunctions included. It knows flow keys and masks, and
-// nothing of packets.
+// Package lookup finds a table's entry for a packet's key. That is the matching entry of highest
+// priority, learned entries and conjunctions included. The package knows flow keys and masks, but
+// no packets.
 //
 //	entry.go                       an installed entry with its counters
 //	chunk.go                       entries whose hashes lie together, and their values
@@ -9,10 +9,10 @@
 //	examined.go                    the bits of a key that a lookup depends on
 //	conjunction.go, clauselists.go clauses that complete a conjunction; clauses that entries share
 //	classifier.go                  all subtables of a table, by priority
-//	learned.go                     entries that packets make, written while others look up
+//	learned.go                     learned entries, written while packets are looked up
 //	table.go                       a table: its static and its learned entries
-//	shape.go                       the form that a table took, for people
+//	shape.go                       the form of a table, for people
 //
-// Lookups take no lock and allocate nothing. A published Classifier never changes: an edit
-// makes another one that shares what it does not touch.
+// Lookups take no lock and allocate nothing. A published Classifier is immutable: an edit makes
+// another one that shares everything unchanged.
 package lookup

@@ -17,44 +17,45 @@ type Entry struct {
 	InstalledAt atomic.Int64  // clock at installation
 	Learned     bool          // made by a learn action
 	Learner     bool          // has a learn action with delete_learned
-	namesID     bool          // its match names conj_id
+	namesID     bool          // its match includes conj_id
 }
 
-// Counters has what packets write. An entry shares it with the entry that modifies it, so a packet
-// in between is counted.
+// Counters has the fields that packets write. An entry shares it with the entry that replaces it,
+// so packets count during the change.
 type Counters struct {
 	Slot           uint32 // place in a worker's counters
 	Packets, Bytes atomic.Uint64
 	Used           atomic.Int64 // clock at the last packet, or at installation
 }
 
-// Touch notes the time of a packet, unless a later one was noted.
+// Touch records the time of a packet, unless a later time is recorded.
 func (c *Counters) Touch(now int64) {
 	for was := c.Used.Load(); was < now && !c.Used.CompareAndSwap(was, now); was = c.Used.Load() {
 	}
 }
 
-// NewEntry makes an entry that is installed at a time. A soft entry has clauses, and a hard
-// one compiled actions.
+// NewEntry makes an entry installed at now. A soft entry has clauses, and a hard one compiled
+// actions.
 func NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq uint64, now int64) *Entry {
 	return (&Room{entries: make([]Entry, 1), counters: make([]Counters, 1)}).NewEntry(e, cl, actions, seq, now)
 }
 
-// Room is memory for entries to come. It is made for several at a time, because the garbage collector
-// looks at each object. All of them stay in memory as long as one is in use.
+// Room is memory for new entries. It is allocated for several at a time, because the garbage
+// collector visits each object. All of them stay in memory as long as one is in use.
 type Room struct {
 	entries  []Entry
 	counters []Counters
 }
 
-// A Room allocates so many entries or counters as one object. Entries are few, because one
-// that stays keeps the others of its object, and the text that they came from.
+// The numbers of entries and counters that a Room allocates as one object. There are few entries
+// in one, because an entry that stays also keeps the others of its object, and the text that they
+// came from.
 const (
 	entriesTogether  = 6
 	countersTogether = 32
 )
 
-// NewEntry is the function NewEntry, with memory of the room.
+// NewEntry is the function NewEntry, with memory from the room.
 func (r *Room) NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq uint64, now int64) *Entry {
 	if len(r.entries) == 0 {
 		r.entries = make([]Entry, entriesTogether)
@@ -73,13 +74,13 @@ func (r *Room) NewEntry(e *flow.Entry, cl *Clauses, actions []flow.Action, seq u
 	return n
 }
 
-// Inherit takes over the counters and the age of the entry that e modifies.
+// Inherit takes over the counters and the installation time of the entry that e replaces.
 func (e *Entry) Inherit(old *Entry) {
 	e.Counters = old.Counters
 	e.InstalledAt.Store(old.InstalledAt.Load())
 }
 
-// lastSlot spreads counters over the workers' places.
+// lastSlot spreads counters over the slots of the workers' counts.
 var lastSlot atomic.Uint32
 
 // Expired reports whether a timeout has passed.

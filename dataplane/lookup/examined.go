@@ -9,11 +9,11 @@ import (
 // KeyBits is a mask of a key, word by word.
 type KeyBits [flow.KeyWords]uint64
 
-// Examined has the bits of a key that lookups depend on. Keys that agree in them get the same entries.
-// Each lookup adds the bits that it reads.
+// Examined has the bits of a key that lookups depend on. Keys that agree in these bits get the
+// same entries. Each lookup adds the bits that it reads.
 type Examined struct {
 	Bits  KeyBits
-	Known KeyBits // bits that are equal in all keys in question, and are not added
+	Known KeyBits // bits that are equal in all keys in question; lookups do not add them
 }
 
 // find adds the bits on which the result of a subtable's search depends.
@@ -34,14 +34,14 @@ func (a *Examined) varying(st *subtable) {
 	}
 }
 
-// examineMiss adds bits that prove that a subtable has no row for a key, unless the examined
-// bits prove it already. It tries, in this order:
+// examineMiss adds bits that prove that a subtable has no row for a key, unless the examined bits
+// already prove it. It tries, in this order:
 //
 //  1. a byte in which the key differs from all rows;
 //  2. the first bytes of an address or port with which no entry of the table begins;
 //  3. all bits in which rows differ from each other.
 //
-// A table that names a few ports therefore lets all other ports share a megaflow.
+// So in a table that names a few ports, all other ports share a megaflow.
 func (a *Examined) examineMiss(c *Classifier, st *subtable, k *flow.Key) {
 	if a.tells(st, k) || a.differs(st, k, false) || a.differs(st, k, true) {
 		return
@@ -70,7 +70,7 @@ func (a *Examined) examineMiss(c *Classifier, st *subtable, k *flow.Key) {
 	a.add(&best)
 }
 
-// tells reports whether the examined bits tell a key apart from all rows.
+// tells reports whether the examined bits distinguish a key from all rows.
 func (a *Examined) tells(st *subtable, k *flow.Key) bool {
 	for _, w := range st.common {
 		if (k.Word(int(w.Index))^w.value)&w.Mask&(a.Bits[w.Index]|a.Known[w.Index]) != 0 {
@@ -105,7 +105,7 @@ var manyValues = func() (many [flow.KeyWords]bool) {
 	return many
 }()
 
-// add adds bits.
+// add adds bits to the examined ones.
 func (a *Examined) add(b *KeyBits) {
 	for i, m := range b {
 		a.Bits[i] |= m &^ a.Known[i]
@@ -115,7 +115,7 @@ func (a *Examined) add(b *KeyBits) {
 // addByte adds the byte at an offset in the key.
 func (b *KeyBits) addByte(at int) { b[at/8] |= 0xff << (at % 8 * 8) }
 
-// beyond is the number of bits that were not examined yet.
+// beyond is the number of bits that are not examined yet.
 func (b *KeyBits) beyond(a *Examined) (n int) {
 	for i, m := range b {
 		n += bits.OnesCount64(m &^ (a.Bits[i] | a.Known[i]))
@@ -123,7 +123,7 @@ func (b *KeyBits) beyond(a *Examined) (n int) {
 	return n
 }
 
-// BitsOf is bits of a field as bits of the key.
+// BitsOf is the key bits of some bits of a field.
 func BitsOf(id flow.FieldID, mask flow.Value) (b KeyBits) {
 	var k flow.Key
 	flow.FieldByID(id).Put(&k, mask, mask)
@@ -133,7 +133,7 @@ func BitsOf(id flow.FieldID, mask flow.Value) (b KeyBits) {
 	return b
 }
 
-// Add adds bits, and says whether b had any that they lack.
+// Add adds others to b. more says that b had bits that others lacks.
 func (b *KeyBits) Add(others *KeyBits) (more bool) {
 	for i, m := range others {
 		more = more || b[i]&^m != 0

@@ -6,30 +6,27 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// gates are the probes that a lookup makes, by the lengths of the prefixes that a key
-// has. A lookup goes from one of them to the next, and pays nothing for other keys'
-// lengths.
+// gates are the probes of a lookup, by the prefix lengths that match a key. A lookup goes from
+// one of these probes to the next, and never visits the probes of other lengths.
 type gates struct {
 	always placeSet // probes that have no gate
 	fields []fieldGates
 }
 
-// fieldGates are the probes that are asked when a field of the key has a prefix
-// of a length that the table has.
+// fieldGates are the probes that depend on the prefix lengths of a field.
 type fieldGates struct {
 	field prefixField
-	of    [128]placeSet // by length; nil for one that no probe has
+	of    [128]placeSet // by length; nil if no probe has the length
 }
 
-// placeSet is a set of places in classifier.probes, a bit each.
+// placeSet is a bit set of indexes into Classifier.probes.
 type placeSet []uint64
 
 func newPlaceSet(n int) placeSet { return make(placeSet, (n+63)/64) }
 
 func (s placeSet) add(i int) { s[i/64] |= 1 << (i % 64) }
 
-// next is the first place from i on that is in the set, which has room for i; or
-// one past all.
+// next is the first element from i on, or one past the set's room. The set must have room for i.
 func (s placeSet) next(i int) int {
 	w := i / 64
 	rest := s[w] >> (i % 64) << (i % 64)
@@ -60,7 +57,7 @@ func gatesOf(probes []probe) gates {
 	return g
 }
 
-// at is the gates of a field, which are made if there are none.
+// at is the gates of a field. It adds them if there are none.
 func (g *gates) at(field prefixField) *fieldGates {
 	for i := range g.fields {
 		if g.fields[i].field == field {
@@ -71,8 +68,7 @@ func (g *gates) at(field prefixField) *fieldGates {
 	return &g.fields[len(g.fields)-1]
 }
 
-// open appends to s, which is empty, the set of the probes that are to be asked
-// for a key.
+// open appends to s, which is empty, the set of the probes for a key.
 func (g *gates) open(s placeSet, c *Classifier, k *flow.Key, l *prefixLengths) placeSet {
 	s = append(s, g.always...)
 	for i := range g.fields {

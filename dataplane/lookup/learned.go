@@ -8,19 +8,19 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// LearnedEntries are the entries of a table that learn actions made. They are short-lived, and the packet
-// path writes them. They have a Classifier of their own:
+// LearnedEntries are a table's entries from learn actions. They are short-lived, and packets
+// write them. They have their own Classifier:
 //
 //  1. Lookups read it without a lock.
-//  2. A change edits a copy and publishes it by one atomic store, so a lookup meets an entry
-//     or does not.
-//  3. Most new entries among thousands replace one chunk only, also by one store
+//  2. A change edits a copy and publishes it by one atomic store, so a lookup sees either all of
+//     the change or none.
+//  3. Among thousands of entries, most new ones replace only one chunk, also by one store
 //     (subtable.putLive).
-//  4. Only a packet that learns something new takes the lock. With session affinity that is
-//     a client's first packet. A packet that learns a known entry restarts its timeouts.
+//  4. Only a packet that learns something new takes the lock. With session affinity that is a
+//     client's first packet. A packet that learns a known entry restarts its timeouts.
 //
-// A megaflow ends before a table with learned entries, so lookups here need no examined bits
-// and Classifier.values is not kept.
+// A megaflow ends before a table with learned entries. So lookups here need no examined bits, and
+// Classifier.values stays empty.
 type LearnedEntries struct {
 	current atomic.Pointer[Classifier] // nil while there are none
 	size    atomic.Int64
@@ -35,7 +35,7 @@ func (l *LearnedEntries) Count() int { return int(l.size.Load()) }
 // None reports whether there are no learned entries.
 func (l *LearnedEntries) None() bool { return l.current.Load() == nil }
 
-// edited returns a copy of the classifier to change under the lock.
+// edited returns a copy of the classifier to change. The caller holds Changing.
 func (l *LearnedEntries) edited() *Classifier {
 	if c := l.current.Load(); c != nil {
 		return c.editable()
@@ -43,7 +43,7 @@ func (l *LearnedEntries) edited() *Classifier {
 	return (&Classifier{learned: true}).editable()
 }
 
-// publish makes an edited classifier the one that lookups read.
+// publish publishes an edited classifier to lookups.
 func (l *LearnedEntries) publish(c *Classifier) {
 	if c.entries == 0 {
 		c = nil
@@ -53,7 +53,7 @@ func (l *LearnedEntries) publish(c *Classifier) {
 	l.current.Store(c)
 }
 
-// counted adds n to the numbers that e counts for.
+// counted adds n to the counts that include e.
 func (l *LearnedEntries) counted(e *Entry, n int) {
 	if l.cookies == nil {
 		l.cookies = map[uint64]int{}
@@ -80,9 +80,9 @@ func (l *LearnedEntries) Refresh(e *flow.Entry, now int64) bool {
 	return true
 }
 
-// Add installs e. If an entry of the same identity is there, e replaces it and keeps its
-// counters. limit bounds the learned entries with e's cookie, as in Open vSwitch; 0 means no
-// limit. Beyond the limit nothing is installed. first is true if there was no entry before.
+// Add installs e. If an entry of the same identity exists, e replaces it and keeps its counters.
+// limit is the largest number of learned entries with e's cookie, as in Open vSwitch; 0 means no
+// limit. Beyond the limit Add installs nothing. first is true if there was no entry before.
 func (l *LearnedEntries) Add(e *Entry, limit uint32) (first bool) {
 	l.Changing.Lock()
 	defer l.Changing.Unlock()
@@ -109,8 +109,8 @@ func (l *LearnedEntries) Add(e *Entry, limit uint32) (first bool) {
 	return c == nil
 }
 
-// RemoveIf removes every learned entry for which gone is true, and returns them. It searches before
-// it takes the lock.
+// RemoveIf removes every learned entry for which gone is true, and returns them. It searches
+// before it takes the lock, and checks each entry again under it.
 func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (removed []*Entry) {
 	var leave []*Entry
 	l.All(func(e *Entry) {
@@ -137,7 +137,7 @@ func (l *LearnedEntries) RemoveIf(gone func(*Entry) bool) (removed []*Entry) {
 	return removed
 }
 
-// All visits every learned entry, in no order.
+// All visits every learned entry, in undefined order.
 func (l *LearnedEntries) All(visit func(*Entry)) {
 	if c := l.current.Load(); c != nil {
 		c.All(visit)

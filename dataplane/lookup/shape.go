@@ -7,12 +7,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Shape names the form that a table's lookup took when its entries were
-// compiled, in the words that dump-tables shows.
+// Shape names the form of a table's compiled lookup, as dump-tables shows it.
 type Shape string
 
-// The shapes. ShapeExact and ShapePrefix are followed by the fields in
-// question: "exact in_port,reg1", "prefix nw_dst".
+// The shapes. The fields follow ShapeExact and ShapePrefix: "exact in_port,reg1", "prefix
+// nw_dst".
 const (
 	ShapeEmpty       Shape = "empty"
 	ShapeSingle      Shape = "single"      // one entry, compared word by word
@@ -22,8 +21,8 @@ const (
 	ShapeConjunction Shape = "conjunction" // subtables whose clauses complete conjunctions
 )
 
-// Shape names the form of a classifier. A table-miss entry, which asks for
-// nothing, does not count.
+// Shape names the form of a classifier. A table-miss entry, which matches everything, does not
+// count.
 func (c *Classifier) Shape() Shape {
 	sts := slices.DeleteFunc(slices.Clone(c.subtables), func(st *subtable) bool { return len(st.common)+len(st.varying) == 0 })
 	switch {
@@ -53,7 +52,7 @@ func (st *subtable) hashed() *flow.Key {
 	return &m
 }
 
-// fieldsOf names the fields that a mask looks at.
+// fieldsOf names the fields of a mask.
 func fieldsOf(mask *flow.Key) string {
 	var names []string
 	for _, id := range flow.Diff(&flow.Key{}, mask) {
@@ -62,8 +61,7 @@ func fieldsOf(mask *flow.Key) string {
 	return strings.Join(names, ",")
 }
 
-// prefixShape is the field that is all subtables differ in, by the length of
-// its prefix; nil when they differ otherwise.
+// prefixShape is the only field in which the masks of all subtables differ; nil if there is none.
 func prefixShape(sts []*subtable) *flow.Field {
 	for _, f := range prefixPlaces {
 		rest := func(st *subtable) flow.Key {

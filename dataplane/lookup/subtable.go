@@ -8,39 +8,39 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// subtable holds the entries of one mask, as a hash table over the words of
-// the key that the mask looks at.
+// subtable holds the entries of one mask, in a hash table over the mask's words of the key.
 //
-// The words in which all entries agree (common) are compared first and are not hashed. So
-// a subtable of one entry has nothing to hash at all. The others (varying) choose one of
-// the chunks, and a chunk holds about half a dozen values with their rows side by side.
-// Chunks hang in pages. Changing one row of a hundred thousand copies one chunk, one page
-// and a list of pages, and shares the rest. A row that comes while lookups read (putLive)
-// copies one chunk only.
+//  1. The words in which all entries agree (common) are compared first and are not hashed. So a
+//     subtable of one entry hashes nothing.
+//  2. The other words (varying) choose a chunk. A chunk holds about half a dozen values with
+//     their rows side by side.
+//  3. Chunks are grouped in pages. Changing one row of a hundred thousand copies one chunk, one
+//     page and a list of pages, and shares the rest.
+//  4. A row that is added while lookups read (putLive) copies only one chunk.
 type subtable struct {
 	common  []wordValue
 	varying []WordMask
-	// highest is no less than any row's priority. It may be more after a
-	// removal, until the next rebuild.
+	// highest is at least every row's priority. After a removal it may be higher, until the next
+	// rebuild.
 	highest uint16
-	// namesID: the mask has conj_id. byConjunction: and every entry has one
-	// other than 0, so none matches before a conjunction is complete.
+	// namesID: the mask has conj_id. byConjunction: in addition, conj_id is not 0 in any entry,
+	// so none matches before a conjunction is complete.
 	namesID, byConjunction bool
-	prefixes               []prefix // fields of which the mask takes a prefix
+	prefixes               []prefix // fields of which the mask has a prefix
 
 	chunks uint64
-	only   *chunk  // when there is one
-	pages  []*page // when there are more
+	only   *chunk  // if there is one chunk
+	pages  []*page // if there are more
 
 	mask     flow.Key
 	minimask flow.Minimask // mask in its short form
 	rows     int           // different values
 	removed  int           // rows since the last rebuild
-	expected int           // rows at the end of this edit, at most; 0 if unknown
+	expected int           // largest number of rows at the end of this edit; 0 if unknown
 	edit     *edit
 }
 
-// WordMask is one 64-bit word of the key that a subtable looks at.
+// WordMask is the mask of one 64-bit word of the key.
 type WordMask struct {
 	Index uint8
 	Mask  uint64
@@ -59,7 +59,7 @@ func newSubtable(minimask flow.Minimask, ed *edit) *subtable {
 	return st
 }
 
-// editable is a copy that may be changed within an edit.
+// editable is a copy for an edit.
 func (st *subtable) editable(ed *edit) *subtable {
 	n := *st
 	n.edit, n.expected = ed, 0
@@ -67,7 +67,7 @@ func (st *subtable) editable(ed *edit) *subtable {
 	return &n
 }
 
-// resize empties the subtable and gives it room for a number of chunks.
+// resize empties the subtable and allocates room for a number of chunks.
 func (st *subtable) resize(chunks uint64) {
 	st.chunks, st.rows, st.removed, st.highest = chunks, 0, 0, 0
 	st.only, st.pages = nil, nil
@@ -78,7 +78,7 @@ func (st *subtable) resize(chunks uint64) {
 	}
 }
 
-// find returns the rows that match the key, that of highest priority first.
+// find returns the rows that match the key, highest priority first.
 func (st *subtable) find(k *flow.Key) []row {
 	for i := range st.common {
 		if w := &st.common[i]; k.Word(int(w.Index))&w.Mask != w.value {
@@ -112,7 +112,7 @@ func (st *subtable) hash(k *flow.Key) uint64 {
 	return h
 }
 
-// insert adds a row of a value. None of its match and priority is there.
+// insert adds a row of a value. The caller has checked that no row has its match and priority.
 func (st *subtable) insert(r row, value *flow.Key) {
 	if st.rows == 0 {
 		st.setFirstRow(r)
@@ -123,7 +123,7 @@ func (st *subtable) insert(r row, value *flow.Key) {
 	st.put(r, value)
 }
 
-// setFirstRow gives an empty subtable its first row's words: all of them common.
+// setFirstRow sets the words of an empty subtable from its first row. All of them are common.
 func (st *subtable) setFirstRow(r row) {
 	st.common, st.varying = nil, nil
 	for i := range flow.KeyWords {
@@ -140,7 +140,7 @@ func (st *subtable) agrees(r row) bool {
 	return !slices.ContainsFunc(st.common, func(w wordValue) bool { return r.word(w.WordMask) != w.value })
 }
 
-// put puts a row of a value in its chunk.
+// put adds a row of a value to its chunk.
 func (st *subtable) put(r row, value *flow.Key) {
 	h := st.hash(value)
 	st.highest = max(st.highest, r.priority)
@@ -148,9 +148,8 @@ func (st *subtable) put(r row, value *flow.Key) {
 	st.putIn(st.ownChunk(h&(st.chunks-1)), h, r, value)
 }
 
-// putLive is put while lookups read the subtable: one store puts a copy of the
-// row's chunk in the chunk's place. It reports false, and does nothing, where
-// more than that would have to change.
+// putLive is put while lookups read the subtable. One store replaces the row's chunk by a changed
+// copy. If more than that would have to change, putLive does nothing and returns false.
 func (st *subtable) putLive(r row, value *flow.Key) bool {
 	if st.pages == nil || !st.agrees(r) || st.rows >= int(st.chunks)*chunkLoad ||
 		r.priority > st.highest || st.byConjunction && value.ConjID() == 0 {
@@ -171,7 +170,7 @@ func (st *subtable) putLive(r row, value *flow.Key) bool {
 	return true
 }
 
-// putIn puts a row of a value and its hash into its chunk, which may be changed.
+// putIn adds a row of a value and its hash to its chunk, which the caller may change.
 func (st *subtable) putIn(c *chunk, h uint64, r row, value *flow.Key) {
 	at := c.find(st.varying, uint32(h>>32), value)
 	if at < 0 {
@@ -197,7 +196,7 @@ func (st *subtable) putIn(c *chunk, h uint64, r row, value *flow.Key) {
 	c.tellBefore(first, i, end+1)
 }
 
-// ownChunk is a chunk that may be changed.
+// ownChunk is the chunk at index i, or a copy of it, which the edit may change.
 func (st *subtable) ownChunk(i uint64) *chunk {
 	if st.only != nil {
 		st.only = st.only.own(st.edit, 1+len(st.varying))
@@ -215,7 +214,7 @@ func (st *subtable) ownChunk(i uint64) *chunk {
 	return c
 }
 
-// remove takes out the row of an entry that is there, which has a value.
+// remove removes the row of an installed entry that has a value.
 func (st *subtable) remove(e *Entry, value *flow.Key) {
 	h := st.hash(value)
 	c := st.ownChunk(h & (st.chunks - 1))
@@ -235,8 +234,8 @@ func (st *subtable) remove(e *Entry, value *flow.Key) {
 	}
 }
 
-// rebuild lays the subtable out again, with one row more unless that is nil. Common
-// words, chunks and the highest priority are what the rows need now.
+// rebuild rebuilds the subtable, with one more row unless that is nil. It computes common words,
+// chunks and the highest priority from the rows.
 func (st *subtable) rebuild(more *row) {
 	var rows []row
 	st.all(func(r *row) { rows = append(rows, *r) })
@@ -278,7 +277,7 @@ func (st *subtable) all(visit func(*row)) {
 	}
 }
 
-// Seed is secret, so that nobody can choose addresses that share a chunk.
+// Seed is secret, so that no sender can choose addresses that share a chunk.
 var Seed = rand.Uint64()
 
 // Mix folds one word into a hash. It takes both halves of the product with an odd

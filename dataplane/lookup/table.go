@@ -8,16 +8,17 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Table is one table of a program. Its static entries never change: a bundle makes another Table.
-// The learned entries and the counters go on from one program to the next.
+// Table is one table of a program. Its static entries are immutable: a bundle makes another
+// Table. The next program shares the learned entries and the counters.
 type Table struct {
 	Static *Classifier
-	makers []*Entry // entries with delete_learned
+	makers []*Entry // entries with a delete_learned learn action
 	Live   *TableState
 }
 
-// Editable returns a table for a bundle to change, which shares with t what the bundle does not
-// touch. t may be nil. Without keep it has no entries; counters and learned entries are t's.
+// Editable returns a table for a bundle to change, which shares everything unchanged with t. t
+// may be nil. Without keep it has no static entries. In both cases it has t's counters and
+// learned entries.
 func (t *Table) Editable(keep bool) *Table {
 	n := &Table{Live: new(TableState), Static: &Classifier{}}
 	if t != nil {
@@ -30,7 +31,7 @@ func (t *Table) Editable(keep bool) *Table {
 	return n
 }
 
-// Add installs an entry, and replaces one with the same identity.
+// Add installs an entry. It replaces an entry with the same identity.
 func (t *Table) Add(e *Entry) {
 	if old := t.Static.insert(e); old != nil {
 		t.forgetLearner(old)
@@ -62,13 +63,13 @@ func (t *Table) Learners() []*Entry {
 type TableState struct {
 	Lookups, Hits atomic.Uint64
 	Learned       LearnedEntries
-	MayLearn      atomic.Bool // never false again
+	MayLearn      atomic.Bool // never reset to false
 
 	timed                  atomic.Uint64
 	lookupTime, actionTime atomic.Int64 // nanoseconds of all timed lookups
 }
 
-// lookup implements lookups: learned and static entries as one table.
+// lookup implements lookups. It searches learned and static entries as one table.
 func (t *Table) lookup(k *flow.Key, best *row, s *Scratch) *row {
 	if c := t.Live.Learned.current.Load(); c != nil {
 		best = c.lookup(k, best, s)
@@ -84,7 +85,7 @@ func (t *Table) completed(k *flow.Key, best *row, s *Scratch) *row {
 	return t.Static.completed(k, best, s)
 }
 
-// TableTimes is what packets cost in a table, as far as they were timed.
+// TableTimes is the timed cost of packets in a table.
 type TableTimes struct {
 	Timed uint64 `json:"timed"` // lookups
 	// Lookup is the time of all timed lookups. Actions is the time from each lookup to the

@@ -8,14 +8,13 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Prefixes: which lengths of prefix of an address (or port) a table's entries have that a
-// packet's address matches. A subtable whose length is not among them cannot hold an
-// entry for the packet. Whole addresses and ports are prefixes too. They only serve to
-// say how many bits of a packet's were enough to know that a subtable has nothing for it
+// Prefixes: the lengths of a table's address (or port) prefixes that match a packet. A subtable
+// of any other length cannot hold an entry for the packet. Whole addresses and ports are prefixes
+// too. They only tell how many bits of a packet prove that a subtable has no row for it
 // (examined.go).
 
-// prefixField names a field of which masks take prefixes: addresses, and ports,
-// whose ranges are written as several prefixes.
+// prefixField names a field whose masks may be prefixes: addresses, and ports, whose ranges are
+// written as several prefixes.
 type prefixField uint8
 
 const (
@@ -28,21 +27,19 @@ const (
 	numPrefixFields
 )
 
-// prefixPlaces are the fields' rows in the registry. Ports of all protocols
-// share a place.
+// prefixPlaces are the fields in the registry. Ports of all protocols share a place.
 var prefixPlaces = [numPrefixFields]*flow.Field{
 	flow.FieldByID(flow.IPSrc), flow.FieldByID(flow.IPDst), flow.FieldByID(flow.IPv6Src),
 	flow.FieldByID(flow.IPv6Dst), flow.FieldByID(flow.TCPSrc), flow.FieldByID(flow.TCPDst),
 }
 
-// prefix is the field of a subtable's mask that is a prefix, and its length.
+// prefix is a field in which a subtable's mask is a prefix, and the prefix length.
 type prefix struct {
 	field prefixField
 	bits  uint8
 }
 
-// prefixesOf lists the fields of which a mask takes leading bits and no others:
-// some, or all.
+// prefixesOf lists the fields in which a mask has only leading bits: some, or all.
 func prefixesOf(mask *flow.Key) (all []prefix) {
 	for i, f := range prefixPlaces {
 		v := leftAligned(f, mask)
@@ -60,7 +57,7 @@ func prefixesOf(mask *flow.Key) (all []prefix) {
 // whole says whether the prefix is all of its field.
 func (p prefix) whole() bool { return int(p.bits) == prefixPlaces[p.field].Bits }
 
-// of is the prefix that a match's value has.
+// of is the prefix of a match's value.
 func (p prefix) of(value *flow.Key) aligned {
 	return leftAligned(prefixPlaces[p.field], value).cut(p.bits)
 }
@@ -68,7 +65,7 @@ func (p prefix) of(value *flow.Key) aligned {
 // aligned is a value of up to 128 bits with its first bit uppermost.
 type aligned struct{ hi, lo uint64 }
 
-// leftAligned reads a field whose size is that of a port or an address.
+// leftAligned reads a field of the size of a port or an address.
 func leftAligned(f *flow.Field, k *flow.Key) aligned {
 	b := k[f.Off:]
 	switch f.Size {
@@ -88,7 +85,7 @@ func (a aligned) cut(n uint8) aligned {
 	return aligned{hi: a.hi &^ (^uint64(0) >> n)}
 }
 
-// bit is the bit at a place, 0 for the first.
+// bit is the bit at index n; 0 is the first.
 func (a aligned) bit(n uint8) uint64 {
 	if n >= 64 {
 		return a.lo >> (127 - n) & 1
@@ -96,7 +93,7 @@ func (a aligned) bit(n uint8) uint64 {
 	return a.hi >> (63 - n) & 1
 }
 
-// common is how many first bits two values share, at most max.
+// common is the number of first bits that two values share, at most limit.
 func (a aligned) common(b aligned, limit uint8) uint8 {
 	n := bits.LeadingZeros64(a.hi ^ b.hi)
 	if n == 64 {
@@ -105,29 +102,29 @@ func (a aligned) common(b aligned, limit uint8) uint8 {
 	return min(uint8(n), limit)
 }
 
-// trie is a binary tree of prefixes in which every node without entries of its own has two
-// children. Nodes lie in one slice. A node names its children by their index, so that the
-// garbage collector finds no pointers. Index 0 stands for "no node".
+// trie is a binary tree of prefixes. Every node without entries of its own has two children.
+// Nodes lie in one slice. A node names its children by index, so that the garbage collector finds
+// no pointers. Index 0 stands for "no node".
 //
-//  1. An edit appends nodes, and never writes a node below shared: lookups read those by copies of
-//     the trie with a shorter slice.
-//  2. Of all copies, only the newest is edited, because an edit writes behind the slices of others.
-//     The copy of an edit that failed is dropped.
+//  1. An edit appends nodes, and never writes a node below shared, because lookups read those
+//     through copies of the trie with a shorter slice.
+//  2. Only the newest copy is edited, because an edit writes behind the slices of the others. The
+//     copy of a failed edit is dropped.
 type trie struct {
 	nodes  []trieNode
 	root   uint32
-	shared uint32 // nodes of other copies
-	gone   int    // nodes that the tree no longer has
+	shared uint32 // the nodes below this index belong to other copies too
+	gone   int    // nodes that are no longer in the tree
 }
 
 type trieNode struct {
 	value    aligned
 	children [2]uint32
-	entries  uint32 // that have exactly this prefix
+	entries  uint32 // with exactly this prefix
 	bits     uint8
 }
 
-// editable returns the copy of an edit. If most nodes are gone, it leaves them out.
+// editable returns the copy for an edit. If most nodes are gone, it compacts them.
 func (t *trie) editable() trie {
 	n := *t
 	if n.gone > len(n.nodes)/2 {
@@ -138,7 +135,7 @@ func (t *trie) editable() trie {
 	return n
 }
 
-// copyFrom adds another trie's node at a place, and the nodes below it.
+// copyFrom adds another trie's subtree at an index, and returns its new index.
 func (t *trie) copyFrom(other *trie, at uint32) uint32 {
 	if at == 0 {
 		return 0
@@ -150,19 +147,19 @@ func (t *trie) copyFrom(other *trie, at uint32) uint32 {
 	return t.add(n)
 }
 
-// add appends a node and returns its place.
+// add appends a node and returns its index.
 func (t *trie) add(n trieNode) uint32 {
 	if t.nodes == nil {
 		t.nodes = make([]trieNode, 1, 8)
 	}
-	if len(t.nodes) == cap(t.nodes) { // append would grow a large slice by a quarter, and copy it four times as often
+	if len(t.nodes) == cap(t.nodes) { // append would grow a large slice by a quarter, and so copy it four times as often
 		t.nodes = slices.Grow(t.nodes, len(t.nodes))
 	}
 	t.nodes = append(t.nodes, n)
 	return uint32(len(t.nodes) - 1)
 }
 
-// own returns the place of a node that the edit may write: at, or that of a copy.
+// own returns the index of a node that the edit may write: at, or that of a copy.
 func (t *trie) own(at uint32) uint32 {
 	if at >= t.shared {
 		return at
@@ -174,7 +171,7 @@ func (t *trie) own(at uint32) uint32 {
 // insert adds one entry of a prefix.
 func (t *trie) insert(value aligned, length uint8) { t.root = t.insertBelow(t.root, value, length) }
 
-// insertBelow is insert in the tree below a place. It returns the new place of that tree.
+// insertBelow is insert in the subtree at an index. It returns the subtree's new index.
 func (t *trie) insertBelow(at uint32, value aligned, length uint8) uint32 {
 	if at == 0 {
 		return t.add(trieNode{value: value, bits: length, entries: 1})
@@ -194,14 +191,14 @@ func (t *trie) insertBelow(at uint32, value aligned, length uint8) uint32 {
 	}
 	side := value.bit(n.bits)
 	child := t.insertBelow(n.children[side], value, length)
-	t.nodes[at].children[side] = child // the slice may be another one now
+	t.nodes[at].children[side] = child // insertBelow may have moved the slice
 	return at
 }
 
-// remove takes away one entry of a prefix that is there.
+// remove removes one entry of a present prefix.
 func (t *trie) remove(value aligned, length uint8) { t.root = t.removeBelow(t.root, value, length) }
 
-// removeBelow is remove in the tree below a place. It returns the new place of that tree.
+// removeBelow is remove in the subtree at an index. It returns the subtree's new index.
 func (t *trie) removeBelow(at uint32, value aligned, length uint8) uint32 {
 	at = t.own(at)
 	if n := &t.nodes[at]; length == n.bits {
@@ -216,11 +213,11 @@ func (t *trie) removeBelow(at uint32, value aligned, length uint8) uint32 {
 		return at
 	}
 	t.gone++
-	return n.children[0] + n.children[1] // at most one is there
+	return n.children[0] + n.children[1] // at most one is not 0
 }
 
-// lacks says whether the tree has no prefix of a length that a value begins with. It also
-// returns how many of the value's first bits show it.
+// lacks says whether the tree has no prefix of a length with which a value begins. n is how many
+// of the value's first bits prove it.
 func (t *trie) lacks(value aligned, length uint8) (n uint8, ok bool) {
 	above := uint8(0)
 	for at := t.root; at != 0; {
@@ -239,8 +236,8 @@ func (t *trie) lacks(value aligned, length uint8) (n uint8, ok bool) {
 	return above, true
 }
 
-// prefixLengths is, field by field, a set of prefix lengths; it is filled as it
-// is asked.
+// prefixLengths is a set of prefix lengths for each field. A field's set is computed when it is
+// first needed.
 type prefixLengths struct {
 	known uint8 // one bit for each field
 	sets  [numPrefixFields]lengthSet
@@ -251,7 +248,7 @@ type lengthSet [2]uint64
 
 func (s *lengthSet) has(n uint8) bool { return s[n/64]>>(n%64)&1 != 0 }
 
-// of is the lengths of the prefixes in a field's tree that the key has.
+// of is the lengths of the prefixes in a field's trie that match the key.
 func (l *prefixLengths) of(field prefixField, t *trie, k *flow.Key) *lengthSet {
 	s := &l.sets[field]
 	if l.known>>field&1 != 0 {
