@@ -5,21 +5,21 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// What port security forbids in IP packets. An end system sends none of it, and each
-// has a use for an attacker that flow entries cannot see:
+// Port security forbids the following in IP packets. End systems send none of it, and each helps
+// an attack that flow entries cannot see:
 //
-//	source routes       lead past the entry that looks at the destination (RFC 7126,
+//	source routes       bypass an entry that examines the destination (RFC 7126,
 //	                    RFC 5095)
-//	long chains of      cost whoever reads them, and hide the transport header
+//	long chains of      cost processing time, and hide the transport header
 //	extension headers   (RFC 7045); so does a first fragment without it (RFC 7112)
-//	neighbour discovery from a router, in fragments or from afar moves a neighbour's
-//	                    traffic (RFC 6105, RFC 6980, RFC 7113, RFC 4861)
+//	neighbour discovery from a router, in fragments or from afar redirects a
+//	                    neighbour's traffic (RFC 6105, RFC 6980, RFC 7113, RFC 4861)
 //	group addresses     leave by NORMAL in Antrea's table IPv6, past conntrack and
 //	                    every policy; only neighbour discovery and MLD need that
 //	a group address     behind a unicast MAC: only the pod of that MAC gets it
 //
-// IPv4 packets to group addresses are tracked, and policies see them, as any packet
-// that leaves the cluster.
+// IPv4 packets to group addresses are tracked, and policies see them, like any packet that leaves
+// the cluster.
 
 // maxExtensions is how many extension headers a packet may have.
 const maxExtensions = 8
@@ -47,8 +47,7 @@ const (
 	optionHeader = 2 // type and length
 )
 
-// sourceRoute says whether IPv4 options have a loose or strict source route, or cannot
-// be read to their end.
+// sourceRoute says whether IPv4 options have a loose or strict source route, or are malformed.
 func sourceRoute(options []byte) bool {
 	for len(options) > 0 && options[0] != optionEnd {
 		n := 1
@@ -99,8 +98,8 @@ func checkIPv6(b []byte, l *packet.Layers) telemetry.DropReason {
 // noMessage stands for a packet without an ICMPv6 message.
 const noMessage = -1
 
-// isMLD says whether an ICMPv6 message is of multicast listener discovery (RFC 2710,
-// RFC 3810).
+// isMLD says whether an ICMPv6 message belongs to multicast listener discovery (RFC 2710, RFC
+// 3810).
 func isMLD(message int) bool {
 	switch message {
 	case packet.ICMPv6MLDQuery, packet.ICMPv6MLDReport, packet.ICMPv6MLDDone, packet.ICMPv6MLDv2Report:

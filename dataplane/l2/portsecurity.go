@@ -9,15 +9,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// PortSecurity is what a port may send. The zero value restricts nothing.
+// PortSecurity limits what a port may send. The zero value has no limits.
 type PortSecurity struct {
 	// MACs are the port's own addresses. NORMAL learns them at no other port, and
 	// sends frames for them to this one.
 	MACs [][6]byte `json:"macs,omitzero"`
-	// Enforced drops frames that have another source than MACs, and packets that
-	// an end system has no reason to send.
+	// Enforced drops frames whose source is not in MACs, and packets that no end system needs to
+	// send.
 	Enforced bool `json:"enforced,omitzero"`
-	// Tags allows frames with one VLAN tag where Enforced.
+	// Tags allows frames with one VLAN tag if Enforced.
 	Tags bool `json:"tags,omitzero"`
 	// VLAN is the port's own VLAN for NORMAL, 1 to 4094; 0 for none. Without a mode, it makes the
 	// port an access port.
@@ -27,10 +27,10 @@ type PortSecurity struct {
 	Trunks []uint16 `json:"trunks,omitzero"`
 }
 
-// Check is an error if no port can have the security.
+// Check returns an error if the security is invalid.
 func (s *PortSecurity) Check() error { return s.checkVLANs() }
 
-// Guard is the security of a port as walks read it; it never changes.
+// Guard is the security of a port as walks read it. It is immutable.
 type Guard struct {
 	MACs     []uint64
 	Enforced bool
@@ -62,7 +62,7 @@ func (g *Guard) Check(b []byte, l *packet.Layers) telemetry.DropReason {
 	switch {
 	case !slices.Contains(g.MACs, macOf(b[6:])):
 		return telemetry.DropForeignMAC
-	case tagged && (!g.tags || packet.IsVLAN(l.EtherType)): // the type behind one tag is that of another
+	case tagged && (!g.tags || packet.IsVLAN(l.EtherType)): // after one tag, a VLAN EtherType is a second tag
 		return telemetry.DropVLANTag
 	case l.End == 0:
 		return telemetry.NotDropped

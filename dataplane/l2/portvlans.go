@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// Which VLANs a port is in for NORMAL, and which of its frames have a tag. Modes and their effect are
-// those of the columns tag, trunks and vlan_mode of Open vSwitch's table Port. A nil Guard is that of
-// a trunk of all VLANs. VLAN 0 has the frames that belong to no VLAN.
+// The VLANs of a port for NORMAL, and which of its frames have a tag. Modes have the meaning of
+// the columns tag, trunks and vlan_mode in Open vSwitch's table Port. A nil Guard stands for a
+// trunk of all VLANs. VLAN 0 is for frames that belong to no VLAN.
 
-// VLANMode is how a port is in its VLANs.
+// VLANMode says which VLANs a port has, and which frames it tags.
 type VLANMode string
 
 // The modes. A port without a mode is an access port if it has a VLAN of its own, and otherwise a
@@ -31,7 +31,7 @@ var vlanModes = []VLANMode{"", VLANAccess, VLANTrunk, VLANNativeTagged, VLANNati
 // lastVLAN is the last VLAN that frames may name: IEEE 802.1Q, table 9-2, reserves 4095.
 const lastVLAN = 4094
 
-// checkVLANs is an error if no port can have the VLANs.
+// checkVLANs returns an error if the VLANs are invalid.
 func (s *PortSecurity) checkVLANs() error {
 	if s.VLAN > lastVLAN {
 		return fmt.Errorf("vlan: %d is more than %d", s.VLAN, lastVLAN)
@@ -49,12 +49,12 @@ func (s *PortSecurity) checkVLANs() error {
 
 // vlans are the VLANs of a port as walks read them.
 type vlans struct {
-	mode  VLANMode // "" for none of the others
-	own   uint16   // the VLAN of frames without a tag, but not on a trunk
+	mode  VLANMode // "" for a trunk without a mode
+	own   uint16   // the VLAN of frames without a tag; a trunk ignores it
 	trunk [lastVLAN/64 + 1]uint64
 }
 
-// vlansOf are the VLANs of a port; nil for a trunk of all.
+// vlansOf are the VLANs of a port; nil for a trunk of all VLANs.
 func vlansOf(s *PortSecurity) *vlans {
 	v := &vlans{mode: s.VLANMode, own: s.VLAN}
 	switch {
@@ -71,15 +71,15 @@ func vlansOf(s *PortSecurity) *vlans {
 	for _, vlan := range s.Trunks {
 		v.trunk[vlan/64] |= 1 << (vlan % 64)
 	}
-	if v.native() && v.own != 0 { // so no frame of its own VLAN is lost, and none belongs to no VLAN
+	if v.native() && v.own != 0 { // no frame of its own VLAN is lost, and all untagged frames belong to it
 		v.trunk[v.own/64] |= 1 << (v.own % 64)
 		v.trunk[0] &^= 1
 	}
 	return v
 }
 
-// VLANOf is the VLAN of a frame that the port brings, which has the VLAN vid in its tag, or 0. It
-// reports false if the port is not in that VLAN.
+// VLANOf is the VLAN of a frame that the port receives. vid is the VLAN in its tag, or 0. ok is
+// false if the port is not in that VLAN.
 func (g *Guard) VLANOf(vid uint16) (vlan uint16, ok bool) {
 	switch {
 	case g == nil || g.vlans == nil:
@@ -103,8 +103,8 @@ func (g *Guard) InVLAN(vlan uint16) bool {
 	return g.vlans.trunk[vlan/64]>>(vlan%64)&1 != 0
 }
 
-// TagsVLAN reports whether the port sends frames of a VLAN in which it is with their tag, if they
-// have one.
+// TagsVLAN reports whether the port keeps the tag on frames of one of its VLANs, if they have
+// one.
 func (g *Guard) TagsVLAN(vlan uint16) bool {
 	if g == nil || g.vlans == nil {
 		return true

@@ -6,11 +6,11 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// What takes an offload entry is credited to the entries, tables, groups and ports of the
-// walk that it stands for. That is done when somebody asks, once a second, and when the
-// offload entry ends.
+// The kernel's packets are credited to the entries, tables, groups and ports of the walk that
+// their offload entry replaces. That happens when somebody reads counters, once a second, and
+// when the offload entry ends.
 
-// Stats returns what there is and what has been done.
+// Stats returns the current entries and the counts so far.
 func (t *Table) Stats() (st telemetry.OffloadStats) {
 	if t == nil {
 		return st
@@ -30,7 +30,8 @@ func (t *Table) Stats() (st telemetry.OffloadStats) {
 
 func (t *Table) count(e telemetry.OffloadEvent) { t.events[e].Add(1) }
 
-// creditNow credits what has passed until now, and keeps its connections alive.
+// CreditNow credits the kernel's packets until now, and refreshes the timeouts of their
+// connections.
 func (t *Table) CreditNow() {
 	if t == nil {
 		return
@@ -47,18 +48,17 @@ func (t *Table) CreditNow() {
 	}
 }
 
-// creditAll is creditNow under the lock.
+// creditAll credits all entries. The caller holds mu.
 func (t *Table) creditAll() {
 	now := t.sw.Clock()
 	for at := range t.entries {
-		if t.entries[at].path != nil { // even one that was dropped, until its place is free
+		if t.entries[at].path != nil { // a dropped one too, until its place is free
 			t.credit(uint32(at), now)
 		}
 	}
 }
 
-// credit tells entries and ports what has taken an offload entry since it was last
-// called.
+// credit credits the packets of an offload entry since the last call to entries and ports.
 func (t *Table) credit(at uint32, now int64) {
 	c, k := &t.entries[at], t.kernel.OffloadEntry(at)
 	packets, bytes := k.Packets.Load(), k.Bytes.Load()
@@ -77,7 +77,7 @@ func (t *Table) credit(at uint32, now int64) {
 	c.out.Counts.txBytes.Add(size)
 }
 
-// Counts is what came and went through a port by offload entries.
+// Counts is the packets that entered or left by a port through offload entries.
 type Counts struct{ rxPackets, rxBytes, txPackets, txBytes atomic.Uint64 }
 
 // Stats returns the counts.

@@ -6,8 +6,7 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// put makes an offload entry of an offer, if what it was made under still holds and
-// there is room.
+// put makes an offload entry from an offer, if its State is still current and there is room.
 func (t *Table) put(o *Offer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -66,9 +65,9 @@ func (t *Table) put(o *Offer) {
 	t.count(telemetry.OffloadPut)
 }
 
-// generationOf is the generation of an offer's entry. It is false if learned entries have
-// changed since the walk. Learnings is read first: if they change after that, the entry is
-// not taken.
+// generationOf is the generation of an offer's entry. It returns false if learned entries have
+// changed since the walk. It reads Learnings first: if they change after that, the kernel does
+// not use the entry.
 func (t *Table) generationOf(o *Offer) (uint32, bool) {
 	if o.Learned == 0 {
 		return t.generation, true
@@ -77,7 +76,7 @@ func (t *Table) generationOf(o *Offer) (uint32, bool) {
 	return generation, t.sw.Learnings() == o.Learned
 }
 
-// takes says whether packets can take the offload entry at a place.
+// takes says whether the kernel may use the offload entry at a place.
 func (t *Table) takes(at uint32) bool { return t.valid(at) && t.offloaded(t.entries[at].conn) }
 
 // valid says whether the offload entry at a place has not been withdrawn.
@@ -91,9 +90,10 @@ func (t *Table) offloaded(conn uint32) bool { return t.kernel.Conns()[conn][0].L
 
 // fair says whether a port may have one more entry.
 //
-//  1. From half full on, each port may have an equal part.
-//  2. An answered connection of a port that has its part takes the place of an unanswered
-//     one. Otherwise a flood of one-way packets would keep answered connections out.
+//  1. While the table is less than half full, it may. After that, each port may have an equal
+//     part.
+//  2. If a port has its part, its answered connections replace unanswered ones. Otherwise a flood
+//     of one-way packets would keep answered connections out.
 func (t *Table) fair(o *Offer) bool {
 	room, has := t.kernel.Room(), t.byPort[o.In]
 	switch {
@@ -123,8 +123,8 @@ func (t *Table) makeRoom(in *Port) {
 	}
 }
 
-// allocate is a free place: one that was used before, or the next. When there is
-// none, what packets under way may still use is waited for.
+// allocate is a free place: a used one that is free again, or the next. If there is none, it
+// waits until packets under way use none of those that have ended.
 func (t *Table) allocate(free *[]uint32, used int) (uint32, bool) {
 	if len(*free) == 0 && used == t.kernel.Room() {
 		t.release()
@@ -140,8 +140,8 @@ func (t *Table) allocate(free *[]uint32, used int) (uint32, bool) {
 	return uint32(used), true
 }
 
-// connOf is the place of an offer's connection, which is offloaded if it has not
-// been.
+// connOf is the place of an offer's connection. It offloads the connection if it is not offloaded
+// yet.
 func (t *Table) connOf(o *Offer) (uint32, bool) {
 	id := o.Seen.ID()
 	if at, ok := t.byConn[id]; ok {
@@ -168,7 +168,7 @@ func (t *Table) connOf(o *Offer) (uint32, bool) {
 	return at, true
 }
 
-// hold counts an entry that is made, or by -1 one that is dropped, for its port.
+// hold adds n entries to those of its port: 1 for a new entry, -1 for a dropped one.
 func (t *Table) hold(at uint32, n int) {
 	c := &t.entries[at]
 	h := t.byPort[c.in]
@@ -180,7 +180,7 @@ func (t *Table) hold(at uint32, n int) {
 	}
 }
 
-// fill makes the place an offload entry, to which no key leads yet.
+// fill fills the place with an offload entry, before a key leads to it.
 func (t *Table) fill(at, conn uint32, o *Offer, way *ports.OffloadWay) {
 	t.entries[at] = entry{used: true, made: t.generation, learned: o.Learned != 0, unanswered: !o.Seen.Answered(), key: o.shown(), seen: o.Key, conn: conn, path: o.Path, in: o.In, out: o.Out, last: t.sw.Clock()}
 	t.byKey[t.entries[at].key] = at

@@ -5,12 +5,12 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// unusedAfter is how long an offload entry stays that no packet takes, in nanoseconds:
-// less than any timeout of a connection that has one (conntrack.Offload).
+// unusedAfter is how long an unused offload entry stays, in nanoseconds. It is less than any
+// timeout of an offloaded connection (conntrack.Offload).
 const unusedAfter = int64(15e9)
 
-// withdraw makes the kernel take no offload entry that there is. When it returns no
-// packet is under way by one.
+// Withdraw makes the kernel use no present offload entry. When it returns, no packet is under way
+// by one.
 func (t *Table) Withdraw() {
 	if t == nil {
 		return
@@ -23,7 +23,7 @@ func (t *Table) Withdraw() {
 	if t.generation++; t.generation == 0 {
 		t.generation = 1
 	}
-	t.kernel.Generation().Store(0) // until there is one of the next
+	t.kernel.Generation().Store(0) // until the next generation has an entry
 	t.kernel.Learnings().Add(1)
 	t.kernel.Settle()
 	t.creditAll()
@@ -35,25 +35,25 @@ func (t *Table) Withdraw() {
 	}
 }
 
-// Learned withdraws the entries whose walks could meet a learned entry, because those have
-// changed. Workers call it.
+// Learned withdraws the entries whose walks could meet a learned entry, because learned entries
+// have changed. Workers call it.
 func (t *Table) Learned() {
 	if t != nil {
 		t.kernel.Learnings().Add(1)
 	}
 }
 
-// clearSlice is how many places are cleared while others wait for the lock.
+// clearSlice is how many places are cleared under one hold of the lock.
 const clearSlice = 256
 
-// clearOffloaded removes the offload entries that cannot be taken any more.
+// clearOffloaded removes the offload entries that the kernel may no longer use.
 func (t *Table) clearOffloaded() {
 	for from, more := 0, true; more; from += clearSlice {
 		more = t.clearSome(from)
 	}
 }
 
-// clearSome is clearOffloaded for some places, and says whether there are more.
+// clearSome is clearOffloaded for some places. It returns whether there are more.
 func (t *Table) clearSome(from int) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *Table) clearSome(from int) bool {
 func (t *Table) drop(at uint32) {
 	c := &t.entries[at]
 	if t.byKey[c.key] == at {
-		t.kernel.Delete(&c.key) // it was put, and there is nobody else to delete it
+		t.kernel.Delete(&c.key) // it was put, and only the table deletes entries
 		delete(t.byKey, c.key)
 	}
 	t.kernel.OffloadEntry(at).Generation.Store(0)
@@ -112,7 +112,7 @@ func (t *Table) endUnused() {
 	}
 }
 
-// release waits until nobody uses what was ended, and takes the places back.
+// release waits until no packet uses the ended entries and connections, and frees their places.
 func (t *Table) release() {
 	if len(t.leftEntries)+len(t.leftConns) == 0 {
 		return
@@ -133,9 +133,9 @@ func (t *Table) release() {
 	t.leftEntries, t.leftConns = t.leftEntries[:0], t.leftConns[:0]
 }
 
-// tend credits what has taken the offload entries, keeps their connections alive, and
-// ends what came back or is not used. It is called once a second, before
-// anything expires.
+// Tend credits the packets of offload entries and refreshes the timeouts of their connections. It
+// ends entries that are unused, withdrawn or not offloaded any more. It is called once a second,
+// before anything expires.
 func (t *Table) Tend(now int64) {
 	if t == nil {
 		return
@@ -164,7 +164,7 @@ func (t *Table) Tend(now int64) {
 	t.release()
 }
 
-// tellConntrack starts a connection's timeout anew when packets have passed.
+// tellConntrack restarts a connection's timeout if packets have passed.
 func (t *Table) tellConntrack(at uint32, now int64) {
 	if c := &t.conns[at]; c.moved {
 		c.moved = false
@@ -172,7 +172,7 @@ func (t *Table) tellConntrack(at uint32, now int64) {
 	}
 }
 
-// close ends all offload entries.
+// Close ends all offload entries.
 func (t *Table) Close() {
 	if t != nil {
 		t.Withdraw()
@@ -180,9 +180,9 @@ func (t *Table) Close() {
 	}
 }
 
-// TakeBack drops the entries whose packets a live trace wants. When it returns, none of
-// these packets is under way in the kernel. Switch.Traced must know the trace already, so
-// that no more such entries are put.
+// TakeBack drops the entries whose packets a live trace wants. When it returns, none of these
+// packets is under way in the kernel. Before the call, Switch.Traced must know the trace, so that
+// no more of these entries are put.
 func (t *Table) TakeBack(wants func(key *ports.OffloadKey, inPort uint32) bool) {
 	if t == nil {
 		return

@@ -6,13 +6,13 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// An offload entry may lead into the Node's stack. It may lead into a tunnel or begin in
-// one. The tunnel's port is asked under the table's lock, when the entry is made. After it
-// says another thing, it has the switch withdraw all entries (ports.OffloadTunnel). So no
-// entry outlives what it was made by.
+// An offload entry may lead into the Node's stack or a tunnel, or begin in a tunnel. The tunnel's
+// port is asked under the table's lock, when the entry is made. If its answer changes, the switch
+// withdraws all entries afterwards (ports.OffloadTunnel). So no entry outlives the answer that it
+// was made with.
 
-// way is how the packets of an offer leave, or what outer headers they must show. It is false
-// if a tunnel's port has to carry them itself.
+// way is the way on which the packets of an offer leave, or the outer headers that they must
+// have. ok is false if the tunnel's port has to carry the packets itself.
 func (o *Offer) way() (way ports.OffloadWay, ok bool) {
 	if o.Out.Tunnel != nil {
 		return o.Out.Tunnel.OffloadWay(o.after(), &o.Tunnel)
@@ -35,13 +35,13 @@ func (o *Offer) after() []byte {
 	return f.Bytes()
 }
 
-// complete adds to an offload entry what its ends take.
+// complete adds the parts of an offload entry that depend on its ends.
 //
-//  1. Where outer headers are put in front, both inner Ethernet addresses are part of them.
-//  2. Where outer headers are taken off, both addresses are written in any case, because the
-//     outer ones are in their place.
-//  3. Where packets enter or leave the Node's stack, the source address shows their mark.
-//     The walk saw another one.
+//  1. If outer headers are added, they include both inner Ethernet addresses.
+//  2. If outer headers are removed, both addresses are always written, because the outer ones are
+//     in their place.
+//  3. If packets enter or leave the Node's stack, the source address shows their mark. The walk
+//     saw another source address.
 func (o *Offer) complete(to *ports.OffloadEntry, way *ports.OffloadWay) {
 	to.Parts |= way.Parts
 	to.Hop, to.Outer = way.Hop, way.Outer
@@ -57,7 +57,7 @@ func (o *Offer) complete(to *ports.OffloadEntry, way *ports.OffloadWay) {
 	}
 }
 
-// writeEth has an offload entry write both Ethernet addresses, changed or not.
+// writeEth makes an offload entry write both Ethernet addresses, changed or not.
 func (o *Offer) writeEth(to *ports.OffloadEntry) {
 	if to.Parts&ports.OffloadEth == 0 {
 		copy(to.Eth[:], flowcache.FrameOfKey(&o.Key))
@@ -65,7 +65,7 @@ func (o *Offer) writeEth(to *ports.OffloadEntry) {
 	to.Parts |= ports.OffloadEth
 }
 
-// shown is the key that the kernel compares: packets of the Node's stack show their mark.
+// shown is the key that the kernel compares. Packets of the Node's stack show their mark in it.
 func (o *Offer) shown() ports.OffloadKey {
 	if o.In.Stack == nil {
 		return o.Key

@@ -10,12 +10,12 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Actions are compiled where that saves work per packet. A value for a register or a mark
-// becomes words of the key when the entry is installed. Other actions run as they are written.
-// The actions of clauses never run; lookup compiles their conjunctions.
+// Actions are compiled if that saves work per packet. A value for a register or a mark becomes
+// words of the key when the entry is installed. Other actions run as they are written. The
+// actions of clauses never run; lookup compiles their conjunctions.
 
-// Write is a set_field or load of a metadata field. It stands in for the action
-// that it was compiled from, which traces show.
+// Write is a set_field or load of a metadata field. It replaces the action that it was compiled
+// from. Traces show that action.
 type Write struct {
 	flow.Action
 	Index       int // word of the key
@@ -29,7 +29,7 @@ type piece struct {
 	mask  uint64
 }
 
-// pieceOf is a subfield as a piece. It is not ok for one that lies in two words.
+// pieceOf is a subfield as a piece. ok is false for a subfield in two words.
 func pieceOf(s flow.Subfield) (p piece, ok bool) {
 	f := flow.FieldByID(s.Field)
 	last := f.Off + f.Size - 1
@@ -39,22 +39,21 @@ func pieceOf(s flow.Subfield) (p piece, ok bool) {
 	return piece{f.Off / 8, uint8(8*(7-last%8) + f.Lsb + int(s.Ofs)), 1<<s.N - 1}, true
 }
 
-// Get reads the piece, right aligned. The key has its fields as packets have, the
-// highest byte first, its words the lowest.
+// Get reads the piece, right aligned. The fields of a key have the highest byte first, its words
+// the lowest.
 func (p *piece) Get(k *flow.Key) uint64 {
 	return bits.ReverseBytes64(k.Word(p.index)) >> p.shift & p.mask
 }
 
-// readsPorts reports whether a piece is of a word of the key that has ports, those of the
-// original direction included.
+// readsPorts reports whether a piece is in a word of the key that has ports. These include the
+// ports of the original direction.
 func (p *piece) readsPorts() bool {
 	return slices.ContainsFunc(portFields, func(id flow.FieldID) bool { return flow.FieldByID(id).Off/8 == p.index })
 }
 
 var portFields = []flow.FieldID{flow.TCPSrc, flow.TCPDst, flow.CTTpSrc, flow.CTTpDst}
 
-// mayReadPorts says whether a subfield is of a word of the key that has ports, or of
-// more than one word.
+// mayReadPorts says whether a subfield is in a word of the key that has ports, or in two words.
 func mayReadPorts(s flow.Subfield) bool {
 	p, ok := pieceOf(s)
 	return !ok || p.readsPorts()
@@ -74,13 +73,13 @@ type MoveToMark struct {
 	mask uint32 // in its place
 }
 
-// Write writes what the key holds to the mark of a request.
+// Write writes the piece of the key to the mark of a request.
 func (m *MoveToMark) Write(r *conntrack.Request, k *flow.Key) {
 	r.Mark = r.Mark&^m.mask | uint32(m.from.Get(k)<<m.to)
 	r.MarkMask |= m.mask
 }
 
-// compiledMove is a move of exec(), as a moveToMark if it can be.
+// compiledMove is a move of exec(), as a MoveToMark if possible.
 func compiledMove(a flow.Action) flow.Action {
 	m, ok := a.(flow.Move)
 	if !ok || m.Dst.Field != flow.CTMark {
@@ -95,8 +94,7 @@ func compiledMove(a flow.Action) flow.Action {
 	return &MoveToMark{a, from, uint8(m.Dst.Ofs), uint32(mask.Lo)}
 }
 
-// CompileActions is a list of actions as packets run it. The list given stays as it
-// is.
+// CompileActions is a compiled copy of a list of actions.
 func CompileActions(actions []flow.Action) []flow.Action {
 	all := make([]flow.Action, len(actions))
 	for i, a := range actions {
@@ -124,7 +122,7 @@ func compiledAction(a flow.Action) flow.Action {
 	return a
 }
 
-// AsWritten is the action that one was compiled from, which traces show.
+// AsWritten is the action that a was compiled from, which traces show.
 func AsWritten(a flow.Action) flow.Action {
 	switch a := a.(type) {
 	case *Write:
@@ -145,15 +143,14 @@ func AsWritten(a flow.Action) flow.Action {
 	return a
 }
 
-// Track is a ct() with a request in which is all that is the same for each
-// packet.
+// Track is a ct() whose request has everything that is the same for each packet.
 type Track struct {
 	*flow.CT
 	Request conntrack.Request
 	nat     conntrack.NAT
-	Moves   []flow.Action // of exec(), from the first on that reads the packet
+	Moves   []flow.Action // of exec(), beginning with the first one that reads the packet
 
-	ReadsPorts bool // zone or moves may be of ports
+	ReadsPorts bool // zone or moves may read ports
 }
 
 func newTrack(a *flow.CT) *Track {
@@ -179,8 +176,8 @@ func newTrack(a *flow.CT) *Track {
 	return t
 }
 
-// AddExec has a request write what an action of exec() writes to the mark or the label,
-// bit by bit. For an action that moves, k is the packet's key.
+// AddExec adds the mark or label bits of an action of exec() to a request. For a move, k is the
+// packet's key.
 func AddExec(r *conntrack.Request, a flow.Action, k *flow.Key) {
 	switch id, v, mask := execValue(a, k); id {
 	case flow.CTMark:
@@ -193,8 +190,7 @@ func AddExec(r *conntrack.Request, a flow.Action, k *flow.Key) {
 	}
 }
 
-// execValue is what one action of exec() writes: field, value and mask, in
-// place.
+// execValue is the field, value and mask, in place, that an action of exec() writes.
 func execValue(a flow.Action, k *flow.Key) (flow.FieldID, flow.Value, flow.Value) {
 	switch a := a.(type) {
 	case flow.SetField:
@@ -226,8 +222,8 @@ func macOffset(id flow.FieldID) (at int, is bool) {
 	return 0, false
 }
 
-// compiledWrite is the action that writes bits of a field. It is a write if they lie in
-// one word and no header of the frame follows them. A tun_metadata field has a second word.
+// compiledWrite is the action that writes bits of a field. It is a Write if the bits lie in one
+// word and the frame has no header for them. A tun_metadata field has a second word.
 func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.Action {
 	f := flow.FieldByID(id)
 	if at, is := macOffset(id); is && mask.And(flow.Ones(48)) == flow.Ones(48) {
@@ -247,15 +243,15 @@ func compiledWrite(a flow.Action, id flow.FieldID, value, mask flow.Value) flow.
 	return &Write{a, index, v.Word(index), m.Word(index)}
 }
 
-// Compiler makes the entries of one program after another. One goroutine at a
-// time uses it; entries may start one that ends with it.
+// Compiler makes the entries of successive programs. One goroutine at a time uses it.
+// (Compiler.entries may start another goroutine, which ends with it.)
 type Compiler struct {
 	seq    uint64 // of the last entry
 	shared lookup.ClauseLists
 	room   lookup.Room
 }
 
-// entry compiles an entry of a bundle, whose actions are clauses or run.
+// entry compiles an entry of a bundle. Its actions are either clauses or run.
 func (c *Compiler) entry(e *flow.Entry, now int64) *lookup.Entry {
 	c.seq++
 	cl, actions := c.shared.Of(e.Actions), []flow.Action(nil)
@@ -297,7 +293,7 @@ func (c *Compiler) entries(all []*flow.Entry, now int64) iter.Seq[*lookup.Entry]
 	}
 }
 
-// runCompile compiles entries into ahead, and closes it behind the last.
+// runCompile sends compiled entries to ahead, and closes it after the last.
 func (c *Compiler) runCompile(all []*flow.Entry, now int64, ahead chan<- []*lookup.Entry) {
 	defer close(ahead)
 	for some := range slices.Chunk(all, compiledAhead) {
@@ -316,7 +312,7 @@ func InPlace(dst flow.Subfield, v flow.Value) (flow.FieldID, flow.Value, flow.Va
 	return dst.Field, v.Shl(int(dst.Ofs)).And(mask), mask
 }
 
-// natRequest is nat() in conntrack's terms.
+// natRequest is the conntrack request of nat().
 func natRequest(n *flow.NAT) conntrack.NAT {
 	return conntrack.NAT{
 		Source:      n.Type == flow.NATSource,
@@ -326,8 +322,7 @@ func natRequest(n *flow.NAT) conntrack.NAT {
 	}
 }
 
-// WidenPort makes a reserved port number of OpenFlow 1.0, which has 16 bits, one
-// of 32 bits: 0xfffe is LOCAL.
+// WidenPort widens a reserved 16-bit port number of OpenFlow 1.0 to 32 bits, as 0xfffe (LOCAL).
 func WidenPort(no uint32) uint32 {
 	if no >= 0xff00 && no <= 0xffff {
 		return no | 0xffff0000
@@ -335,11 +330,11 @@ func WidenPort(no uint32) uint32 {
 	return no
 }
 
-// PutMeta writes the conntrack fields of a key: state, zone, mark and label, and the original
-// tuple, which it puts into o on the way.
+// PutMeta writes the conntrack fields of a key: state, zone, mark, label and the original tuple.
+// It also fills o with the original tuple.
 func PutMeta(key *flow.Key, m *conntrack.Meta, o *conntrack.Original) {
 	m.Original(o)
-	var c flow.Conntrack // filled in place: a literal is made elsewhere and copied
+	var c flow.Conntrack // filled in place, because a literal would be built elsewhere and copied
 	c.State, c.Zone, c.Mark = uint32(m.State), m.Zone, m.Mark
 	c.Label.Hi, c.Label.Lo = m.Label.Hi, m.Label.Lo
 	c.IPv6, c.Proto, c.SrcPort, c.DstPort = o.IPv6, o.Proto, o.SrcPort, o.DstPort

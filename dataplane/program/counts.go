@@ -11,22 +11,22 @@ import "github.com/antrail/antrail/dataplane/lookup"
 // share a slot are published more often. It is a power of two.
 const countSlots = 1024
 
-// Counts is what one worker's batch has counted and not yet published.
+// Counts is the unpublished counts of one worker's batch.
 type Counts struct {
 	slots   [countSlots]Count
-	used    []uint16 // slots that hold something
+	used    []uint16 // non-empty slots
 	tables  [256]TableCount
 	Buckets BucketCounts
-	seen    []uint8 // tables that hold something
+	seen    []uint8 // tables with counts
 }
 
-// Count has the packets of one entry.
+// Count is the packets of one entry.
 type Count struct {
 	to             *lookup.Counters
 	packets, bytes uint64
 }
 
-// TableCount has the lookups of one table.
+// TableCount is the lookups of one table.
 type TableCount struct {
 	to            *lookup.TableState
 	lookups, hits uint64
@@ -102,7 +102,8 @@ type BucketCounts struct {
 	used  []uint16
 }
 
-// bucketSlots is the number of them for which a worker counts at once, a power of two.
+// bucketSlots is the number of groups, buckets and meters for which a worker counts at once. It
+// is a power of two.
 const bucketSlots = 256
 
 type bucketCount struct {

@@ -7,12 +7,12 @@ import (
 )
 
 // IPv6's flow label differs between connections and may differ between packets of one. Linux
-// gives each connection a label (net.ipv6.auto_flowlabels), and another one after it resent
-// a segment. While no entry reads the label, the flow cache leaves it out of its keys. First
-// packets then differ in their ports only, and known connections stay known.
+// gives each connection a label (net.ipv6.auto_flowlabels), and a new one after it resends a
+// segment. While no entry reads the label, the flow cache leaves it out of its keys. Then first
+// packets differ only in their ports, and a new label does not make a known connection unknown.
 //
-// If an entry matches on the label, or an action reads or writes it, the keys have it from
-// then on. Later programs keep it, because entries that packets learned stay too.
+// Once an entry matches on the label, or an action reads or writes it, the keys include it. Later
+// programs keep it, because learned entries remain too.
 
 // usesFlowLabel reports whether a bundle reads the flow label.
 func usesFlowLabel(b *flow.Bundle) (found bool) {

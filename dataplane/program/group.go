@@ -15,23 +15,23 @@ type Group struct {
 	*BucketCounters // of the whole group
 	PerBucket       []*BucketCounters
 	Actions         [][]flow.Action // of each bucket, compiled
-	even            bool            // the buckets' weights are all the same
+	even            bool            // all buckets have the same weight
 }
 
-// BucketCounters count a group, a bucket, or the packets that a meter met or dropped. A group or meter
-// shares them with the one that modifies it, so a packet in between is counted.
+// BucketCounters count the packets of a group or bucket, or those that a meter met or dropped. A
+// modified group or meter keeps its counters, so packets count during the change.
 type BucketCounters struct {
 	Packets, Bytes atomic.Uint64
-	slot           uint32 // in the workers' tallies
+	slot           uint32 // in the workers' counts
 }
 
 func newBucketCounters() *BucketCounters { return &BucketCounters{slot: lastBucketSlot.Add(1)} }
 
-// lastBucketSlot spreads counters over the workers' tallies.
+// lastBucketSlot spreads counters over the slots of BucketCounts.
 var lastBucketSlot atomic.Uint32
 
-// newGroup makes a group. It keeps the counters of the group that it modifies, and of its
-// buckets by bucket id.
+// newGroup makes a group. It keeps the counters of the group that it replaces, and of its buckets
+// by bucket id.
 func newGroup(g *flow.Group, old *Group) *Group {
 	n := &Group{Group: g, BucketCounters: newBucketCounters(), even: evenWeights(g.Buckets)}
 	kept := make(map[uint32]*BucketCounters)
@@ -53,15 +53,15 @@ func newGroup(g *flow.Group, old *Group) *Group {
 
 // Choose returns the index of a select group's bucket for a packet's hash, by weighted rendezvous
 // hashing. Each bucket draws a number from its hash with the packet, exponentially distributed
-// with its weight as rate. The smallest number wins. Weights are exact shares, and removing a
-// bucket moves only its own packets. It returns -1 if no bucket has a weight.
+// with its weight as rate. The smallest number wins. So shares are exactly as the weights, and
+// removing a bucket moves only its own packets. Choose returns -1 if no bucket has a weight.
 func (g *Group) Choose(hash uint64) int {
 	if g.even {
 		return g.chooseEven(hash)
 	}
 	best, lowest := -1, 0.0
 	for i := range g.Buckets {
-		uniform := (float64(g.draw(hash, i)) + 0.5) / (1 << drawBits) // between 0 and 1, never either
+		uniform := (float64(g.draw(hash, i)) + 0.5) / (1 << drawBits) // strictly between 0 and 1
 		drawn := -math.Log(uniform) / float64(g.Buckets[i].Weight)
 		if g.Buckets[i].Weight > 0 && (best < 0 || drawn < lowest) {
 			best, lowest = i, drawn
@@ -89,7 +89,7 @@ func (g *Group) draw(hash uint64, i int) uint64 {
 	return lookup.Mix(lookup.Mix(hash, uint64(g.Buckets[i].ID)+1), HashSeed) >> (64 - drawBits)
 }
 
-// evenWeights reports whether all buckets have the same weight, and not 0.
+// evenWeights reports whether all buckets have the same weight above 0.
 func evenWeights(buckets []flow.Bucket) bool {
 	return len(buckets) > 0 && buckets[0].Weight > 0 &&
 		!slices.ContainsFunc(buckets, func(b flow.Bucket) bool { return b.Weight != buckets[0].Weight })
@@ -108,5 +108,5 @@ func TupleHash(tuple [6]uint64, seed uint64) uint64 {
 	return h
 }
 
-// HashSeed begins hashes that must be the same in every process.
+// HashSeed is the start of hashes that must be equal in every process.
 const HashSeed = 0x9e3779b97f4a7c15

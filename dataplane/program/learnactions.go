@@ -33,8 +33,8 @@ func NewLearned(a *flow.Learn, k *flow.Key) *flow.Entry {
 	return e
 }
 
-// NeverLearned says whether learned does not make an action. A load is how text says
-// the set_field of a part of a field for which set_field takes no mask.
+// NeverLearned says whether NewLearned never makes an action. It accepts a load, because text
+// uses one for part of a field that set_field cannot mask.
 func NeverLearned(a flow.Action) bool {
 	switch a.(type) {
 	case flow.SetField, flow.Load, flow.Output:
@@ -43,7 +43,7 @@ func NeverLearned(a flow.Action) bool {
 	return true
 }
 
-// maker is what a learn action with delete_learned writes into its entries.
+// maker is the table and cookie that a learn action with delete_learned writes into its entries.
 type maker struct {
 	Table  uint8
 	Cookie uint64
@@ -78,8 +78,7 @@ func learns(e *flow.Entry) (found bool) {
 	return found
 }
 
-// SameLearners says whether a change left all entries alone that make entries
-// and take them along.
+// SameLearners says whether a change kept all entries with a learn action with delete_learned.
 func SameLearners(before, after *Program) bool {
 	for id, t := range after.Tables {
 		if old := before.Tables[id]; t != old && !slices.Equal(t.Learners(), old.Learners()) {

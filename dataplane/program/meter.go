@@ -11,7 +11,7 @@ import (
 // by a compare-and-swap.
 type Meter struct {
 	*flow.Meter
-	Came    *BucketCounters // packets that met it
+	Came    *BucketCounters // packets that met the meter
 	Buckets []band          // of the bands
 	filled  atomic.Int64    // clock to which tokens have been added; 0 before the first packet
 }
@@ -22,8 +22,8 @@ type band struct {
 	Dropped *BucketCounters
 }
 
-// newMeter makes a meter with full buckets. It keeps the counters of the meter that it
-// modifies, and of its bands by index.
+// newMeter makes a meter with full buckets. It keeps the counters of the meter that it replaces,
+// and of its bands by index.
 func newMeter(m *flow.Meter, old *Meter) *Meter {
 	n := &Meter{Meter: m, Buckets: make([]band, len(m.Bands))}
 	if old == nil {
@@ -51,8 +51,8 @@ func (m *Meter) capacity(i int) int64 {
 	return int64(m.Bands[i].Rate) * 1000
 }
 
-// Pass takes the tokens of a packet from every band. It returns false, and takes none, if a band
-// has too few.
+// Pass takes the tokens of a packet from every band. If a band has too few, it takes none and
+// returns false.
 func (m *Meter) Pass(t *BucketCounts, size int, now int64) bool {
 	t.Count(m.Came, size)
 	m.fill(now)
@@ -86,8 +86,8 @@ func (b *band) takeTokens(cost int64) bool {
 }
 
 // fill adds the tokens of the whole milliseconds that have passed. A rate is in packets or
-// kilobits per second, so a millisecond brings rate tokens in either unit. One of two workers
-// at once adds them.
+// kilobits per second, so a millisecond adds rate tokens (thousandths of a packet, or bits). If
+// two workers call it at once, one adds them.
 func (m *Meter) fill(now int64) {
 	filled := m.filled.Load()
 	if filled == 0 {
@@ -95,7 +95,7 @@ func (m *Meter) fill(now int64) {
 		return
 	}
 	ms := (now - filled) / 1e6
-	if ms <= 0 || !m.filled.CompareAndSwap(filled, filled+ms*1e6) { // or this batch began before another worker's
+	if ms <= 0 || !m.filled.CompareAndSwap(filled, filled+ms*1e6) { // ms <= 0 also if another worker's later batch filled before
 		return
 	}
 	for i := range m.Bands {

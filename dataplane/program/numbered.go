@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// numbered has the groups or the meters of a program by number. It never changes: edited makes another
-// one that shares all shards but those that change. One of ten thousand groups therefore
-// costs a copy of a sixty-fourth of them.
+// numbered has the groups or the meters of a program by number. It is immutable: edited makes
+// another one, which shares all unchanged shards. So changing one of ten thousand groups copies a
+// sixty-fourth of them.
 type numbered[T any] struct {
 	shards [shards]map[uint32]*T
 }
 
 const shards = 64
 
-// Get is the one with a number, or nil.
+// Get is the group or meter with a number, or nil.
 func (n *numbered[T]) Get(id uint32) *T {
 	if n == nil {
 		return nil
@@ -23,7 +23,7 @@ func (n *numbered[T]) Get(id uint32) *T {
 	return n.shards[id%shards][id]
 }
 
-// All is each of them by number.
+// All iterates over them by number.
 func (n *numbered[T]) All() iter.Seq2[uint32, *T] {
 	return func(yield func(uint32, *T) bool) {
 		if n == nil {
@@ -42,10 +42,10 @@ func (n *numbered[T]) All() iter.Seq2[uint32, *T] {
 	}
 }
 
-// editing is a copy under change.
+// editing is a copy that is being changed.
 type editing[T any] struct {
 	made  *numbered[T]
-	owned [shards]bool // shards that are copied already
+	owned [shards]bool // shards that are already copied
 }
 
 // edited begins a copy.
@@ -57,7 +57,7 @@ func (n *numbered[T]) edited() *editing[T] {
 	return e
 }
 
-// set puts one under a number, or takes it away when it is nil.
+// set sets the value of a number; nil deletes it.
 func (e *editing[T]) set(id uint32, v *T) {
 	m := &e.made.shards[id%shards]
 	if !e.owned[id%shards] {

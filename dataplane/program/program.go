@@ -5,9 +5,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Program is the compiled pipeline that packets walk. It never changes: a bundle makes another one,
-// and one atomic store publishes that. A packet therefore sees the whole pipeline before a
-// change or after it.
+// Program is the compiled pipeline that packets walk. It is immutable: a bundle makes another
+// one, and one atomic store publishes that. So a packet sees the whole pipeline either before or
+// after a change.
 type Program struct {
 	Names         *flow.Names
 	First         uint8
@@ -19,9 +19,9 @@ type Program struct {
 	Generation    uint64
 }
 
-// Build makes the next program out of p and a bundle, whose entries c compiles. The programs share
-// what the bundle does not touch, so a small change of a large program is cheap. An error
-// joins an InvalidEntryError for each entry or group that is wrong.
+// Build makes the next program from p and a bundle, whose entries c compiles. The programs share
+// everything that the bundle does not change, so a small change of a large program is cheap. The
+// error joins an InvalidEntryError for each invalid entry or group.
 func (p *Program) Build(b *flow.Bundle, c *Compiler, now int64) (*Program, error) {
 	n := &Program{Names: p.Names, First: p.First, UsesFlowLabel: p.UsesFlowLabel || usesFlowLabel(b), Generation: p.Generation + 1}
 	if b.Names != nil {
@@ -33,7 +33,7 @@ func (p *Program) Build(b *flow.Bundle, c *Compiler, now int64) (*Program, error
 	return n, n.validate(b, p.Names)
 }
 
-// merge returns the groups or meters after a bundle. make_ gets the old one, or nil, to keep
+// merge returns the groups or meters after a bundle. make_ gets the old one, or nil, and keeps
 // its counters.
 func merge[T, S any](old *numbered[T], add []*S, del []uint32, replace bool, make_ func(*S, *T) *T, id func(*S) uint32) *numbered[T] {
 	if len(add)+len(del) == 0 && !replace {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// InvalidEntryError names a flow entry or group for which a bundle is refused.
+// InvalidEntryError names an invalid flow entry or group, for which a bundle is refused.
 type InvalidEntryError struct {
 	Text   string // the entry or group in dump syntax
 	Reason string
@@ -20,13 +20,17 @@ func (e *InvalidEntryError) Error() string {
 	return fmt.Sprintf("%s: %s", strings.TrimSpace(e.Text), e.Reason)
 }
 
-// maxErrors bounds the entries that one refusal names.
+// maxErrors is how many entries an error names at most.
 const maxErrors = 20
 
-// validate checks what only the whole program can tell: groups and meters exist, and tun_metadata
-// fields stand for options. A ct() asks for nothing that conntrack lacks. It looks at the
-// bundle's own entries and groups. If the bundle removes groups or meters, or changes the numbers of options,
-// it looks at all of them.
+// validate makes the checks that need the whole program.
+//
+//  1. All groups, meters and tables of learn actions exist.
+//  2. Every tun_metadata field stands for an option.
+//  3. No ct() asks for something that conntrack lacks.
+//
+// It checks the bundle's own entries and groups. If the bundle removes groups or meters, or
+// changes the numbers of options, it checks all of them.
 func (p *Program) validate(b *flow.Bundle, before *flow.Names) error {
 	var errs []error
 	check := func(actions []flow.Action, text func() string) {
@@ -71,7 +75,8 @@ func (p *Program) forEach(visit func(*flow.Entry), group func(*flow.Group)) {
 	}
 }
 
-// checkOptions is the error of a match on a tun_metadata field that stands for no option.
+// checkOptions returns an error if an entry matches on a tun_metadata field that stands for no
+// option.
 func (p *Program) checkOptions(e *flow.Entry) error {
 	var used flow.OptionBits
 	used.AddMatch(e.Match)
@@ -85,7 +90,7 @@ func (p *Program) lacks(used *flow.OptionBits) error {
 	return nil
 }
 
-// CheckActions is the error of actions that name what the program lacks.
+// CheckActions returns an error if actions use something that the program lacks.
 func (p *Program) CheckActions(actions []flow.Action) (err error) {
 	var used flow.OptionBits
 	used.AddActions(actions)
@@ -120,7 +125,7 @@ func (p *Program) checkAction(a flow.Action) error {
 		}
 	case *flow.CT:
 		if a.ALG != "" {
-			return fmt.Errorf("alg=%s: there are no application layer gateways here (nor does Antrea use any)", a.ALG)
+			return fmt.Errorf("alg=%s: application layer gateways are not supported; remove alg= (Antrea does not use it)", a.ALG)
 		}
 	}
 	return nil

@@ -17,8 +17,8 @@ func forEachBundleAction(b *flow.Bundle, visit func(flow.Action)) {
 	}
 }
 
-// forEachAction visits the actions that a packet may run, those inside clone included. A soft entry has
-// none.
+// forEachAction visits the actions that a packet may run, those inside clone included. A soft
+// entry has none.
 func forEachAction(actions []flow.Action, visit func(flow.Action)) {
 	if lookup.IsSoft(actions) {
 		return

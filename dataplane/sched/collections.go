@@ -6,31 +6,32 @@ import (
 	"time"
 )
 
-// collectionTime is the longest marking of a collection that a worker can do something
-// about. With 1,000,000 connections or 10,000 rules it takes 10 to 30 ms.
+// collectionTime is how long a collection may mark while a worker reacts to it. With 1,000,000
+// connections or 10,000 rules, marking takes 10 to 30 ms.
 const collectionTime = 200 * time.Millisecond
 
-// Collections tells a worker that Go's garbage collector may be at work. Go has no call
-// for it, but empties every sync.Pool when a collection begins. It is for one goroutine.
+// Collections tells a worker whether Go's garbage collector may be running. Go has no call for
+// that, but it empties every sync.Pool when a collection begins. It is for one goroutine.
 type Collections struct {
 	pool  sync.Pool
-	local reflect.Value // the pool's own list of what was put, nil when there is none
-	Until time.Duration // when the last one is over
+	local reflect.Value // the pool's internal list of its objects; nil if it is empty
+	Until time.Duration // when the last collection is over
 }
 
+// NewCollections returns one for the calling goroutine.
 func NewCollections() *Collections {
 	c := new(Collections)
 	c.local = reflect.ValueOf(&c.pool).Elem().FieldByName("local")
 	return c
 }
 
-// MayBe says whether one may be at work. Of a Go whose pools look otherwise, it always
-// may.
+// MayBe says whether a collection may be running. If a Go version has other pools, it always
+// returns true.
 func (c *Collections) MayBe(now time.Duration) bool {
 	if c.local.Kind() != reflect.UnsafePointer {
 		return true
 	}
-	for c.local.IsNil() { // again, for the race detector has pools forget what is put
+	for c.local.IsNil() { // a loop, because the race detector makes pools drop objects
 		c.pool.Put(c)
 		c.Until = now + collectionTime
 	}

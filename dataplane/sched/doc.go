@@ -1,6 +1,5 @@
-// Package sched decides how workers spend processors: how long one polls, when it keeps
-// idle processors awake, and which of them has which port. It knows times and counts, and
-// no packets.
+// Package sched decides how workers use processors. It decides how long a worker polls, when it
+// keeps idle processors awake, and which ports it has. It knows times and counts, and no packets.
 //
 //	polling.go      adaptive polling: how long to spin before a sleep
 //	idlehold.go     idle processors kept awake during a conversation

@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Pods that talk, a question and then an answer, wait for each other most of the time,
-// and so does the worker between them. Where their processors fall asleep meanwhile, most
-// of a round trip is waking those up. So a worker that sees a conversation has the kernel
-// keep idle processors awake, until nothing comes for a while
-// (docs/decisions/011-workers-turns-and-sleep.md). A worker that has packets while Go's
-// garbage collector may be at work does the same. The collector stops the worker several
-// times, and each time another processor has to wake before it continues
+// Pods in a conversation (a request, then its response) wait for each other most of the time. So
+// does the worker between them. If their processors fall asleep meanwhile, most of a round trip
+// is the time to wake them. So a worker that sees a conversation has the kernel keep idle
+// processors awake, until no packets come for a while.
+//
+// A worker with packets does the same while Go's garbage collector may be running. The collector
+// stops the worker several times, and each time another processor has to wake before it continues
 // (docs/decisions/011-workers-turns-and-sleep.md).
 
 const (
-	// chatter is how many more hops of a conversation than others a worker has seen when
-	// it keeps processors awake. When there are as many others, they may sleep.
+	// chatter is how many more hops of a conversation than other hops a worker sees before it
+	// keeps processors awake. After as many other hops, they may sleep.
 	chatter = 64
-	// silence is how long nothing has come when they may.
+	// silence is how long no packet comes before they may sleep.
 	silence = 2 * time.Millisecond
 )
 
@@ -28,22 +28,22 @@ type Awakener interface {
 	Close() error
 }
 
-// IdleHold is a worker's part in that. What is not under mu is its goroutine's.
+// IdleHold is one worker's part in keeping processors awake. The fields not under mu belong to
+// its goroutine.
 type IdleHold struct {
-	Awakener Awakener      // nil: processors sleep as they like
+	Awakener Awakener      // of conversations, minus others: 0 to chatter
 	hops     int           // of conversations, less others: 0 to chatter
-	talks    bool          // chatter of a conversation, and not as many others since
+	talks    bool          // hops reached chatter, and have not returned to 0 since
 	silent   time.Duration // slept since the last packet
-	collects bool          // a collection may be at work beside packets
-	until    time.Duration // clock when it, or the last one, is over
+	collects bool          // a collection may be running while packets come
+	until    time.Duration // clock when this collection, or the last one, is over
 
-	mu    sync.Mutex    // of what follows, which the worker writes and others read
-	since time.Duration // clock when processors were kept awake; 0: they may sleep
-	kept  time.Duration // how long they were, until since
+	mu    sync.Mutex    // for the following fields, which the worker writes and others read
+	since time.Duration // clock when processors began to be kept awake; 0: they may sleep
+	kept  time.Duration // how long they were kept awake, until since
 }
 
-// Hop is told of packets that ended a wait; few says that they were few, as those of a
-// conversation are.
+// Hop records packets that ended a wait. few says that they were few, as in a conversation.
 func (a *IdleHold) Hop(few bool) {
 	a.silent = 0
 	switch {
@@ -60,8 +60,8 @@ func (a *IdleHold) Hop(few bool) {
 	}
 }
 
-// Collection is told the time, until when a collection may be at work, and whether
-// packets came. After silence the rest of a collection is nobody's matter.
+// Collection records the time, when a collection is over, and whether packets came. After
+// silence, the worker ignores the rest of a collection.
 func (a *IdleHold) Collection(now, until time.Duration, busy bool) {
 	switch {
 	case a.collects && now >= until:
@@ -74,20 +74,20 @@ func (a *IdleHold) Collection(now, until time.Duration, busy bool) {
 	a.keep()
 }
 
-// Slept is told how long nothing came.
+// Slept records how long no packet came.
 func (a *IdleHold) Slept(d time.Duration) {
 	if a.silent += d; a.silent >= silence {
 		a.Release()
 	}
 }
 
-// Release lets processors sleep until something else happens.
+// Release lets processors sleep until the next hop or collection.
 func (a *IdleHold) Release() {
 	a.hops, a.talks, a.collects = 0, false, false
 	a.keep()
 }
 
-// LongestSleep is how long the worker may sleep before slept is told.
+// LongestSleep is how long the worker may sleep until it must call Slept.
 func (a *IdleHold) LongestSleep(d time.Duration) time.Duration {
 	if a.since != 0 {
 		return min(d, silence)
@@ -95,7 +95,7 @@ func (a *IdleHold) LongestSleep(d time.Duration) time.Duration {
 	return d
 }
 
-// keep asks for what is wanted now. A kernel that refuses lets processors sleep.
+// keep asks the kernel for the wanted state. If the kernel refuses, processors may sleep.
 func (a *IdleHold) keep() {
 	awake := a.talks || a.collects
 	if a.Awakener == nil || awake == (a.since != 0) || a.Awakener.Keep(awake) != nil {

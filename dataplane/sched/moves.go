@@ -7,30 +7,29 @@ import (
 	"time"
 )
 
-// CrowdWindow is how long a worker has to be behind to ask for relief.
+// CrowdWindow is how long a worker is behind before it asks for relief.
 const CrowdWindow = 10 * time.Millisecond
 
 const (
-	// worthwhile is the part of a worker's time by which a move has to relieve the
-	// busiest worker. idleLoad is the load that a worker must have to be relieved.
+	// worthwhile is the part of a worker's time by which a move has to relieve the busiest
+	// worker. idleLoad is the least load of a worker to be relieved.
 	worthwhile = 0.1
 	idleLoad   = 0.3
-	// crowdedLoad is the part of its time after which a worker is relieved though it
-	// keeps up. gatherLoad is how much all workers together may have to do for one of
-	// them to do it.
+	// crowdedLoad is the load from which a worker is relieved though it keeps up. gatherLoad is
+	// the total load below which one worker handles all ports.
 	crowdedLoad = 0.95
 	gatherLoad  = 0.6
 )
 
-// Overload is what a worker notes of whether it keeps up.
+// Overload measures whether a worker keeps up.
 type Overload struct {
-	began  int64 // when the window did, nanoseconds
-	behind int64 // nanoseconds of it in batches behind which frames waited
+	began  int64 // when the window began, nanoseconds
+	behind int64 // nanoseconds of the window in batches after which frames waited
 }
 
-// NoteBatch adds a batch that ended at now and took so many nanoseconds. behind says that
-// frames waited behind it. NoteBatch returns true at the end of a window in which the worker
-// was behind for most of the time.
+// NoteBatch adds a batch that ended at now and took some nanoseconds. behind says that frames
+// waited after it. NoteBatch returns true at the end of a window in which the worker was behind
+// for most of the time.
 func (c *Overload) NoteBatch(now, took int64, behind bool) bool {
 	if behind {
 		c.behind += took
@@ -44,10 +43,10 @@ func (c *Overload) NoteBatch(now, took int64, behind bool) bool {
 	return crowded
 }
 
-// Share is how much of a worker's time a port takes.
+// Share is the part of a worker's time that a port takes.
 type Share struct {
 	worker atomic.Int32
-	spent  atomic.Uint64 // nanoseconds that its packets took
+	spent  atomic.Uint64 // nanoseconds that its packets took, in total
 	before uint64        // spent when the window began
 	bits   atomic.Uint64 // of Part
 }
@@ -80,16 +79,16 @@ func Loads(all []*Share, workers int) []float64 {
 	return load
 }
 
-// Balance is what to do about the ports of workers.
+// Balance is the step that Balanced suggests.
 type Balance uint8
 
 const (
 	Leave  Balance = iota // every port stays
-	Gather                // there is little to do: the first worker does it
+	Gather                // the total load is low: the first worker takes all ports
 	Spread                // a worker has no time left
 )
 
-// Balanced returns what to do about workers with some loads.
+// Balanced returns the step for workers with given loads.
 func Balanced(load []float64) Balance {
 	total := 0.0
 	for _, l := range load {
@@ -104,8 +103,8 @@ func Balanced(load []float64) Balance {
 	return Leave
 }
 
-// BestMove returns the index of the port to move from the busiest worker to the idlest.
-// After the move the busier of the two has the least to do. It returns -1 if no move is
+// BestMove returns the index of the port to move from the busiest worker to the idlest. After
+// that move, the busier of the two has the least possible load. It returns -1 if no move is
 // worthwhile.
 func BestMove(all []*Share, workers int) (best, to int) {
 	load := Loads(all, workers)

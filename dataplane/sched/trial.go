@@ -2,18 +2,18 @@ package sched
 
 import "time"
 
-// Whether a second worker helps one that is behind does not follow from how much it has
-// to do. If pods and workers share two processors, the worker that takes over one
-// direction of a stream takes its time from the pods. So a port is moved on trial. It
-// comes back if not more passes than before, and then for a while none is moved.
+// The load of a worker that is behind does not show whether a second worker helps. If pods and
+// workers share two processors, a worker that takes over one direction of a stream takes its time
+// from the pods. So a port is moved on trial. If throughput does not rise, the port moves back,
+// and no port moves for a while.
 
 const (
-	// trialTime is how long what passes is measured, before a move and after it.
+	// trialTime is how long throughput is measured, before a move and after it.
 	trialTime = 3 * CrowdWindow
-	// trialGain is how many times as many bytes have to pass.
+	// trialGain is the ratio of throughput that makes a trial succeed.
 	trialGain = 1.05
-	// No port is moved for leastPause after a trial in vain, and for twice as long after
-	// each that follows, up to mostPause.
+	// leastPause is the pause after a failed trial. Each further failure doubles it, up to
+	// mostPause.
 	leastPause = time.Second
 	mostPause  = time.Minute
 )
@@ -23,14 +23,14 @@ const (
 type Trial struct {
 	measures bool
 	moved    bool
-	began    time.Duration // clock, since when it is measured
+	began    time.Duration // clock when the measurement began
 	bytes    uint64        // that had been received then
 	before   float64       // bytes a nanosecond, before the move
-	pause    time.Duration // the last one
-	until    time.Duration // clock, when it ends
+	pause    time.Duration // the last pause
+	until    time.Duration // clock when the pause ends
 }
 
-// Step is what to do next about a trial.
+// Step is the next step of a trial.
 type Step uint8
 
 const (
@@ -39,11 +39,15 @@ const (
 	TakeBack             // the move did not help
 )
 
-// Crowded is for the call of a worker that has been behind for a CrowdWindow, window
-// after the call before. The first calls measure what passes, the next one moves a port.
-// A call after the same time again takes it back if that did not help. If the calls do
-// not follow each other, no worker is behind any more, and what was measured says nothing
-// about now. received returns the bytes that all ports have received.
+// Crowded is called by a worker that has been behind for a CrowdWindow; window is the time since
+// the previous call.
+//
+//  1. The first calls measure throughput, and a later one moves a port.
+//  2. A call trialTime after the move takes the port back if throughput has not risen.
+//  3. If the calls stop for longer than trialTime, no worker is behind any more, and the
+//     measurement is void.
+//
+// received returns the bytes that all ports have received.
 func (t *Trial) Crowded(now, window time.Duration, received func() uint64) Step {
 	switch {
 	case window > trialTime:
@@ -62,13 +66,13 @@ func (t *Trial) Crowded(now, window time.Duration, received func() uint64) Step 
 	return Wait
 }
 
-// Moved says that a port was moved at now, when so many bytes had been received.
+// Moved records that a port was moved at now, when the ports had received some bytes.
 func (t *Trial) Moved(now time.Duration, bytes uint64) {
 	t.before, t.moved = t.rate(now, bytes), true
 	t.start(now, bytes)
 }
 
-// NoMove says that no port is worth moving.
+// NoMove records that no port is worth moving.
 func (t *Trial) NoMove() { t.measures = false }
 
 // start begins to measure.
@@ -81,7 +85,7 @@ func (t *Trial) rate(now time.Duration, bytes uint64) float64 {
 	return float64(bytes-t.bytes) / float64(now-t.began)
 }
 
-// end ends a trial that helped, or has become pointless.
+// end ends a trial that helped or is void.
 func (t *Trial) end() { t.measures, t.moved, t.pause = false, false, 0 }
 
 // fail ends a trial that did not help.

@@ -8,19 +8,19 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// Clock is for spinning and sleeping, which take real time whatever clock the
-// switch was made with.
+// Clock is the clock for spinning and sleeping. These take real time, even if the switch has
+// another clock.
 func Clock() time.Duration { return time.Since(started) }
 
-// WakeTimes measures how long a sleeping worker takes to run again once it is
-// called, by calling it every second.
+// WakeTimes measures how long a sleeping worker takes to run after a wake-up. The switch calls
+// each worker once a second for that.
 type WakeTimes struct {
 	Asleep atomic.Bool
 	Called atomic.Int64 // clock of the call; 0 when there was none
 	Counts [telemetry.WakeBuckets]atomic.Uint64
 }
 
-// Sleeps is told by the worker before it sleeps and after.
+// Sleeps is called by the worker before it sleeps and after.
 func (w *WakeTimes) Sleeps(yes bool) {
 	if yes {
 		w.Called.Store(0) // a call that came too late for the last sleep
@@ -33,11 +33,11 @@ func (w *WakeTimes) Sleeps(yes bool) {
 	}
 }
 
-// wakeBucket is the bucket of a wake-up. Bucket i is for those below 2^i microseconds
-// that the one before is not for. The last one is for all longer ones.
+// wakeBucket is the bucket of a wake-up. Bucket i has wake-ups from 2^(i-1) to below 2^i
+// microseconds. The last one has all longer ones.
 func wakeBucket(d time.Duration) int {
 	return min(bits.Len64(uint64(max(0, d.Microseconds()))), telemetry.WakeBuckets-1)
 }
 
-// started is where clock counts from.
+// started is the zero of Clock.
 var started = time.Now()
