@@ -37,8 +37,8 @@ func (k *walk) run(actions []flow.Action) int {
 	return -1
 }
 
-// act runs one action, behind which come those of after in its list. It returns
-// false when the list ends here.
+// act runs one action; after are the actions behind it in its list. It returns false if the list
+// ends here.
 func (k *walk) act(a flow.Action, after []flow.Action) bool {
 	more := len(after) > 0
 	switch a := a.(type) {
@@ -100,9 +100,9 @@ func (k *walk) runNested(actions []flow.Action) {
 	}
 }
 
-// resubmit looks another table up and comes back. If the action gives a port, the lookup
-// has that as in_port. The actions of the entry that it finds have the packet's own in_port,
-// as in Open vSwitch.
+// resubmit looks another table up and comes back. If the action gives a port, the lookup sees
+// that port as in_port. The actions of the entry that it finds see the packet's own in_port, as
+// in Open vSwitch.
 func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	if len(after) > 0 {
 		k.rests = append(k.rests, rest{after, k.table, k.entry, k.resumed})
@@ -118,7 +118,7 @@ func (k *walk) resubmit(a flow.Resubmit, after []flow.Action) {
 	}
 }
 
-// runGroup runs a group, unless groups that run each other have gone too deep.
+// runGroup runs a group, unless nested groups exceed maxDepth or the walk exceeds maxLookups.
 func (k *walk) runGroup(g *program.Group, more bool) {
 	k.lookups++
 	if k.groups++; k.groups > maxDepth || k.lookups > maxLookups {
@@ -184,9 +184,9 @@ func (k *walk) meter(m *program.Meter) {
 	}
 }
 
-// decTTL takes one from the TTL or hop limit; at 1 the packet's list of actions ends
-// (OpenFlow 1.3, section 5.12). A router must not forward it (RFC 1812, section 5.3.1). A
-// controller that has asked for these packets gets it.
+// decTTL takes one from the TTL or hop limit. At 1 the packet's list of actions ends (OpenFlow
+// 1.3, section 5.12), because a router must not forward it (RFC 1812, section 5.3.1). The
+// controller gets a copy if it has asked for these packets.
 func (k *walk) decTTL() bool {
 	ttl := &k.key[ttlAt]
 	if *ttl <= 1 {
@@ -207,7 +207,7 @@ func (k *walk) decTTL() bool {
 	return true
 }
 
-// ttlAt is where the key has the TTL.
+// ttlAt is the offset of the TTL in the key.
 var ttlAt = flow.FieldByID(flow.IPTTL).Off
 
 // changeVLAN pushes or pops a tag and reads the headers again.

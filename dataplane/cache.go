@@ -14,19 +14,25 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// cache is a worker's exact-match cache: which walks it remembers (package flowcache),
-// what they had in common (path), and until when they hold. A packet is replayed
-// (replay.go) if it shows the signature of a walk, under the same pipeline and ports.
-// Conntrack must give the same answers. Then windows and timeouts move, headers are
-// rewritten and entries are credited. The packet leaves without a lookup.
+// cache is a worker's exact-match cache. It has the walks (package flowcache), the parts that
+// walks have in common (path), and the state that they depend on.
+//
+// A packet is replayed (replay.go) if all of these hold:
+//
+//  1. It has the signature of a remembered walk.
+//  2. The pipeline and the ports are those of the walk.
+//  3. Conntrack gives the same answers.
+//
+// A replay advances windows and timeouts, rewrites headers and credits entries. The packet leaves
+// without a lookup.
 //
 // A walk depends on its packet's signature and on these:
 //
-//	pipeline, groups, ports   compared by pointer; another one empties the cache
+//	pipeline, groups, ports   compared by pointer; a change empties the cache
 //	learned entries           their number of changes, for walks that could meet one
-//	connections               asked again for each packet (conntrack.Pass)
+//	connections               conntrack checks them for each packet (conntrack.Pass)
 //	meters, NORMAL's table, a copy of the packet, a learn action, a packet-in,
-//	a fragment that waits     such a walk is not remembered (note.go)
+//	a fragment that waits     a walk with one of these is not cached (note.go)
 //
 // Each worker has its own cache: no lock, no atomic write.
 type cache struct {
@@ -39,24 +45,24 @@ type cache struct {
 	paths   []*path
 	byHash  map[uint64]uint32 // index into paths
 	fresh   []*path           // paths with packets of this batch
-	past    []*path           // earlier paths, with packets that entries do not know
-	listing sync.Mutex        // for paths, which only the worker changes, and past
+	past    []*path           // earlier paths, with packets not yet credited to entries
+	listing sync.Mutex        // for paths, which only the worker changes, and for past
 
 	pass    conntrack.Passing
 	warming flowcache.Warming
 	totals  cacheTotals
 }
 
-// cacheTotals is what others see of a worker's cache.
+// cacheTotals is a worker's cache counters that other goroutines read.
 type cacheTotals struct {
 	entries, paths, room atomic.Uint64
 	flowcache.Counts
 }
 
-// defaultCache is the entries of a worker's cache when it is full: 80 MB.
+// defaultCache is the maximal number of entries in a worker's cache: 80 MB.
 const defaultCache = 1 << 18
 
-// newCache makes a cache that may grow to a number of entries.
+// newCache makes a cache that grows to at most a number of entries.
 func newCache(most int) *cache {
 	return &cache{Exact: flowcache.MakeExact(most), byHash: map[uint64]uint32{}}
 }
@@ -73,7 +79,7 @@ func (c *cache) keepUp(prog *program.Program, w *worker) {
 	c.forget()
 }
 
-// forget drops all entries and paths. endBatch must come before.
+// forget drops all entries and paths. The caller calls endBatch first.
 func (c *cache) forget() {
 	c.Clear()
 	c.listing.Lock()
@@ -90,15 +96,15 @@ func (c *cache) forget() {
 // pathShare is how many entries there may be for each path.
 const pathShare = 4
 
-// full says that there are too many paths: the cache begins again.
+// full says that there are too many paths. The cache must then be emptied.
 func (c *cache) full() bool { return len(c.paths) > c.Most()/pathShare }
 
-// crowded says that half of the paths that there may be are there. Each endpoint of a
-// Service has one, so those of Services leave room for others.
+// crowded says that the paths exceed half of their limit. Each endpoint of a Service has one, so
+// paths of Services leave room for others.
 func (c *cache) crowded() bool { return 2*len(c.paths) > c.Most()/pathShare }
 
-// warmNew is how many first packets a port's batch must have had for its next one to be
-// warmed for first packets.
+// warmNew is how many first packets a port's batch must have had. Then the port's next batch is
+// warmed for first packets too.
 const warmNew = 8
 
 // warm reads what the packets of a batch from a port will need.
@@ -108,8 +114,8 @@ func (c *cache) warm(frames []*packet.Frame, p *polled, ct *conntrack.Table) {
 	}
 }
 
-// firsts returns how many packets of the batch were the first of their connection, or of
-// their kind.
+// firsts returns how many packets of the batch were the first of their connection or of their
+// kind.
 func (c *cache) firsts() uint64 {
 	if c == nil {
 		return 0
@@ -117,7 +123,7 @@ func (c *cache) firsts() uint64 {
 	return c.Firsts()
 }
 
-// endBatch shows others what the paths counted in this batch.
+// endBatch publishes the packets that paths counted in this batch.
 func (c *cache) endBatch(w *worker) {
 	for _, p := range c.fresh {
 		p.pending.Add(p.packets, p.bytes, w.now)
@@ -131,7 +137,7 @@ func (c *cache) endBatch(w *worker) {
 	c.EndBatch()
 }
 
-// publish adds the batch's counts to what others see.
+// publish adds the batch's counts to the totals that other goroutines read.
 func (c *cache) publish() {
 	t := &c.totals
 	t.Move(&c.Count)
@@ -142,9 +148,9 @@ func (c *cache) publish() {
 	}
 }
 
-// path is what all connections have in common that were walked alike: the tables and
-// entries, the groups, and the verdict. Its packets are counted here. Once per batch the
-// sum goes to pending, and from there to the entries when somebody reads their counters.
+// path is the common part of all connections with the same walk: the tables and entries, the
+// groups, and the verdict. It counts their packets. Once per batch the sum goes to pending, and
+// from there to the entries when somebody reads their counters.
 type path struct {
 	visits  []flowcache.Visit
 	groups  []*program.BucketCounters
@@ -153,7 +159,7 @@ type path struct {
 	mark    uint32
 	drop    telemetry.Drop // of a drop
 	last    uint8          // table looked up last
-	met     *flow.Entry    // what that lookup gave
+	met     *flow.Entry    // the entry that this lookup found
 	learned uint64         // changes of learned entries when recorded, if it could meet one; else 0
 
 	packets, bytes uint64 // of this batch
@@ -162,13 +168,13 @@ type path struct {
 	begins conntrack.Request // of first packets: the ct() that begins their connections
 }
 
-// equal says whether two paths are the same but for their packets.
+// equal says whether two paths are the same apart from their packets.
 func (p *path) equal(q *path) bool {
 	return p.out == q.out && p.tunnel == q.tunnel && p.mark == q.mark && p.drop == q.drop &&
 		p.last == q.last && p.learned == q.learned && p.begins == q.begins && slices.Equal(p.visits, q.visits) && slices.Equal(p.groups, q.groups)
 }
 
-// hash is over the entries met, which nearly tell paths apart.
+// hash is over the entries met. They differ for nearly all different paths.
 func (p *path) hash() uint64 {
 	h := flowcache.HashVisits(p.visits, lookup.Mix(lookup.Seed, p.learned))
 	if p.out != nil {
@@ -177,8 +183,7 @@ func (p *path) hash() uint64 {
 	return h
 }
 
-// intern is the index of the path equal to p, of which a copy is kept when there
-// is none yet.
+// intern is the index of the path equal to p. If there is none, it keeps a copy of p.
 func (c *cache) intern(p *path) uint32 {
 	h := p.hash()
 	i, ok := c.byHash[h]
@@ -214,8 +219,8 @@ func (p *path) Credit(packets, bytes uint64, now int64) {
 	}
 }
 
-// creditAll takes what the paths counted to entries, tables and groups. Any goroutine
-// may call it, one at a time (Switch.creditNow).
+// creditAll credits the packets of the paths to entries, tables and groups. Any goroutine may
+// call it, one at a time (Switch.creditNow).
 func (c *cache) creditAll() {
 	c.listing.Lock()
 	paths, past := c.paths, c.past

@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// track runs a ct() action, behind which come those of after in its list. It
-// returns the table to jump to, as goto_table does, or -1.
+// track runs a ct() action; after are the actions behind it in its list. It returns the table to
+// jump to, as goto_table does, or -1.
 func (k *walk) track(a *program.Track, after []flow.Action) int {
 	k.releaseHeld()
 	if k.collects() {
@@ -22,12 +22,12 @@ func (k *walk) track(a *program.Track, after []flow.Action) int {
 	return k.answered(a, k.askConntrack(&k.request), len(after) > 0)
 }
 
-// answered goes on as conntrack's verdict says. With a table the packet continues there
-// with its ct_state, mark and label. What follows in the same list sees an untracked
-// packet, though its bytes keep the translation, as in Open vSwitch.
+// answered continues the walk with conntrack's verdict. If the action names a table, the packet
+// continues there with its ct_state, mark and label. Later actions of the same list see an
+// untracked packet, though its bytes keep the translation, as in Open vSwitch.
 //
-// When nothing follows the action, here or in an enclosing list, the table is returned to
-// be jumped to. Otherwise the packet goes there on a copy, and -1 is returned.
+// If nothing follows the action, here or in an enclosing list, answered returns the table to jump
+// to. Otherwise the packet goes there on a copy, and answered returns -1.
 func (k *walk) answered(a *program.Track, v conntrack.Verdict, more bool) int {
 	switch {
 	case v.Drop != conntrack.DropNone:
@@ -49,7 +49,7 @@ func (k *walk) answered(a *program.Track, v conntrack.Verdict, more bool) int {
 	return -1
 }
 
-// putTracked shows the key what conntrack said and did.
+// putTracked writes conntrack's state, and the addresses that it translated, to the key.
 func (k *walk) putTracked(v conntrack.Verdict) {
 	if v.Rewritten {
 		flow.Readdress(k.frame, &k.layers, &k.key)
@@ -57,7 +57,7 @@ func (k *walk) putTracked(v conntrack.Verdict) {
 	program.PutMeta(&k.key, &k.ct, &k.original)
 }
 
-// askConntrack lets conntrack, or the trace in its place, answer.
+// askConntrack gets the verdict of conntrack, or of the trace in its place.
 func (k *walk) askConntrack(req *conntrack.Request) conntrack.Verdict {
 	if k.dry() {
 		return k.trace.answerCT(k, req)
@@ -67,7 +67,7 @@ func (k *walk) askConntrack(req *conntrack.Request) conntrack.Verdict {
 	return v
 }
 
-// ready fills in the request of a ct() action with what is the packet's own.
+// ready fills in the request of a ct() action with the packet's own values.
 func (k *walk) ready(a *program.Track) {
 	r := &k.request
 	*r = a.Request
@@ -84,11 +84,10 @@ func (k *walk) ready(a *program.Track) {
 	}
 }
 
-// clearKey makes the packet look untracked to the entries, while the datapath
-// still knows its connection.
+// clearKey makes the packet look untracked to the entries. The walk still knows its connection.
 func (k *walk) clearKey() { k.key.SetConntrack(&flow.Conntrack{}) }
 
-// clearConntrack is ct_clear: the packet's connection is forgotten too.
+// clearConntrack is ct_clear: the walk forgets the packet's connection too.
 func (k *walk) clearConntrack() {
 	k.ct = conntrack.Meta{}
 	k.clearKey()

@@ -10,29 +10,29 @@ const (
 	// copyBuffer is the bytes of a buffer for copies and segments: an MTU of 3,900.
 	copyBuffer = 4096
 	copyFrames = 1024
-	// largeFrames is how many there are for copies of what does not fit there.
+	// largeFrames is how many frames there are for larger copies.
 	largeFrames = 64
-	// copiesAhead and largeAhead are how many a worker takes at once. Of large ones
-	// it is few: the one used last is still in the cache.
+	// copiesAhead and largeAhead are how many frames a worker takes from the pool at once.
+	// largeAhead is small, because the large frame used last is still in the CPU cache.
 	copiesAhead = 32
 	largeAhead  = 4
 )
 
-// stock is frames that one worker uses. Ports give them back to its pool, from any
-// goroutine, by the batch. The worker takes some ahead, so that no packet meets the
-// pool's lock. Nobody else takes any: the worker has all there are.
+// stock is the frames of one worker. Ports on any goroutine return them to its pool in batches.
+// The worker takes several ahead, so that few packets meet the pool's lock. No other worker takes
+// frames from it.
 type stock struct {
 	pool  *packet.HeapPool
 	ahead []*packet.Frame
 	n     int // of ahead
 }
 
-// newStock is frames whose buffers are size bytes, some of which are taken at once.
+// newStock makes frames of size bytes, and takes up to ahead of them at once.
 func newStock(frames, size, ahead int) stock {
 	return stock{pool: packet.NewPool(frames, size), ahead: make([]*packet.Frame, ahead)}
 }
 
-// takeFrame is an empty frame; nil when all are under way.
+// takeFrame is an empty frame; nil if all are in use.
 func (s *stock) takeFrame() *packet.Frame {
 	if s.n == 0 {
 		if s.n = s.pool.Get(s.ahead); s.n == 0 {
@@ -43,7 +43,7 @@ func (s *stock) takeFrame() *packet.Frame {
 	return s.ahead[s.n]
 }
 
-// frameFor is a free frame for n bytes; nil when none is left.
+// frameFor is a free frame for n bytes; nil if none is left.
 func (w *worker) frameFor(n int) *packet.Frame {
 	if packet.Headroom+n > copyBuffer {
 		return w.large.takeFrame()
@@ -51,7 +51,7 @@ func (w *worker) frameFor(n int) *packet.Frame {
 	return w.copies.takeFrame()
 }
 
-// copyFrame makes a copy of a frame; nil when no free frame is left.
+// copyFrame makes a copy of a frame; nil if no free frame is left.
 func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
 	c := w.frameFor(f.Len())
 	if c == nil {
@@ -64,8 +64,8 @@ func (w *worker) copyFrame(f *packet.Frame) *packet.Frame {
 	return c
 }
 
-// segmentFrame is a frame for a segment of n bytes. When there is none, what is
-// queued is sent first, for that is where they are.
+// segmentFrame is a frame for a segment of n bytes. If none is free, it first sends the queued
+// frames, which hold all of them.
 func (w *worker) segmentFrame(n int) *packet.Frame {
 	f := w.frameFor(n)
 	if f == nil {

@@ -2,7 +2,7 @@
 // tables of flow entries and send them. It knows fields, actions and verdicts, but no
 // table, mark or zone by name: the pipeline is data given to it.
 //
-// A packet's way, in the order of travel:
+// The files, in the order that a packet meets them:
 //
 //	worker.go                   rounds over the ports that are awake
 //	workerturn.go               how much of a port's batch is one turn, and what it cost
@@ -11,7 +11,7 @@
 //	act.go                      actions, in order
 //	rewrite.go                  how an action writes a header
 //	conntrack.go                ct()
-//	fragment.go                 … and what a fragment does there
+//	fragment.go                 fragments at a ct()
 //	learn.go                    learn actions, and entries learned in another switch
 //	packetin.go                 packets to the controller, from it, and those that waited there
 //	output.go                   output and floods
@@ -22,7 +22,7 @@
 // Before the first table, security.go checks what a port may send. Lookup, from a key to
 // the entry of highest priority, is package lookup.
 //
-// Who watches a walk: note.go is where the walk notes its steps. From them are made
+// note.go is where a walk notes its steps. These observers use them:
 //
 //	walkrecording.go, cache.go     what the exact-match cache remembers (package flowcache)
 //	trace.go                       the trace of a made-up packet

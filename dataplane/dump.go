@@ -39,8 +39,8 @@ func (s *Switch) Generation() uint64 {
 	return 0
 }
 
-// Flows returns all entries, learned ones too, by table, then by priority,
-// falling, then as installed.
+// Flows returns all entries, learned ones included. They are sorted by table, then by falling
+// priority, then by installation.
 func (s *Switch) Flows() []telemetry.FlowStats {
 	s.creditNow()
 	p, now := s.program.Load(), s.clock()
@@ -56,7 +56,7 @@ func (s *Switch) Flows() []telemetry.FlowStats {
 	return all
 }
 
-// LearnedFlows is Flows of learned entries, which costs nothing for others.
+// LearnedFlows is Flows of learned entries. It does not read the others.
 func (s *Switch) LearnedFlows() (all []telemetry.FlowStats) {
 	s.creditNow()
 	p, now := s.program.Load(), s.clock()
@@ -71,7 +71,7 @@ func (s *Switch) LearnedFlows() (all []telemetry.FlowStats) {
 	return all
 }
 
-// FlowsIn is Flows of one table, which costs nothing for the entries of others.
+// FlowsIn is Flows of one table. It does not read the entries of others.
 func (s *Switch) FlowsIn(table uint8) []telemetry.FlowStats {
 	s.creditNow()
 	p := s.program.Load()
@@ -217,7 +217,8 @@ func (s *Switch) LearnedMACs() []telemetry.LearnedMAC { return s.fdb.List(s.cloc
 // MACTableStats counts the addresses that NORMAL learns.
 func (s *Switch) MACTableStats() telemetry.MACTableStats { return s.fdb.Stats() }
 
-// FlushMACs forgets what NORMAL has learned. The error is for a switch that cannot be reached.
+// FlushMACs forgets the addresses that NORMAL has learned. Its error is always nil; a switch
+// behind a socket returns one if it is unreachable.
 func (s *Switch) FlushMACs() error {
 	s.fdb.Remove(func(*l2.Station) bool { return true })
 	return nil
@@ -232,7 +233,7 @@ func (s *Switch) Sleeps() uint64 {
 	return n
 }
 
-// endBatch shows others what the batch's packets counted in the flow cache.
+// endBatch publishes the packets that the flow cache counted in this batch.
 func (w *worker) endBatch() {
 	if c := w.cache; c != nil {
 		c.endBatch(w)
@@ -243,8 +244,8 @@ func (w *worker) endBatch() {
 	}
 }
 
-// creditNow credits entries, tables, groups and ports with what was counted elsewhere
-// until now: by the kernel's offload entries, by paths, and by megaflows.
+// creditNow credits all packets counted until now to entries, tables, groups and ports. The
+// counts are in the kernel's offload entries, in paths, and in megaflows.
 func (s *Switch) creditNow() {
 	s.crediting.Lock() // a second reader waits, so that it sees the same
 	defer s.crediting.Unlock()
@@ -259,7 +260,7 @@ func (s *Switch) creditNow() {
 	}
 }
 
-// Cache returns what the flow caches of all workers hold and have done.
+// Cache returns the contents and counters of all workers' flow caches.
 func (s *Switch) Cache() telemetry.CacheStats {
 	var st telemetry.CacheStats
 	for _, w := range s.workers {
@@ -291,13 +292,13 @@ func (s *Switch) CacheShapes() (all []telemetry.CacheShape) {
 	return all
 }
 
-// Sums over entries are for a reader that looks once a second at a pipeline of perhaps a
-// hundred thousand entries. The class of an entry is determined once. After that, a look
-// reads one counter of each entry, sorts nothing and allocates nothing. Learned entries
-// come and go without a change of the pipeline; they are looked through each time.
+// Sums over entries are for a reader that reads once a second, with perhaps a hundred thousand
+// entries. The class of an entry is determined once. After that, each read loads one counter per
+// entry, sorts nothing and allocates nothing. Learned entries change without a change of the
+// pipeline, so each read lists them again.
 
-// ClassCounters sum what entries have counted, by classes. They are for one goroutine, and good
-// for one generation of the pipeline.
+// ClassCounters sum the packets of entries by class. They are for one goroutine, and valid for
+// one generation of the pipeline.
 type ClassCounters struct {
 	sw         *Switch
 	class      func(*flow.Entry) int
@@ -313,10 +314,10 @@ type classed struct {
 	class int
 }
 
-// ClassSum is how many entries a class has, and what they counted.
+// ClassSum is how many entries a class has, and how many packets they counted.
 type ClassSum struct{ Entries, Packets uint64 }
 
-// ClassCounters begins them. Classes are small numbers from 0.
+// ClassCounters starts them. Classes are small numbers from 0.
 func (s *Switch) ClassCounters(class func(*flow.Entry) int) *ClassCounters {
 	t := &ClassCounters{sw: s, class: class}
 	p := s.program.Load()
@@ -332,11 +333,10 @@ func (s *Switch) ClassCounters(class func(*flow.Entry) int) *ClassCounters {
 	return t
 }
 
-// Generation is the pipeline's that they are of.
+// Generation is the generation of the pipeline that they are valid for.
 func (t *ClassCounters) Generation() uint64 { return t.generation }
 
-// Sum is the sums by class, good until the next call. It is not ok when the pipeline
-// is another one by now.
+// Sum is the sums by class, valid until the next call. ok is false if the pipeline has changed.
 func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 	t.sw.creditNow()
 	p, now := t.sw.program.Load(), t.sw.clock()

@@ -9,24 +9,26 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Fragments at a ct(). A fragment cannot be tracked alone, so its walk pauses there. When
-// its datagram is whole, conntrack answers once for all. The walks of the fragments go on
-// one after the other, each where it paused, with its own key and the answer. Where
-// fragments took different ways to their ct() in one zone, the action of the first one,
-// which has the ports, is run. Each goes on to the table that its own action names.
+// Fragments at a ct(). A fragment cannot be tracked alone.
 //
-// A walk goes on only after the one that completed the datagram has ended, so no fragment
-// is walked inside another one's walk. At a second ct() on the way all of them pause
-// again, and nothing nests.
-//
-// A walk that pauses keeps the pipeline it began with, as any packet under way
-// does (15 seconds at most: then the fragment is dropped).
+//  1. Its walk pauses at the ct(), until the datagram is whole.
+//  2. Conntrack answers once for all fragments.
+//  3. The walks then continue one after the other, each where it paused, with its own key and the
+//     answer.
+//  4. If fragments reached different ct() actions in one zone, the action of the first fragment
+//     runs, because only it has the ports. Each fragment continues in the table that its own
+//     action names.
+//  5. A walk continues only after the walk that completed the datagram has ended. So no walk runs
+//     inside another one.
+//  6. At a second ct() all of them pause again, and nothing nests.
+//  7. A paused walk keeps the pipeline that it began with, as any packet under way does. After 15
+//     seconds the fragment is dropped.
 
-// paused is what a walk needs to go on behind its ct().
+// paused is the state that a walk needs to continue after its ct().
 type paused struct {
 	prog    *program.Program
 	ct      *program.Track
-	rests   []rest // what follows it, in its list and in those around it
+	rests   []rest // the actions that follow it, in its list and in enclosing ones
 	key     flow.Key
 	meta    conntrack.Meta
 	layers  packet.Layers
@@ -41,9 +43,8 @@ type paused struct {
 
 type datagram = reassembly.Datagram[paused]
 
-// collects says whether a ct() waits for the rest of the packet's datagram. A
-// fragment with a broken header does not; it is +inv. Nor does one that a trace
-// has the answer for.
+// collects says whether a ct() waits for the rest of the packet's datagram. It does not wait for
+// a fragment with a broken header, which is +inv, or if a trace already has the answer.
 func (k *walk) collects() bool {
 	if k.layers.Frag == 0 || k.dry() && (k.trace.req.CTNext != nil || len(k.trace.req.CTAnswers) > 0) {
 		return false
@@ -79,7 +80,7 @@ func (k *walk) collect(ct *program.Track, after []flow.Action) {
 	}
 }
 
-// pause writes down where the walk stands.
+// pause saves the state of the walk.
 func (k *walk) pause(p *paused, ct *program.Track, after []flow.Action) {
 	*p = paused{
 		prog: k.prog, ct: ct, key: k.key, meta: k.ct, layers: k.layers,
@@ -92,9 +93,9 @@ func (k *walk) pause(p *paused, ct *program.Track, after []flow.Action) {
 	}
 }
 
-// walkDatagrams goes on with the datagrams that a packet has made whole, and
-// with those that they make whole at further ct() actions. A packet's datagrams
-// are no more than its nested tables may be: then entries form a loop.
+// walkDatagrams continues with the datagrams that a packet has completed, and with those that
+// they complete at further ct() actions. It drops those after the first maxDepth, because entries
+// then form a loop.
 func (k *walk) walkDatagrams() {
 	for i := 0; i < len(k.w.whole); i++ {
 		d := k.w.whole[i]
@@ -109,9 +110,9 @@ func (k *walk) walkDatagrams() {
 	k.w.whole = k.w.whole[:0]
 }
 
-// walkDatagram asks conntrack about a datagram and walks its fragments on. From
-// here on all of them show the entries the datagram's ports, which only the
-// first one carries.
+// walkDatagram asks conntrack about a datagram and continues the walks of its fragments. From
+// here on the entries see the datagram's ports on every fragment, though only the first one
+// carries them.
 func (k *walk) walkDatagram(d *datagram) {
 	first := d.Pieces()[0]
 	k.restore(first.Frame, &first.Then)
@@ -150,7 +151,7 @@ func (k *walk) dropDatagram(d *datagram) {
 	}
 }
 
-// restore takes a walk up where it paused.
+// restore restores a paused walk.
 func (k *walk) restore(f *packet.Frame, p *paused) {
 	k.beginPacket(f, p.inPort)
 	k.prog, k.key, k.ct, k.layers = p.prog, p.key, p.meta, p.layers
@@ -159,8 +160,8 @@ func (k *walk) restore(f *packet.Frame, p *paused) {
 	k.rests = append(k.rests, p.rests...)
 }
 
-// proceed goes on behind the ct(): in its table, then in the lists that it was
-// in, from the innermost one out.
+// proceed continues after the ct(): in its table, then in the lists around it, the innermost list
+// first.
 func (k *walk) proceed(ct *program.Track, v conntrack.Verdict) {
 	if next := k.answered(ct, v, false); next >= 0 {
 		k.walkTable(uint8(next))
@@ -179,8 +180,8 @@ func (k *walk) runRests() {
 	k.resumed = nil
 }
 
-// dropFragment counts a fragment that waited in vain, under the table of its
-// ct(), unless it was sent somewhere before. It is called under a lock of the
+// dropFragment counts a fragment whose datagram did not complete, under the table of its ct(). It
+// counts no drop if the fragment was sent somewhere before. The caller holds a lock of the
 // fragments.
 func (s *Switch) dropFragment(p *reassembly.Piece[paused], why reassembly.Drop) {
 	p.Then.account.dropHeld(p.Then.sent > 0)
@@ -192,5 +193,5 @@ func (s *Switch) dropFragment(p *reassembly.Piece[paused], why reassembly.Drop) 
 	}
 }
 
-// Fragments is what waits at ct() actions for the rest of its datagram.
+// Fragments counts the fragments that wait at ct() actions.
 func (s *Switch) Fragments() reassembly.Stats { return s.fragments.Stats() }

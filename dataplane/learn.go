@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// learn makes an entry out of the packet, as the learn action says
-// (ovs-actions(7), learn). The next packet that is looked up sees it.
+// learn makes an entry from the packet, as the learn action says (ovs-actions(7), learn). It is
+// visible to the next lookup.
 func (k *walk) learn(a *flow.Learn) {
 	e := program.NewLearned(a, &k.key)
 	k.noteLearn(e)
@@ -24,9 +24,9 @@ func (k *walk) learn(a *flow.Learn) {
 	}
 }
 
-// Relearn installs learned entries beside those that are there; one whose time
-// has passed is left out. The error names the first that no learn action makes,
-// or whose table is not there; then none is installed.
+// Relearn installs learned entries and keeps those that exist. It leaves out entries whose time
+// has passed. If an entry's table is missing, or no learn action can make the entry, Relearn
+// installs none. The error names the first of these.
 func (s *Switch) Relearn(all []telemetry.Learned) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,8 +56,8 @@ func (s *Switch) Relearn(all []telemetry.Learned) error {
 	return nil
 }
 
-// forgetLearned removes what deleted learn actions with delete_learned had
-// made: entries of their table and cookie that no remaining one still makes.
+// forgetLearned removes the entries of deleted learn actions with delete_learned. Those are the
+// entries of their table and cookie, unless a remaining action still makes them.
 func (s *Switch) forgetLearned(before, after *program.Program) {
 	if program.SameLearners(before, after) {
 		return
@@ -71,8 +71,8 @@ func (s *Switch) forgetLearned(before, after *program.Program) {
 	}
 }
 
-// expireEntries removes the entries whose timeouts have passed. It returns those of which the
-// controller is to be told.
+// expireEntries removes the entries whose timeouts have passed. It returns those that the
+// controller wants to know about.
 func (s *Switch) expireEntries(now int64) (told []*telemetry.FlowRemoved) {
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Switch) expireEntries(now int64) (told []*telemetry.FlowRemoved) {
 	return append(told, removedEntries(gone, now)...)
 }
 
-// removedEntries are those of some expired entries of which the controller is to be told.
+// removedEntries selects the expired entries that the controller wants to know about.
 func removedEntries(gone []*lookup.Entry, now int64) (told []*telemetry.FlowRemoved) {
 	for _, e := range gone {
 		if e.SendFlowRem {

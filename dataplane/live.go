@@ -13,93 +13,93 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Live traces: the walks of real packets. A packet that a live trace wants walks every
-// table, whatever the exact-match cache remembers of it, and is watched on the way. It is
-// counted, tracked and sent as it would have been.
+// Live traces watch the walks of real packets. A packet that a live trace wants walks every
+// table, whatever the exact-match cache has for it. It is counted, tracked and sent as without
+// the trace.
 //
-//	live.go      arming a trace, and taking its walks
-//	livewalk.go  a packet that is wanted, from its port to the ring
+//	live.go      starting a trace, and reading its walks
+//	livewalk.go  a wanted packet, from its port to the ring
 //
-// What passes in the kernel is not seen here. So a live trace that begins takes the
-// offload entries back whose packets it wants, and none like them is made while it lasts.
-// What most filters ask for is in an offload entry's key; a filter that asks for more
-// takes all entries back.
+// The switch does not see packets that the kernel forwards. So a live trace restores the offload
+// entries whose packets it wants, and prevents new ones like them while it lasts. Most filters
+// test only fields of an offload entry's key. A filter that tests more restores all entries.
 //
-// Without a live trace a worker reads one pointer per batch. With one, the worker's own
-// goroutine checks packets as they enter, and only those that are wanted cost more. A
-// packet that the exact-match cache knows is checked once, and the answer holds for those
-// like it. Of each trace a worker has a ring of liveRoom walks. While it is full, packets
-// take their usual way, and are counted as missed by the trace.
+// Without a live trace a worker reads one pointer per batch. With one, the worker's own goroutine
+// checks packets as they enter, and only wanted packets cost more. A packet in the exact-match
+// cache is checked once, and the answer holds for all packets of its entry. Each trace has a ring
+// of liveRoom walks for each worker. While the ring is full, packets take their usual way, and
+// the trace counts them as missed.
 //
-// A walk's id goes with a packet through the tunnel, beside it. The switch at the other
-// end watches packets whose id is of one of its own live traces' sessions. So two halves
-// of a walk are found together.
+// A walk's id goes through the tunnel beside the packet. The switch at the other end watches a
+// packet if the id belongs to a session of one of its own live traces. So a reader can join the
+// two halves of a walk.
 
 const (
 	// mostLives is how many live traces there may be at once.
 	mostLives = 8
-	// liveRoom is how many walks of a worker wait to be taken.
+	// liveRoom is how many walks of a worker wait to be read.
 	liveRoom = 256
 )
 
 // LiveRequest says which packets to watch.
 type LiveRequest struct {
-	// Match says whether a frame that enters by a port is wanted; with nil only
-	// ids are. Workers call it, several at once. It must not keep or change the
-	// bytes. Of a connection in the kernel it gets headers without payload.
+	// Match says whether a live trace wants a frame that enters by a port. If it is nil, the
+	// trace wants only ids. Several workers call it at once. It must not keep or change the
+	// bytes. For a connection in the kernel it gets headers without payload.
 	Match func(frame []byte, inPort uint32) bool
-	// Deep says that Match asks for more than addresses, protocols, ports and TCP
-	// flags: every connection is taken back from the kernel then.
+	// Deep says that Match tests more than addresses, protocols, ports and TCP flags. Then every
+	// connection is restored from the kernel.
 	Deep bool
-	// Keep says of a walk that is over whether it is still wanted; nil keeps all.
-	// Workers call it as they do Match.
+	// Keep says whether a finished walk is still wanted; nil keeps all. Several workers call it
+	// at once.
 	Keep func(*telemetry.Trace) bool
-	// Tables are those at whose entrance the packet's bytes are kept.
+	// Tables are the tables at whose entrance the trace keeps the packet's bytes.
 	Tables []uint8
-	// Count ends the trace after so many walks; 0 for no end.
+	// Count ends the trace after that many walks; 0 for no end.
 	Count int
-	// Begin is how many walks may begin here; 0 for no end. Packets that bring an id of
-	// the session are watched beyond it.
+	// Begin is how many walks may begin here; 0 for any number. The trace also watches packets
+	// that bring an id of the session, beyond this number.
 	Begin int
-	// Wait is how long no walk begins here, so that other switches can be armed meanwhile.
-	// Packets that bring an id of the session are watched at once. Those that came through
-	// the tunnel without one wait twice as long, because they have passed a switch that
-	// did not begin yet. They begin no walk when a switch that did has begun enough.
+	// Wait is how long no walk begins here, so that a caller can start other switches' traces
+	// meanwhile. The trace watches packets with an id of the session at once.
+	//
+	// Packets from the tunnel without an id wait twice as long, because they have passed a switch
+	// that had not begun yet. They begin no walk once another switch has begun Begin walks.
 	Wait time.Duration
-	// FirstID is the id of the first walk; the next ones count up. Its upper half
-	// is the session: packets of other switches that bring an id of it are watched
-	// too. When 0, walks are numbered from 1 and no id leaves the switch.
+	// FirstID is the id of the first walk; the next ones count up. Its upper half is the session:
+	// the trace also watches packets of other switches with an id of that session. If FirstID is
+	// 0, walks are numbered from 1 and no id leaves the switch.
 	FirstID uint64
 }
 
-// LiveTrace is a live trace under way. Next is for one goroutine.
+// LiveTrace is a running live trace. Only one goroutine may call Next.
 type LiveTrace struct {
 	sw    *Switch
 	req   LiveRequest
 	walks chan watched
-	rings []atomic.Int32 // walks that wait, by worker; the last are packet-outs'
+	rings []atomic.Int32 // walks that wait, by worker; the last ring is for packet-outs
 	ids   atomic.Uint64
-	taken int // by Next
+	taken int // walks that Next returned
 
 	matched, told, missed atomic.Uint64
-	begun                 atomic.Uint64 // walks that were told and did not begin elsewhere
+	begun                 atomic.Uint64 // walks that were told and began here
 
 	armed    time.Time
 	waiting  atomic.Bool // Wait is not over for all packets
-	othersDo atomic.Bool // another switch has begun as many walks as are to begin
+	othersDo atomic.Bool // another switch has begun Begin walks
 }
 
-// watched is a walk on its way to who wants it.
+// watched is a finished walk on its way to the reader.
 type watched struct {
 	trace  *telemetry.Trace
 	worker int
 }
 
-// errManyLives is for one more than mostLives.
+// errManyLives refuses a trace beyond mostLives.
 var errManyLives = errors.New("there are 8 live traces already; end one of them first")
 
-// TraceLive begins a live trace. Packets that enter from now on are watched,
-// those of connections in the kernel too. It is to be closed.
+// TraceLive starts a live trace. It watches packets that enter from now on, those of connections
+// in the kernel included. The caller must close it.
 func (s *Switch) TraceLive(req LiveRequest) (*LiveTrace, error) {
 	l := &LiveTrace{sw: s, req: req, walks: make(chan watched, liveRoom*(len(s.workers)+1)), rings: make([]atomic.Int32, len(s.workers)+1)}
 	l.ids.Store(max(1, req.FirstID))
@@ -133,17 +133,16 @@ func (l *LiveTrace) Next(ctx context.Context) (*telemetry.Trace, error) {
 	}
 }
 
-// Counts tells how much was seen until now.
+// Counts returns how many packets matched, were told and were missed until now.
 func (l *LiveTrace) Counts() telemetry.LiveCounts {
-	told, missed := l.told.Load(), l.missed.Load() // first: those that match meanwhile are in neither
+	told, missed := l.told.Load(), l.missed.Load() // loaded first: packets that match meanwhile are in neither
 	if l.req.Count > 0 {
 		told = min(told, uint64(l.req.Count)) // workers that end walks together count more
 	}
 	return telemetry.LiveCounts{Matched: l.matched.Load(), Told: told, Missed: missed}
 }
 
-// Close ends the trace. Packets of connections that it took back may pass in the
-// kernel again.
+// Close ends the trace. The kernel may again forward the connections that the trace restored.
 func (l *LiveTrace) Close() {
 	s := l.sw
 	s.mu.Lock()
@@ -151,7 +150,7 @@ func (l *LiveTrace) Close() {
 	s.arm(slices.DeleteFunc(slices.Clone(s.lives.Load().list()), func(o *LiveTrace) bool { return o == l }))
 }
 
-// arm has workers ask some live traces from now on. s.mu is held.
+// arm makes workers check packets for a set of live traces from now on. The caller holds s.mu.
 func (s *Switch) arm(all []*LiveTrace) {
 	if len(all) == 0 {
 		s.lives.Store(nil)
@@ -162,18 +161,18 @@ func (s *Switch) arm(all []*LiveTrace) {
 	s.armed++
 }
 
-// liveSet is the live traces of a switch; it never changes.
+// liveSet is the live traces of a switch. It is immutable.
 type liveSet struct {
 	all   []*LiveTrace
-	no    uint16 // 1 to liveNumbers, one after the other
-	round uint64 // how often numbers have begun anew
-	deep  bool   // one of them asks for more than a signature tells
+	no    uint16 // 1 to liveNumbers, then 1 again
+	round uint64 // how often numbers began again at 1
+	deep  bool   // one trace tests more than a signature has
 }
 
-// liveNumbers is how many sets have numbers of their own before they come again.
+// liveNumbers is how many sets have different numbers before a number repeats.
 const liveNumbers = 1<<16 - 1
 
-// list is the traces of a set, none of none.
+// list is the traces of a set; a nil set has none.
 func (s *liveSet) list() []*LiveTrace {
 	if s == nil {
 		return nil
@@ -181,7 +180,7 @@ func (s *liveSet) list() []*LiveTrace {
 	return s.all
 }
 
-// wantsKey says whether any trace of the set wants packets of an offload entry.
+// wantsKey says whether any trace of the set may want packets of an offload entry.
 func (s *liveSet) wantsKey(key *ports.OffloadKey, inPort uint32) bool {
 	for _, l := range s.list() {
 		if l.wantsKey(key, inPort) {

@@ -9,11 +9,11 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// asking is what a walk knows of live traces while it asks them about a packet.
+// asking is a walk's state while it checks its packet against live traces.
 type asking struct {
-	set  *liveSet // nil for nobody
-	done bool     // they were asked
-	who  uint8    // those that watch the packet, as bits
+	set  *liveSet // nil without live traces
+	done bool     // the packet was checked
+	who  uint8    // traces that watch the packet, as bits
 }
 
 // serve walks a batch while there are live traces.
@@ -29,7 +29,7 @@ func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
 			k.wanted(nil, f, inPort)
 		}
 		who := k.lives.who
-		k.lives = asking{} // frames that the walk lets go on are others
+		k.lives = asking{} // frames that this walk resumes are other packets
 		if who != 0 {
 			k.watch(s, who, f, inPort)
 		} else {
@@ -39,9 +39,9 @@ func (s *liveSet) serve(w *worker, frames []*packet.Frame, inPort uint32) {
 	k.lives = asking{}
 }
 
-// wanted asks whether any live trace watches a frame, which the cache knows as e or does
-// not know. What was answered for e once holds for all packets like it. A trace that
-// reads more than a signature has, and a frame with an id, are exceptions.
+// wanted says whether a live trace watches a frame. e is the frame's cache entry, or nil. A
+// negative answer is cached in e for all its packets. Exceptions are a trace that tests more than
+// a signature has, and a frame with an id.
 func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	s := k.lives.set
 	k.lives.done = true
@@ -54,13 +54,13 @@ func (k *walk) wanted(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	}
 	k.lives.who = s.reserveWalks(who, k.w.no)
 	if k.lives.who != 0 && e != nil {
-		e.SinceOffer, e.Offers = 0, 0 // an offload entry that was taken back for this comes again as a first one does
+		e.SinceOffer, e.Offers = 0, 0 // the restored offload entry is offered again like a first one
 	}
 	return k.lives.who != 0
 }
 
-// hear forgets what is remembered when numbers of live traces come again that mean
-// others.
+// hear empties the cache when the numbers of live sets begin again, because a number then means
+// another set.
 func (c *cache) hear(s *liveSet, w *worker) {
 	if c == nil || c.heard == s.round {
 		return
@@ -70,7 +70,7 @@ func (c *cache) hear(s *liveSet, w *worker) {
 	c.forget()
 }
 
-// wanting is the set's traces that look for a frame, as bits.
+// wanting is the set's traces that want a frame, as bits.
 func (s *liveSet) wanting(f *packet.Frame, inPort uint32) (who uint8) {
 	for i, l := range s.all {
 		if l.wants(f, inPort) {
@@ -80,7 +80,7 @@ func (s *liveSet) wanting(f *packet.Frame, inPort uint32) (who uint8) {
 	return who
 }
 
-// reserveWalks is those of some traces that have room for one more walk of a worker.
+// reserveWalks reserves a walk of a worker in each trace of who. It returns those that had room.
 func (s *liveSet) reserveWalks(who uint8, worker int) uint8 {
 	for i, l := range s.all {
 		if who>>i&1 != 0 && !l.reserveWalk(worker) {
@@ -90,7 +90,7 @@ func (s *liveSet) reserveWalks(who uint8, worker int) uint8 {
 	return who
 }
 
-// wants says whether the trace looks for a frame, and has not enough yet.
+// wants says whether the trace wants a frame and still needs walks.
 func (l *LiveTrace) wants(f *packet.Frame, inPort uint32) bool {
 	if l.done() {
 		return false
@@ -98,7 +98,7 @@ func (l *LiveTrace) wants(f *packet.Frame, inPort uint32) bool {
 	return l.follows(f) || !l.enough() && l.req.Match != nil && l.due(f) && l.req.Match(f.Bytes(), inPort)
 }
 
-// due says whether a walk may begin with a frame, by Wait and by what others have begun.
+// due says whether a walk may begin with a frame, by Wait and by other switches' walks.
 func (l *LiveTrace) due(f *packet.Frame) bool {
 	tunnelled := f.Tunnel.Src.IsValid()
 	if tunnelled && l.othersDo.Load() {
@@ -115,15 +115,15 @@ func (l *LiveTrace) due(f *packet.Frame) bool {
 	return !tunnelled && waited >= l.req.Wait
 }
 
-// waits says whether a trace of the set may want later what it does not want yet.
+// waits says whether a trace of the set may later want frames that it does not want yet.
 func (s *liveSet) waits() bool {
 	return slices.ContainsFunc(s.all, func(l *LiveTrace) bool { return l.waiting.Load() })
 }
 
-// done says whether there are as many walks as were asked for.
+// done says whether the trace has Count walks.
 func (l *LiveTrace) done() bool { return l.req.Count > 0 && l.told.Load() >= uint64(l.req.Count) }
 
-// enough says whether no more walks are to begin here.
+// enough says whether the trace has begun Begin walks here.
 func (l *LiveTrace) enough() bool { return l.req.Begin > 0 && l.begun.Load() >= uint64(l.req.Begin) }
 
 // follows says whether a frame brings an id of the trace's session.
@@ -138,12 +138,12 @@ func (l *LiveTrace) follows(f *packet.Frame) bool {
 	return true
 }
 
-// walkNumber is the part of an id that counts the walks of one switch, from 1. Above it
+// walkNumber is the part of an id that counts the walks of one switch, from 1. The bits above it
 // are the switch's own number and the session.
 const walkNumber = 1<<24 - 1
 
-// reserveWalk counts a packet, and takes a place of a worker's ring for its walk; false
-// when there is none.
+// reserveWalk counts a packet, and reserves a place in a worker's ring for its walk. It returns
+// false if there is none.
 func (l *LiveTrace) reserveWalk(worker int) bool {
 	l.matched.Add(1)
 	if l.rings[worker].Add(1) > liveRoom {
@@ -154,8 +154,7 @@ func (l *LiveTrace) reserveWalk(worker int) bool {
 	return true
 }
 
-// end puts a walk into the ring, or gives its place back when it is not wanted
-// after all.
+// end puts a walk into the ring. If the walk turns out not to be wanted, end returns its place.
 func (l *LiveTrace) end(t *telemetry.Trace, worker int) {
 	if l.req.Keep != nil && !l.req.Keep(t) || l.req.Count > 0 && l.told.Add(1) > uint64(l.req.Count) {
 		l.rings[worker].Add(-1)
@@ -167,12 +166,12 @@ func (l *LiveTrace) end(t *telemetry.Trace, worker int) {
 	if !t.Live.Followed && !t.Live.Resumed {
 		l.begun.Add(1)
 	}
-	l.walks <- watched{t, worker} // a place of the ring is its own
+	l.walks <- watched{t, worker} // does not block: the place is reserved
 }
 
-// liveID is who watches a walk that pauses, and as what.
+// liveID is the traces that watch a paused walk, and its id.
 type liveID struct {
-	set *liveSet // nil for nobody
+	set *liveSet // nil without live traces
 	who uint8
 	id  uint64
 }
@@ -218,8 +217,7 @@ func (t *tracer) first() *LiveTrace {
 	return nil
 }
 
-// keepsAt says whether a trace that watches the walk wants the packet's bytes as it
-// enters a table.
+// keepsAt says whether a trace of the walk keeps the packet's bytes at the entrance of a table.
 func (t *tracer) keepsAt(table uint8) bool {
 	for i, l := range t.set.list() {
 		if t.live>>i&1 != 0 && slices.Contains(l.req.Tables, table) {
@@ -237,7 +235,7 @@ func (t *tracer) liveID() liveID {
 	return liveID{t.set, t.live, t.out.Live.ID}
 }
 
-// carried is the id that goes through the tunnel with the packet, 0 for none.
+// carried is the id that goes through the tunnel with the packet; 0 for none.
 func (t *tracer) carried() uint64 {
 	if t == nil || t.out.Live == nil || t.first().req.FirstID == 0 {
 		return 0
@@ -245,7 +243,7 @@ func (t *tracer) carried() uint64 {
 	return t.out.Live.ID
 }
 
-// rewatch goes on watching a walk that paused.
+// rewatch continues to watch a walk that paused.
 func (k *walk) rewatch(p *paused) {
 	if p.live.set == nil {
 		return
@@ -264,7 +262,7 @@ func (k *walk) rewatch(p *paused) {
 	k.trace.out.Start = k.key
 }
 
-// tellLive ends the watch over a walk that is done.
+// tellLive ends the watching of a finished walk, and gives the walk to its traces.
 func (k *walk) tellLive() {
 	t := k.trace
 	k.trace = nil

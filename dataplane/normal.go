@@ -7,17 +7,17 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// NORMAL is the MAC learning switch. The source address is learned with the port of
-// entry, and the destination is looked up. An unknown or a group address is flooded.
-// Antrea sends ARP this way. The addresses are in package l2. An address that port security
-// gives to a port (security.go) is known from the start. It is learned at no other port,
-// whatever security that port has.
+// NORMAL is the MAC learning switch.
 //
-// A port's security says in which VLANs it is, and which of its frames have a tag
-// (l2/portvlans.go). A frame stays in its VLAN.
-//
-// A tag with VLAN and priority 0 says nothing, and is not sent, as by Open vSwitch
-// (other-config:priority-tags=never). Actions behind NORMAL have the frame as it was.
+//  1. It learns the source address with the port of entry, and looks the destination up (package
+//     l2). It floods unknown and group addresses. Antrea sends ARP this way.
+//  2. If port security gives an address to a port (security.go), the address is known from the
+//     start. No other port learns it, whatever security that port has.
+//  3. A port's security gives its VLANs, and which of its frames have a tag (l2/portvlans.go). A
+//     frame stays in its VLAN.
+//  4. A tag with VLAN 0 and priority 0 is not sent, as in Open vSwitch
+//     (other-config:priority-tags=never).
+//  5. Actions after NORMAL see the frame as it was before.
 
 const (
 	groupAddress = 1 << 40        // the group bit of a MAC address
@@ -36,7 +36,7 @@ func (k *walk) tag() vlanTag {
 	return vlanTag{packet.Ethernet(k.frame.Bytes()).Type(), tci}
 }
 
-// retag makes the frame's tag another one. The frames of a walk have one tag at most.
+// retag replaces the frame's tag. A walk's frame has at most one tag.
 func (k *walk) retag(to vlanTag) {
 	now := k.tag()
 	if now == to {
@@ -50,7 +50,7 @@ func (k *walk) retag(to vlanTag) {
 	}
 }
 
-// vidBits are the bits of a tag that have its VLAN.
+// vidBits are the bits of a tag's TCI that hold its VLAN.
 const vidBits = 0xfff
 
 // normal runs the NORMAL action.
@@ -72,8 +72,8 @@ func (k *walk) normal() {
 	k.retag(was)
 }
 
-// bridge learns a frame's source, and sends it to where its destination is. On trunks the
-// frame has a tag.
+// bridge learns a frame's source, and sends the frame to its destination. The frame has the tag
+// trunk on ports that tag its VLAN.
 func (k *walk) bridge(trunk vlanTag) {
 	get := func(id flow.FieldID) uint64 { return flow.FieldByID(id).Get(&k.key).Lo }
 	src, dst, vlan := get(flow.EthSrc), get(flow.EthDst), trunk.tci&vidBits
@@ -107,10 +107,10 @@ func (k *walk) bridge(trunk vlanTag) {
 	k.flood(func(p *switchPort) bool { return floods(p) && takes(p.no) })
 }
 
-// station is the port of a destination, if it is known. An address is at the port that
-// security gives it to, and otherwise where it was learned.
+// station is the port of a destination, if it is known. Port security comes before learned
+// addresses.
 func (k *walk) station(set *portSet, src uint64, dst l2.MACKey) (no uint32, known bool) {
-	if dst.MAC == src { // just learned, or, in a trace, as if it were
+	if dst.MAC == src { // just learned; a trace does not learn, so it ends here too
 		return k.key.InPort(), true
 	}
 	if no, known = set.owners[dst.MAC]; known {

@@ -10,19 +10,18 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The walk notes its steps here, and only here. Four observers may watch a walk, each
-// for itself:
+// The walk notes its steps here, and only here. Four independent observers may watch a walk:
 //
 //	trace       the steps for a reader (trace.go)
 //	recording   the whole walk for the exact-match cache (walkrecording.go)
-//	megaflows   the part of the walk under way for the megaflow level
-//	timer       what its tables cost (timing.go)
+//	megaflows   the current part of the walk for the megaflow level
+//	timer       the time that its tables take (timing.go)
 //
-// A new kind of action needs one decision: its effect, in effectOf. What it does at run
-// time and cannot be told from the action itself is noted by noteOnce.
+// A new kind of action needs one decision: its effect, in effectOf. If its behaviour at run time
+// does not follow from the action itself, the action calls noteOnce.
 
-// effect says what an action means for replaying the walk that runs it. For the recording
-// of a megaflow, every effect after effectTable ends the megaflow before the action.
+// effect says how an action affects the replay of its walk. In the recording of a megaflow, every
+// effect after effectTable ends the megaflow before the action.
 type effect uint8
 
 const (
@@ -33,7 +32,7 @@ const (
 	effectTable                // runs another table, and comes back
 	effectFixed                // depends on the key, but on no port
 	effectReads                // depends on anything in the packet or its connection
-	effectOnce                 // must be done anew for each packet
+	effectOnce                 // must run again for each packet
 )
 
 // effectOf returns the effect of a compiled action.
@@ -66,7 +65,7 @@ func effectOf(a flow.Action) effect {
 	return effectReads
 }
 
-// isHeader says whether writing a field in place is all that setting it does.
+// isHeader says whether setting a field only writes it in place.
 func isHeader(id flow.FieldID) bool { return places[id].size != 0 && id != flow.IPTTL }
 
 func effectOfSet(id flow.FieldID) effect {
@@ -102,7 +101,7 @@ func (k *walk) noteStart() {
 	}
 }
 
-// noteEnd notes that the walk is over. Its frame is not yet handed on.
+// noteEnd notes the end of the walk. Its frame is not yet queued.
 func (k *walk) noteEnd() {
 	if k.w.timer.on {
 		k.w.timer.end()
@@ -172,7 +171,7 @@ func (k *walk) noteFound(id uint8, t *lookup.Table, e *lookup.Entry) {
 	k.w.rec.lookup(id, t, e)
 }
 
-// noteEntry notes whose actions run next; nil for a table-miss.
+// noteEntry notes the entry whose actions run next; nil for a table-miss.
 func (k *walk) noteEntry(e *flow.Entry) {
 	if k.trace != nil {
 		k.trace.enters(k, e)
@@ -191,7 +190,7 @@ func (k *walk) noteListDone() { k.w.megaflows.ListDone(k.table, k.entry) }
 // noteReturn notes that a resubmit() that other actions follow is done.
 func (k *walk) noteReturn() { k.w.megaflows.Return() }
 
-// noteDrop notes why the packet goes nowhere from here.
+// noteDrop notes why the packet ends here.
 func (k *walk) noteDrop(r telemetry.DropReason) {
 	switch r {
 	case telemetry.DropByEntry, telemetry.DropTableMiss:
@@ -224,8 +223,8 @@ func (k *walk) noteAnswer(req *conntrack.Request, v conntrack.Verdict) {
 	}
 }
 
-// noteOnce notes that the walk depends on something that only a walk can look at. That is
-// a copy of the frame, a table of addresses, or a fragment's datagram.
+// noteOnce notes that each packet needs its own walk. The reason is a copy of the frame, a table
+// of addresses, or a fragment's datagram.
 func (k *walk) noteOnce() { k.w.rec.forbid() }
 
 // noteOutput notes that the packet is sent to a port.

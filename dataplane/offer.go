@@ -7,14 +7,14 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// defaultOffloadAfter is how many packets an entry of the cache must have replayed before
-// it is offered to the kernel. A connection of few packets is not worth an offload entry.
+// defaultOffloadAfter is how many packets a cache entry must have replayed before it is offered
+// to the kernel. A connection of few packets is not worth an offload entry.
 const defaultOffloadAfter = 32
 
-// mostOffers is how often the packets until the next offer are doubled.
+// mostOffers limits how often the number of packets until the next offer doubles.
 const mostOffers = 8
 
-// warmUp counts a packet that was replayed, and offers its entry if that is due.
+// warmUp counts a replayed packet, and offers its entry if that is due.
 func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) {
 	t := k.w.sw.offload
 	if t == nil || !k.dueToOffer(e, f) {
@@ -26,12 +26,13 @@ func (k *walk) warmUp(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 	}
 }
 
-// dueToOffer counts a packet, and says whether its entry should be offered: after enough
-// packets, and, if that was in vain, after twice as many.
+// dueToOffer counts a packet, and says whether to offer its entry. That is after enough packets.
+// Each unsuccessful offer doubles the number.
 //
-//  1. A frame that is to be cut counts as its segments, so a bulk stream leaves after a frame.
-//  2. The first packet is enough if the connection is offloaded. Its entries differ in their
-//     TCP flags. Packets that the kernel forwards would overtake those of the switch.
+//  1. A coalesced frame counts as its segments, so a bulk stream is offered after one frame.
+//  2. If the connection is already offloaded, the first packet is enough. The connection's cache
+//     entries differ in TCP flags. Otherwise packets that the kernel forwards would overtake
+//     those of the switch.
 func (k *walk) dueToOffer(e *flowcache.Entry, f *packet.Frame) bool {
 	n := int(e.SinceOffer) + 1
 	if f.Offload.SegmentSize != 0 {
@@ -44,11 +45,14 @@ func (k *walk) dueToOffer(e *flowcache.Entry, f *packet.Frame) bool {
 	return false
 }
 
-// offerOf is an entry as an offer, for frames that begin as f: those of one flow label,
-// which offload entries tell apart always. It is not ok for a path that no offload entry
-// can replace. Such a path is neither TCP nor UDP, or not between two ports of the kernel's,
-// or from one tunnel into another. Or it is of no or several connections, or leaves with options
-// of Geneve.
+// offerOf makes an offer of an entry, for frames that begin as f. These have one flow label,
+// because offload entries always compare it. ok is false for a path that no offload entry can
+// replace:
+//
+//   - neither TCP nor UDP
+//   - not between two kernel ports, or from a tunnel into a tunnel
+//   - of no connection, or of several
+//   - with Geneve options on output
 func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) (offload.Offer, bool) {
 	c, b := k.w.cache, f.Bytes()
 	in := c.ports.byNumber[inPort]
@@ -77,10 +81,10 @@ func (k *walk) offerOf(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint
 	return o, true
 }
 
-// offloadState is what walks depend on now.
+// offloadState is the state that walks depend on now.
 func (s *Switch) offloadState() offload.State {
 	return offload.State{Program: s.program.Load(), Ports: s.ports.Load(), Learners: s.learners.Load()}
 }
 
-// Offload returns what the kernel forwards by itself.
+// OffloadStats counts the kernel's offload entries and packets.
 func (s *Switch) OffloadStats() telemetry.OffloadStats { return s.offload.Stats() }

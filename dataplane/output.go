@@ -20,17 +20,17 @@ type switchPort struct {
 	port   ports.Port
 	tunnel bool
 	to     ports.TunnelEnd // of a tunnel; the zero value if entries choose it
-	aside  bool            // floods leave it out
+	aside  bool            // FLOOD and NORMAL leave it out
 	config atomic.Pointer[telemetry.PortConfig]
 
-	carries ports.Carries // undone work that it passes on
-	kernel  offload.Port  // … as the kernel forwards here
-	account account       // of what entered by it, and left
+	carries ports.Carries // offload state of a frame that it accepts
+	kernel  offload.Port  // … and as the kernel's forwarding sees it
+	account account       // counters of packets that entered by it or left by it
 	guard   atomic.Pointer[l2.Guard]
 	macs    l2.MACShare
 	backlog backlog // of the worker that receives from it
 
-	share sched.Share // which worker receives from it, and of that worker's time; changed under Switch.mu
+	share sched.Share // which worker receives from it, and its part of that worker's time; changed under Switch.mu
 }
 
 // output sends to a port number. The port of entry is left out: only IN_PORT
@@ -77,8 +77,8 @@ func (k *walk) outputTo(no uint32) {
 	k.held = held{p, true}
 }
 
-// releaseHeld gives the output that was held back a copy of the frame as it is. The frame
-// is about to change, or to be sent once more.
+// releaseHeld sends a copy of the frame, as it is, to the output that was held back. It is called
+// before the frame changes or is sent once more.
 func (k *walk) releaseHeld() {
 	if !k.held.yes {
 		return
@@ -89,14 +89,14 @@ func (k *walk) releaseHeld() {
 	} else {
 		k.sent--
 		if k.trace != nil {
-			k.trace.lose(k.held.port)
+			k.trace.markOutputDropped(k.held.port)
 		}
 		k.dropCopy()
 	}
 	k.held = held{}
 }
 
-// setTunnel fills the frame's outer header from the key; false when no entry has set a
+// setTunnel fills the frame's outer header from the key. It returns false if no entry has set a
 // destination and the port has none of its own.
 func (k *walk) setTunnel(only *ports.TunnelEnd) bool {
 	get := func(id flow.FieldID) flow.Value { return flow.FieldByID(id).Get(&k.key) }
@@ -124,8 +124,8 @@ func (k *walk) setTunnel(only *ports.TunnelEnd) bool {
 	return true
 }
 
-// addrOf is the address that an IPv4 field, or else its IPv6 twin, holds; the
-// zero Addr when both are zero.
+// addrOf is the address in an IPv4 field, or otherwise in its IPv6 twin. It is the zero Addr if
+// both are zero.
 func addrOf(v4, v6 flow.Value) netip.Addr {
 	switch {
 	case !v4.IsZero():
@@ -141,9 +141,8 @@ func addrOf(v4, v6 flow.Value) netip.Addr {
 	return netip.Addr{}
 }
 
-// flood sends to every port that takes the frame, but not to the port of entry and to those
-// that stand aside. A tunnel port takes part only if it has one destination or an entry has set
-// tun_dst.
+// flood sends to every port that takes the frame, except the port of entry and ports that floods
+// leave out. A tunnel port takes part only if it has one destination or an entry has set tun_dst.
 func (k *walk) flood(takes func(*switchPort) bool) {
 	k.noteOnce()
 	in := k.key.InPort()

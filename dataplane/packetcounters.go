@@ -10,22 +10,21 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Sums: no packet is ever dropped without a word. What came and what was made of it is
-// counted where packets are received, walked, queued and transmitted. The counters must
-// agree to the packet:
+// Packet counters. Every packet is counted where it is received, walked, queued and transmitted.
+// The counters must agree to the packet:
 //
 //	received + made + copied + cut = queued + agent + dropped + held
 //	queued, of all ports together  = handed, of all ports together
 //	handed                         = sent + refused
 //
-// The first line holds for each port, of packets that entered by it, and for the
-// packets that the switch makes itself (packet-outs). What the kernel forwards by
-// offload entries is in no term: it is received and sent without the switch.
-//
-// A worker counts in its own memory and settles once per batch, under its busy lock. A
-// reader that holds the locks of all workers sees counters that agree, at any load.
+//  1. The first line holds for each port, for the packets that entered by it. It also holds for
+//     packets that the switch makes itself (packet-outs).
+//  2. Packets that the kernel forwards by offload entries are in no term, because they never
+//     enter the switch.
+//  3. A worker counts in its own memory and settles once per batch, under its busy lock. So a
+//     reader that holds the locks of all workers sees counters that agree, at any load.
 
-// account is the sums of a port, or of packets that the switch makes.
+// account is the packet counters of a port, or of packets that the switch makes.
 type account struct {
 	received, made, queued, agent, dropped, handed, sent, refused atomic.Uint64
 	copied, cut, held                                             atomic.Int64
@@ -39,7 +38,7 @@ func (a *account) counters() telemetry.PacketCounters {
 	}
 }
 
-// handedOver counts n packets that were given to a port, which took some.
+// handedOver counts n packets that were given to a port, which accepted taken of them.
 func (a *account) handedOver(n, taken int) {
 	a.handed.Add(uint64(n))
 	a.sent.Add(uint64(taken))
@@ -48,15 +47,14 @@ func (a *account) handedOver(n, taken int) {
 	}
 }
 
-// batchCounters is what a worker has counted since it settled, of packets of one
-// account.
+// batchCounters is a worker's counts since it last settled, for packets of one account.
 type batchCounters struct {
 	queued, agent, dropped uint64
 	copied, cut, held      int64
 }
 
-// walked counts what a walk, or the part of it since it was resumed, has made of its
-// packet. All that left it, beyond the first, are copies.
+// walked counts the results of a walk, or of its part since it was resumed. All results beyond
+// the first are copies.
 func (k *walk) walked() {
 	became := 1
 	if k.sent > 0 || k.waits > 0 {
@@ -66,8 +64,8 @@ func (k *walk) walked() {
 	k.w.packetCounters.held += int64(k.waits)
 }
 
-// dropHeld counts a fragment that waited in vain: as dropped, unless it was sent
-// somewhere before.
+// dropHeld counts a fragment whose datagram did not complete. It counts as dropped, unless it was
+// sent somewhere before.
 func (a *account) dropHeld(sent bool) {
 	a.held.Add(-1)
 	if sent {
@@ -77,7 +75,7 @@ func (a *account) dropHeld(sent bool) {
 	}
 }
 
-// settlePacketCounters adds what was counted to the account that the packets belong to.
+// settlePacketCounters adds the worker's counts to the account of their packets.
 func (w *worker) settlePacketCounters() {
 	a, b := w.account, &w.packetCounters
 	for _, c := range [...]struct {
@@ -96,28 +94,28 @@ func (w *worker) settlePacketCounters() {
 	*b = batchCounters{}
 }
 
-// resume begins to count for a fragment that waited, of any account. It returns
-// what is to be given to resumed afterwards.
+// resume starts counting for a fragment that waited, of any account. The caller passes the result
+// to resumed afterwards.
 func (w *worker) resume(a *account) (batch ofBatch) {
 	batch = ofBatch{w.account, w.packetCounters}
 	w.account, w.packetCounters = a, batchCounters{held: -1}
 	return batch
 }
 
-// resumed ends what resume began.
+// resumed settles the fragment's counts and restores those of the batch.
 func (w *worker) resumed(batch ofBatch) {
 	w.settlePacketCounters()
 	w.account, w.packetCounters = batch.account, batch.counters
 }
 
-// ofBatch is the account of a batch, with what was counted.
+// ofBatch is the account of a batch and its counts so far.
 type ofBatch struct {
 	account  *account
 	counters batchCounters
 }
 
-// PacketCounters tells what became of all packets. Workers stand still while it looks: where
-// they have all processors, that may take milliseconds until the last one stands.
+// PacketCounters returns counters that agree. All workers wait while it reads. If they use all
+// processors, that may take milliseconds until the last one waits.
 func (s *Switch) PacketCounters() *telemetry.SwitchPacketCounters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,15 +128,15 @@ func (s *Switch) PacketCounters() *telemetry.SwitchPacketCounters {
 	return s.addUp()
 }
 
-// RunningPacketCounters is Sums without stopping anybody, for who asks again and again. Terms
-// that belong together differ by the packets of batches that are under way.
+// RunningPacketCounters is PacketCounters without stopping the workers, for frequent readers. The
+// terms differ by the packets of unfinished batches.
 func (s *Switch) RunningPacketCounters() *telemetry.SwitchPacketCounters {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.addUp()
 }
 
-// addUp adds up what there is. The caller holds mu.
+// addUp adds up the counters of all accounts. The caller holds mu.
 func (s *Switch) addUp() *telemetry.SwitchPacketCounters {
 	all := &telemetry.SwitchPacketCounters{Own: s.own.counters(), Gone: s.gone, Waiting: s.fragments.Stats().Fragments}
 	for _, a := range s.past {
@@ -161,8 +159,8 @@ func (s *Switch) addUp() *telemetry.SwitchPacketCounters {
 	return all
 }
 
-// foldPacketCounters adds up the accounts of ports that are gone and hold nothing any more.
-// The caller holds mu.
+// foldPacketCounters adds up the accounts of removed ports that hold no packet any more. The
+// caller holds mu.
 func (s *Switch) foldPacketCounters() {
 	s.past = slices.DeleteFunc(s.past, func(a *account) bool {
 		if a.held.Load() != 0 {
@@ -174,8 +172,8 @@ func (s *Switch) foldPacketCounters() {
 	})
 }
 
-// DroppedPackets returns the packets that were dropped since its last call, by time. missed counts those
-// that no ring had room for, since the switch began. Any goroutine may call it.
+// DroppedPackets returns the packets dropped since its last call, by time. missed counts those
+// that found no room in a ring since the switch began. Any goroutine may call it.
 func (s *Switch) DroppedPackets() (all []telemetry.DroppedPacket, missed uint64) {
 	s.reading.Lock()
 	defer s.reading.Unlock()
@@ -202,14 +200,13 @@ func (w *worker) countDrop(f *packet.Frame, l *telemetry.Drop) {
 	w.dropRing.NotePacket(l, f, w.walk.inPort, w.now)
 }
 
-// countLateDrop is lose for a packet that had an output already.
+// countLateDrop counts a drop of a packet that already had an output.
 func (w *worker) countLateDrop(f *packet.Frame, r telemetry.DropReason) {
 	k := &w.walk
 	w.countDrop(f, &telemetry.Drop{Reason: r, Table: k.last, Entry: k.met, CT: telemetry.CTOf(&k.ct)})
 }
 
-// noteReplayed notes a packet that is dropped as one before it was. It is counted
-// with its path.
+// noteReplayed notes a packet that a replayed path drops. The path counts it.
 func (k *walk) noteReplayed(e *flowcache.Entry, l *telemetry.Drop, f *packet.Frame) {
 	p := k.w.dropRing.ReserveSlot(k.inPort)
 	if p == nil {

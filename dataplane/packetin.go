@@ -15,8 +15,8 @@ import (
 // packetInQueue bounds how many packet-ins wait for the subscriber.
 const packetInQueue = 256
 
-// packetIn runs the controller action, behind which come those of after: the subscriber
-// gets a copy. With pause the walk ends here.
+// packetIn runs the controller action; after are the actions behind it. The subscriber gets a
+// copy. With pause the walk ends here.
 func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 	if a.Pause {
 		k.stopped = true
@@ -43,8 +43,8 @@ func (k *walk) packetIn(a *flow.Controller, after []flow.Action) {
 	k.notePacketIn(a)
 }
 
-// queuePacketIn gives the subscriber a copy; after are the actions that a pause leaves. It
-// returns false, and copies nothing, if the subscriber does not keep up.
+// queuePacketIn gives the subscriber a copy; after are the actions that a pause leaves. If the
+// subscriber does not keep up, it copies nothing and returns false.
 func (k *walk) queuePacketIn(a *flow.Controller, after []flow.Action) bool {
 	if len(k.w.sw.packetIns) == packetInQueue {
 		return false
@@ -65,33 +65,33 @@ func (k *walk) queuePacketIn(a *flow.Controller, after []flow.Action) bool {
 	}
 }
 
-// invalidTTL is the packet-in of a packet whose TTL ends at a dec_ttl.
+// invalidTTL is the packet-in of a packet whose TTL expires at a dec_ttl.
 var invalidTTL = flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}
 
-// tellTTL gives the subscriber a copy of a packet whose TTL ends here, if it wants these. The
-// packet is dropped all the same, and counts as that.
+// tellTTL gives the subscriber a copy of a packet whose TTL expires here, if it wants these. The
+// packet still counts as dropped.
 func (k *walk) tellTTL() {
 	if k.w.sw.tellsTTL.Load() && !k.dry() {
 		k.queuePacketIn(&invalidTTL, nil)
 	}
 }
 
-// TellTTL says whether packets whose TTL ends at a dec_ttl become packet-ins, too.
+// TellTTL says whether packets whose TTL expires at a dec_ttl also become packet-ins.
 func (s *Switch) TellTTL(tell bool) { s.tellsTTL.Store(tell) }
 
-// answeredHere says whether the switch answers the packet by itself, and nobody has to get it.
+// answeredHere says whether the switch answers the packet itself, so that no controller needs it.
 func (k *walk) answeredHere(a *flow.Controller) bool {
 	f := k.w.sw.answers
 	return f != nil && f(a.UserData, k.prog.Names.Table(k.table))
 }
 
-// SetControllerAway says whether a controller is missing. While it is, packets that an
-// entry sends to the controller are dropped, but for those that the switch answers by
-// itself (Config.Answers). A switch begins with a controller.
+// SetControllerAway says whether the controller is missing. While it is, the switch drops packets
+// that an entry sends to the controller, except those that it answers itself (Config.Answers). A
+// switch begins with a controller.
 func (s *Switch) SetControllerAway(away bool) { s.controllerAway.Store(away) }
 
-// completeBytes is a copy of the packet's first bytes. A checksum that is to be
-// filled in by whoever sends the packet is right in the copy.
+// completeBytes is a copy of the packet's first bytes. If the checksum is left to the sender, the
+// copy has it filled in.
 func (k *walk) completeBytes(limit int) []byte {
 	f := k.frame
 	if f.Offload.ChecksumPartial {
@@ -103,12 +103,12 @@ func (k *walk) completeBytes(limit int) []byte {
 	return slices.Clone(b[:min(len(b), limit)])
 }
 
-// A walk that an entry pauses (controller(pause)) ends, and nothing of it stays in the
-// switch. The packet-in has the remaining actions. The controller sends them back with the
-// packet, and the walk goes on with its registers, marks and conntrack state. The next ct()
-// looks the connection up again.
+// If an entry pauses a walk (controller(pause)), the walk ends and the switch keeps nothing of
+// it. The packet-in has the remaining actions. The controller sends them back with the packet.
+// Then the walk continues with its registers, marks and conntrack state. The next ct() looks the
+// connection up again.
 
-// leftOver is what a pause leaves undone, the innermost list of actions first.
+// leftOver is the actions that a pause leaves, the innermost list first.
 func (k *walk) leftOver(after []flow.Action) (all []telemetry.Rest) {
 	if len(after) > 0 {
 		all = append(all, restOf(&rest{after, k.table, k.entry, k.resumed}))
@@ -119,8 +119,8 @@ func (k *walk) leftOver(after []flow.Action) (all []telemetry.Rest) {
 	return all
 }
 
-// restOf is a list of actions as its entry has it. A jump at its end is a call, which any
-// list of actions may have.
+// restOf is a list of actions as its entry has it. A jump at its end becomes a resubmit, because
+// that is valid in any list of actions.
 func restOf(left *rest) telemetry.Rest {
 	r := telemetry.Rest{Table: left.table}
 	if e := cmp.Or(left.entry, left.resumed); e != nil {
@@ -136,10 +136,9 @@ func restOf(left *rest) telemetry.Rest {
 	return r
 }
 
-// Resume goes on with a packet that an entry has paused. A packet-in of its actions has the
-// entry's cookie, though the entry may be gone by now. Resume may be called from any
-// goroutine. It refuses a frame that is too short or too long, a table, group or meter that
-// does not exist, and fields of headers.
+// Resume continues with a packet that an entry has paused. A packet-in of its actions has the
+// entry's cookie, though the entry may be gone by now. Any goroutine may call it. The error names
+// a frame that is too short or too long, a missing table, group or meter, or a field of a header.
 func (s *Switch) Resume(p *telemetry.Paused) error {
 	in := injected{frame: p.Frame, inPort: p.InPort, fields: p.Fields}
 	for _, r := range p.Rests {
@@ -152,9 +151,9 @@ func (s *Switch) Resume(p *telemetry.Paused) error {
 	return nil
 }
 
-// PacketOut runs actions on a frame of the controller's, as if it had come in at inPort. It
-// may be called from any goroutine. It refuses a frame that is too short or too long, and a
-// table, group or meter that does not exist.
+// PacketOut runs actions on a frame from the controller, as if it had entered at inPort. Any
+// goroutine may call it. The error names a frame that is too short or too long, or a missing
+// table, group or meter.
 func (s *Switch) PacketOut(inPort uint32, actions []flow.Action, frame []byte) error {
 	if err := s.inject(&injected{frame: frame, inPort: inPort, rests: []rest{{actions: actions}}}); err != nil {
 		return fmt.Errorf("packet-out: %w", err)
@@ -170,7 +169,7 @@ type injected struct {
 	rests  []rest
 }
 
-// inject walks a packet of the controller's.
+// inject walks a packet from the controller.
 func (s *Switch) inject(in *injected) error {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(in.frame)+64), nil)
 	if len(in.frame) < 14 || !f.SetBytes(in.frame) {
@@ -208,8 +207,7 @@ func (s *Switch) inject(in *injected) error {
 	return nil
 }
 
-// carried are the bits of a key that a packet has beside its bytes, but for the port that it
-// entered by.
+// carried are the bits of a key that a packet has beside its bytes, except its port of entry.
 var carried = func() (k flow.Key) {
 	for id := flow.Reg0; id < flow.EthSrc; id++ {
 		if id != flow.FieldNone && id != flow.ConjID && id != flow.InPort {
@@ -219,12 +217,12 @@ var carried = func() (k flow.Key) {
 	return k
 }()
 
-// carry gives a key the fields that its packet carries.
+// carry sets the fields of a key that its packet has beside its bytes.
 func carry(k *flow.Key, fields *flow.Match) error {
 	for i := range flow.KeyWords {
 		mask := fields.Mask.Word(i)
 		if mask&^carried.Word(i) != 0 {
-			return errors.New("the frame, not a field beside it, says what its headers are")
+			return errors.New("a field of a header cannot be set beside the frame; change the frame's bytes")
 		}
 		k.SetWord(i, fields.Value.Word(i)&mask, mask)
 	}

@@ -94,7 +94,7 @@ func TestResumeRefused(t *testing.T) {
 		p    telemetry.Paused
 		want string
 	}{
-		{short, "shorter than an Ethernet header"}, {header, "what its headers are"}, {group, "group 99 does not exist"},
+		{short, "shorter than an Ethernet header"}, {header, "a field of a header"}, {group, "group 99 does not exist"},
 	} {
 		if err := r.sw.Resume(&c.p); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error %v, want %q", err, c.want)

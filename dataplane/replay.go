@@ -8,27 +8,27 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Replaying: what the cache remembers of a walk is done again for another packet. If it
-// cannot be done whole, nothing is done and the packet walks.
+// Replaying: the cache repeats a remembered walk for another packet. If it cannot repeat all of
+// it, it changes nothing and the packet walks.
 
-// outcome is what the cache made of a packet.
+// outcome is the cache's result for a packet.
 type outcome uint8
 
 const (
 	walks    outcome = iota // the packet must walk
-	missed                  // … and its walk may be remembered
+	missed                  // … and its walk may be recorded
 	replayed                // the packet has its verdict
 )
 
-// replay sends or drops a packet as the cache remembers. If it does not, the packet is
-// as it was.
+// replay sends or drops a packet as a remembered walk did. Unless it returns replayed, the packet
+// is unchanged.
 func (k *walk) replay(f *packet.Frame, inPort uint32) outcome {
 	c, prog := k.w.cache, k.w.sw.program.Load()
 	if c == nil || prog == nil {
 		return walks
 	}
 	l := &k.layers
-	c.keepUp(prog, k.w) // if the walk begins in a newer one, the next packet empties the cache
+	c.keepUp(prog, k.w) // if the walk starts under a newer program, the next packet empties the cache
 	if !c.Sig.Read(f, inPort, l) || !packet.AdmitOffload(f, l) {
 		c.Count[telemetry.CacheUnfit]++
 		return walks
@@ -60,9 +60,9 @@ func (k *walk) replay(f *packet.Frame, inPort uint32) outcome {
 	return missed
 }
 
-// passes asks conntrack, for each ct() of the walk, whether it still says the
-// same. When one does not the packet walks; what was done for those before it
-// is then done again, which changes nothing (conntrack.Pass).
+// passes asks conntrack whether each ct() of the walk still gets the same answer. If one does
+// not, the packet walks. The walk then repeats the ct() actions that passed, which changes
+// nothing (conntrack.Pass).
 func (k *walk) passes(e *flowcache.Entry, f *packet.Frame) bool {
 	l, c := &k.layers, k.w.cache
 	if (c.paths[e.Path].out != nil || e.Parts != 0) && flowcache.Ambiguous(f, l) {
@@ -82,7 +82,7 @@ func (k *walk) passes(e *flowcache.Entry, f *packet.Frame) bool {
 	return true
 }
 
-// follow gives the packet the verdict of a path.
+// follow applies a path's verdict to the packet.
 func (k *walk) follow(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint32) {
 	k.w.cache.count(p, f.Len())
 	k.inPort, k.last, k.met = inPort, p.last, p.met
@@ -103,9 +103,8 @@ func (k *walk) follow(e *flowcache.Entry, p *path, f *packet.Frame, inPort uint3
 	k.w.queue(p.out, f)
 }
 
-// replayFirst treats the first packet of a connection as that of an earlier one was
-// treated, whose ports may differ. It returns false if the packet must walk; then the
-// packet is as it was.
+// replayFirst treats the first packet of a connection like that of an earlier connection, whose
+// ports may differ. If it returns false, the packet must walk and is unchanged.
 func (k *walk) replayFirst(f *packet.Frame, inPort uint32) bool {
 	c := k.w.cache
 	if c.WildMasks() == 0 || !flowcache.HasPorts(k.layers.Proto) {
@@ -135,9 +134,8 @@ func (k *walk) findBucket(g *program.Group) *flowcache.Entry {
 	return k.w.cache.FindBucket(i)
 }
 
-// begins begins the packet's connection as an entry says, and gives the packet the
-// entry's verdict. It returns false, and has done nothing, if conntrack answers otherwise
-// than for the entry's walk.
+// begins begins the packet's connection as an entry says, and applies the entry's verdict. It
+// returns false, with nothing changed, if conntrack answers otherwise than for the entry's walk.
 func (k *walk) begins(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	p := k.w.cache.paths[e.Path]
 	if p.learned != 0 && p.learned != k.w.sw.awoken.Load()+1 || !k.passes(e, f) {
@@ -156,8 +154,8 @@ func (k *walk) begins(e *flowcache.Entry, f *packet.Frame, inPort uint32) bool {
 	return true
 }
 
-// step goes on from a table: it replays a megaflow, or looks the table up. It returns the
-// next table, or -1. A walk that is traced or timed looks every table up.
+// step runs one table: it replays a megaflow, or looks the table up. It returns the next table,
+// or -1. A traced or timed walk looks every table up.
 func (k *walk) step(id uint8) int {
 	m := k.w.megaflows
 	if !m.Usable(k.prog) || k.trace != nil || k.w.timer.on {
@@ -174,15 +172,15 @@ func (k *walk) step(id uint8) int {
 	return k.visit(id)
 }
 
-// fits says whether the packet gets to a megaflow's end. Its TTL must not run out, and it
-// must be neither in too many tables nor too deep.
+// fits says whether the packet can take a megaflow to its end. Its TTL must suffice, and the
+// lookups and the depth must stay within their limits.
 func (k *walk) fits(r *flowcache.Megaflow) bool {
 	return k.lookups+len(r.Visits) <= maxLookups && k.depth+r.Deepest <= maxDepth &&
 		(r.TTLs == 0 || k.key[ttlAt] > r.TTLs)
 }
 
-// replayMegaflow does what a megaflow did, and what follows in the same list of actions.
-// It returns the next table, or -1.
+// replayMegaflow repeats a megaflow, and then runs the remaining actions of its list. It returns
+// the next table, or -1.
 func (k *walk) replayMegaflow(r *flowcache.Megaflow) int {
 	for i := range r.Writes {
 		w := &r.Writes[i]
@@ -199,7 +197,7 @@ func (k *walk) replayMegaflow(r *flowcache.Megaflow) int {
 		k.drop(r.Drop.Reason)
 	}
 	k.table, k.entry = r.End.Table, r.End.Entry
-	k.depth += r.Depth // walkTable takes it back
+	k.depth += r.Depth // walkTable restores it
 	if len(r.End.Rest) > 0 {
 		return k.run(r.End.Rest)
 	}

@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Header rewriting writes a field into the key and, if it is a header field, at once into
-// the frame. The checksums that cover it are updated by the difference (RFC 1624).
-// Whoever reads either sees the same.
+// Header rewriting writes a field into the key. If it is a header field, it is written into the
+// frame at once, so that key and frame always agree. The checksums that cover it are updated by
+// the difference (RFC 1624).
 
 // base is the header that a field's place counts from.
 type base uint8
@@ -23,7 +23,7 @@ const (
 	inTargetLink
 )
 
-// cover says which checksums a field stands under, besides its own header's.
+// cover says which checksums cover a field, in addition to its own header's.
 type cover uint8
 
 const (
@@ -42,8 +42,8 @@ type place struct {
 	cover cover
 }
 
-// places lists the header fields that can be written, but for those of the VLAN tag,
-// which comes and goes (writeTag). For others, size is 0. A field with an IPv4 and an
+// places lists the header fields that can be written. The VLAN tag's fields are not here, because
+// the tag comes and goes (writeTag). For other fields, size is 0. A field with an IPv4 and an
 // IPv6 place has its second one in places6.
 var places = [256]place{
 	flow.EthDst:     {inEthernet, 0, 6, 0, noSum},
@@ -117,8 +117,8 @@ func (k *walk) setField(id flow.FieldID, v, mask flow.Value) {
 	}
 }
 
-// writeTag makes the frame's outer VLAN tag what the key's vlan_tci says: a tag
-// when packet.VLANPresent is set, none when it is not.
+// writeTag makes the frame's outer VLAN tag equal to the key's vlan_tci: a tag if
+// packet.VLANPresent is set, otherwise none.
 func (k *walk) writeTag() {
 	tci := uint16(flow.FieldByID(flow.VlanTCI).Get(&k.key).Lo)
 	present, tagged := tci&packet.VLANPresent != 0, k.layers.TCI != 0
@@ -133,9 +133,8 @@ func (k *walk) writeTag() {
 	}
 }
 
-// write puts a header field's value into the frame. A header that the packet
-// does not have is left alone: the parser's prerequisites keep entries from
-// asking.
+// write writes a header field's value into the frame. If the packet lacks the header, write does
+// nothing; the parser's prerequisites prevent entries that would write it.
 func (k *walk) write(id flow.FieldID, v flow.Value) {
 	p := places[id]
 	if p6 := places6[id]; p6.size != 0 && k.layers.EtherType == packet.EtherTypeIPv6 {
@@ -159,8 +158,9 @@ func (k *walk) write(id flow.FieldID, v flow.Value) {
 	}
 }
 
-// sctp is the SCTP packet whose checksum covers a field, or nil, and the bits by which
-// its checksum is wrong now. A damaged packet must not become a sound one.
+// sctp is the SCTP packet whose checksum covers a field, or nil, and the bits by which its
+// checksum is wrong now. The caller keeps these bits wrong, so that a damaged packet does not
+// become a sound one.
 func (k *walk) sctp(c cover) (packet.SCTP, uint32) {
 	l := &k.layers
 	if c != l4Sum || k.frame.Offload.ChecksumPartial || l.Proto != packet.ProtoSCTP || l.L4 == 0 {
@@ -190,8 +190,8 @@ func (k *walk) start(h base) int {
 	return -1
 }
 
-// linkOption is where the address of a neighbour discovery option lies in the
-// frame, or -1 without one.
+// linkOption is the offset of a neighbour discovery option's address in the frame, or -1 without
+// one.
 func (k *walk) linkOption(typ uint8) int {
 	l := &k.layers
 	if l.L4 == 0 || l.Proto != packet.ProtoICMPv6 {
@@ -221,8 +221,8 @@ func putBits(b []byte, v, mask flow.Value) {
 	}
 }
 
-// fixChecksums updates the checksums that cover changed words, given their sums
-// before and after; SCTP's CRC is no such sum (write).
+// fixChecksums updates the checksums that cover changed words, given their sums before and after.
+// It leaves out SCTP's CRC, which write handles.
 func (k *walk) fixChecksums(c cover, before, after uint16) {
 	b, l := k.frame.Bytes(), &k.layers
 	if (c == ipSum || c == pseudoSum) && l.EtherType == packet.EtherTypeIPv4 {

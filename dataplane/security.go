@@ -8,33 +8,32 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Port security: what a port may send. OVN and Neutron have the name from their
-// switch ports. A port without it sends what it likes, as a port of Open vSwitch
-// does. Flow entries cannot do this: NORMAL learns from frames that match
-// anything, and entries match neither IP options nor extension headers.
+// Port security limits what a port may send. OVN and Neutron use this name for their switch
+// ports. A port without it may send anything, as a port of Open vSwitch does. Flow entries cannot
+// do this: NORMAL learns from frames that match anything, and entries match neither IP options
+// nor extension headers.
 //
-// A packet is checked once, when its walk enters, before the first table. So the
-// entries stay as the controller wrote them. A walk that is replayed was checked
-// when it was recorded, and the check holds for the packets that take it, because:
+// A packet is checked once, when its walk enters, before the first table. So the entries stay as
+// the controller wrote them. A replayed walk was checked when it was recorded. The check holds
+// for the packets that replay it, because:
 //
-//  1. The check reads the port of entry, the Ethernet header, the IP version, addresses,
-//     protocol and TTL. It also reads the ICMP type, IP options, extension headers and
-//     fragment fields.
-//  2. A signature (signature.go) has all of these but the last three. The packets that
+//  1. The check reads the port of entry, the Ethernet header, the IP version, addresses, protocol
+//     and TTL. It also reads the ICMP type, IP options, extension headers and fragment fields.
+//  2. A signature (flowcache/signature.go) has all of these but the last three. The packets that
 //     have a signature have none of the last three, nor a VLAN tag.
-//  3. A wildcard signature (flowcache/wildcard.go) leaves only TCP and UDP ports out of
-//     its signature.
-//  4. The key of an offloaded connection (offload.go) is a signature.
-//  5. A change of a port's security publishes another set of ports, which empties
-//     the caches and withdraws what the kernel forwards.
+//  3. A wildcard signature (flowcache/wildcard.go) leaves only TCP and UDP ports out of its
+//     signature.
+//  4. The key of an offloaded connection (ports/offload.go) is a signature.
+//  5. A change of a port's security publishes another set of ports, which empties the caches and
+//     withdraws the offload entries.
 //
-// Megaflows between two ct() (megaflow.go) begin behind the check. A fragment is
-// checked when it arrives, before it waits. Live traces watch walks that enter
-// here, and a made-up packet (trace.go) is checked as a real one. Packet-outs are
-// the controller's own and are not checked.
+// Megaflows between two ct() (flowcache/megaflow.go) begin after the check. A fragment is checked
+// when it arrives, before it waits. Live traces watch walks that enter here, and a made-up packet
+// (trace.go) is checked as a real one. Packet-outs are not checked, because the controller sends
+// them.
 
-// SecurePort changes the security of a port. When it returns, packets that enter
-// are checked by it, and no packet takes a path that was remembered before.
+// SecurePort changes the security of a port. After it returns, it holds for every packet that
+// enters, and no packet takes a path recorded before.
 func (s *Switch) SecurePort(no uint32, security l2.PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,8 +50,8 @@ func (s *Switch) SecurePort(no uint32, security l2.PortSecurity) error {
 	return nil
 }
 
-// ConfigurePort changes what a controller has set of a port. When it returns, it holds for all
-// packets.
+// ConfigurePort sets a port's OpenFlow configuration. When it returns, the configuration holds
+// for all packets.
 func (s *Switch) ConfigurePort(no uint32, c telemetry.PortConfig) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +72,7 @@ func (s *Switch) forgetForeign() {
 	}
 }
 
-// own notes the addresses of a port. The first of two ports with one address keeps
-// it.
+// own records the addresses of a port. If two ports have one address, the first keeps it.
 func (s *portSet) own(p *switchPort) {
 	g := p.guard.Load()
 	if g == nil {
@@ -104,8 +102,7 @@ func (s *portSet) guard(no uint32) *l2.Guard {
 	return nil
 }
 
-// violation is why a packet may not enter; NotDropped if it may. The headers must
-// have been read.
+// violation is why a packet may not enter; NotDropped if it may. The caller has read the headers.
 func (k *walk) violation() telemetry.DropReason {
 	b, l := k.frame.Bytes(), &k.layers
 	if p := k.w.sw.ports.Load().port(k.inPort); p != nil {

@@ -29,7 +29,7 @@ var (
 	errNoPipeline = errors.New("no pipeline is loaded")
 )
 
-// Config is what a Switch is made with.
+// Config is the arguments of New.
 type Config struct {
 	// Conntrack tracks connections; required.
 	Conntrack *conntrack.Table
@@ -37,39 +37,37 @@ type Config struct {
 	Clock func() int64
 	// Workers is how many goroutines move packets, 1 when 0.
 	Workers int
-	// SelectSeed seeds the choice of a select group's bucket. A switch with the seed of
-	// another, and its groups, sends each connection to the same bucket. It is drawn when
-	// 0.
+	// SelectSeed seeds the choice of a select group's bucket. Two switches with the same seed and
+	// groups send each connection to the same bucket. 0 draws a seed.
 	SelectSeed uint64
-	// Cache is how many connection directions each worker's cache remembers:
-	// 262,144 when 0, none when negative.
+	// Cache is the number of entries, one per direction of a connection, in each worker's cache:
+	// 262,144 when 0, no cache when negative.
 	Cache int
-	// Megaflows is how many megaflows of walks each worker remembers. When 0 it
-	// is 65,536, or none where Cache is negative; none when negative.
+	// Megaflows is how many megaflows each worker remembers; none when negative. When 0 it is
+	// 65,536, or none if Cache is negative.
 	Megaflows int
-	// TimeEvery is of how many walks one is timed, table by table, in each worker:
-	// of 1021 when 0.
+	// TimeEvery is N if each worker times one walk of N, table by table: 1021 when 0.
 	TimeEvery int
-	// KeepAwake has idle processors of the machine stay awake while ports talk to each
-	// other by way of a worker (ports.Awake). New fails where the kernel cannot.
+	// KeepAwake keeps idle processors awake while ports exchange packets through a worker
+	// (ports.Awake). New fails if the kernel cannot do that.
 	KeepAwake bool
-	// OpenAwake opens the request of one worker for that; ports.OpenAwake when nil.
+	// OpenAwake opens the keep-awake request of one worker; ports.OpenAwake when nil.
 	OpenAwake func() (*ports.Awake, error)
-	// PacketIn gets every packet-in, one at a time; nil throws them away.
+	// PacketIn gets every packet-in, one at a time; nil discards them.
 	PacketIn func(*telemetry.PacketIn)
 	// FlowRemoved receives each entry with send_flow_rem whose timeout has passed, one call at a
 	// time. It may be nil.
 	FlowRemoved func(*telemetry.FlowRemoved)
-	// Answers says whether PacketIn answers a packet, so that no controller has to get
-	// it. It gets the userdata of the action and the name of the entry's table. These
-	// packet-ins need no controller. Workers call it. nil: all need one.
+	// Answers says whether PacketIn answers a packet, so that it needs no controller. It gets the
+	// userdata of the action and the name of the entry's table. Workers call it. If nil, all
+	// packet-ins need a controller.
 	Answers func(userdata []byte, table string) bool
-	// Offload lets the kernel forward packets of established connections by
-	// itself, between ports that say so (ports.Info.Offload entry); nil for none. It
-	// takes the cache. The switch alone uses it until it is closed.
+	// Offload lets the kernel forward packets of established connections between ports that
+	// support it (ports.Info.OffloadLink); nil for none. It needs the cache. Until the switch is
+	// closed, only the switch may use it.
 	Offload ports.Offload
-	// OffloadAfter is how many packets of a connection's direction must have been
-	// replayed before the first offload entry of the connection: 32 when 0.
+	// OffloadAfter is how many packets of a connection's direction are replayed before the
+	// connection's first offload entry: 32 when 0.
 	OffloadAfter int
 }
 
@@ -88,45 +86,45 @@ type Switch struct {
 	outside   *worker // for packet-outs, traces and Poll; used under its busy lock
 	fdb       l2.MACTable
 	fragments *reassembly.Fragments[paused]
-	// fragmentDrops is those that waited in vain.
+	// fragmentDrops is the fragments whose datagrams did not complete.
 	fragmentDrops  *telemetry.DropRing
-	reading        sync.Mutex               // held by who reads rings of dropped packets, or sums
-	crediting      sync.Mutex               // held by who takes to entries what was counted elsewhere
+	reading        sync.Mutex               // held while reading rings of dropped packets, or packet counters
+	crediting      sync.Mutex               // held while crediting counts of caches and offload to entries
 	own            account                  // packets that the switch makes
-	gone           telemetry.PacketCounters // of ports that are gone, and hold nothing
+	gone           telemetry.PacketCounters // of removed ports that hold no packet
 	past           []*account               // … that may hold fragments; both under mu
 	packetIns      chan *telemetry.PacketIn
 	controllerAway atomic.Bool
 	tellsTTL       atomic.Bool
 	learnings      atomic.Uint64           // changes of learned entries, counted from 1
-	learners       atomic.Uint64           // tables that learned entries for the first time
-	awoken         atomic.Uint64           // times that a table without learned entries learned one
+	learners       atomic.Uint64           // tables that learned their first entry ever
+	awoken         atomic.Uint64           // times that a table went from no learned entry to one
 	lives          atomic.Pointer[liveSet] // live traces; nil for none
-	armed          uint64                  // how many sets of them there were; under mu
-	offload        *offload.Table          // nil without
+	armed          uint64                  // how many live sets there were; under mu
+	offload        *offload.Table          // nil without offload
 	offloadAfter   uint16                  // Config.OffloadAfter
 
 	mu        sync.Mutex // one change at a time
 	entries   program.Compiler
-	window    int64 // when that of the ports' parts began, nanoseconds
+	window    int64 // when the window of the ports' shares began, nanoseconds
 	trial     sched.Trial
-	tried     *switchPort // the port that is moved on trial
-	triedFrom int         // … and its worker before
-	pauses    int         // of PauseReceiving that have not ended
+	tried     *switchPort // the port moved on trial
+	triedFrom int         // … and its worker before the move
+	pauses    int         // pauses of PauseReceiving that have not ended
 }
 
-// portSet is the ports of a switch; it never changes.
+// portSet is the ports of a switch. It is immutable.
 type portSet struct {
 	byNumber map[uint32]*switchPort
 	low      []*switchPort     // those below lowPorts, by number
 	list     []*switchPort     // by number
-	owners   map[uint64]uint32 // port numbers by MAC address that is configured (security.go)
+	owners   map[uint64]uint32 // port number of each configured MAC address (security.go)
 }
 
-// lowPorts is up to which number ports are found without a map.
+// lowPorts is the limit below which port numbers need no map.
 const lowPorts = 4096
 
-// port is the port of a number, nil when there is none.
+// port is the port with a number, nil if there is none.
 func (s *portSet) port(no uint32) *switchPort {
 	if int(no) < len(s.low) {
 		return s.low[no]
@@ -134,8 +132,8 @@ func (s *portSet) port(no uint32) *switchPort {
 	return s.byNumber[no]
 }
 
-// New makes a switch without ports and without a pipeline; it drops every
-// packet until Apply gives it one.
+// New makes a switch without ports and without a pipeline. It drops every packet until Apply sets
+// a pipeline.
 func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, onRemoved: c.FlowRemoved, answers: c.Answers,
@@ -195,8 +193,8 @@ func New(c Config) (*Switch, error) {
 	return s, nil
 }
 
-// Apply changes the pipeline by a bundle, whole or not at all. The error names
-// every entry that was refused (InvalidEntryError).
+// Apply changes the pipeline by a bundle, whole or not at all. The error names every refused
+// entry (InvalidEntryError).
 func (s *Switch) Apply(b *flow.Bundle) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,31 +220,31 @@ func (s *Switch) apply(b *flow.Bundle) error {
 	return nil
 }
 
-// addLearned installs an entry that a packet made.
+// addLearned installs a learned entry.
 func (s *Switch) addLearned(t *lookup.Table, ne *lookup.Entry, limit uint32) {
 	if !t.Live.MayLearn.Swap(true) {
 		s.learners.Add(1)
 		s.offload.Withdraw()
 	}
 	if t.Live.Learned.Add(ne, limit) {
-		s.awoken.Add(1) // now that lookups meet the entry: a megaflow that missed it was begun before
+		s.awoken.Add(1) // after lookups see the entry, so that a megaflow that missed it began before this change
 	}
 	s.countLearning()
 }
 
-// countLearning counts a change of learned entries, which lookups see already.
+// countLearning counts a change of learned entries. The caller has made it visible to lookups.
 func (s *Switch) countLearning() {
 	s.learnings.Add(1)
 	s.offload.Learned()
 }
 
-// AddPort makes a port part of the switch under a number, without port security.
+// AddPort adds a port to the switch under a number, without port security.
 func (s *Switch) AddPort(no uint32, p ports.Port) error {
 	return s.AddSecuredPort(no, p, l2.PortSecurity{})
 }
 
-// AddSecuredPort makes a port part of the switch under a number. Its security holds
-// from its first packet on.
+// AddSecuredPort adds a port to the switch under a number. Its security holds from its first
+// packet on.
 func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurity) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -274,8 +272,7 @@ func (s *Switch) AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurit
 	return nil
 }
 
-// RemovePort takes a port out of the switch and closes it, once no worker uses
-// it any more.
+// RemovePort removes a port from the switch. It closes the port once no worker uses it.
 func (s *Switch) RemovePort(no uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -302,7 +299,7 @@ func (s *Switch) portByNumber(no uint32) (*switchPort, error) {
 	return nil, fmt.Errorf("there is no port %d", no)
 }
 
-// publishPorts makes a list of ports the switch's, and tells the workers.
+// publishPorts publishes a list of ports as the switch's, and assigns them to the workers.
 func (s *Switch) publishPorts(list []*switchPort) {
 	slices.SortFunc(list, func(a, b *switchPort) int { return cmp.Compare(a.no, b.no) })
 	set := &portSet{byNumber: make(map[uint32]*switchPort, len(list)), list: list}
@@ -360,8 +357,8 @@ func (s *Switch) Run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// runUpkeep hands packet-ins to the subscriber and, every second, lets what is
-// old go and looks at who has which port.
+// runUpkeep hands packet-ins to the subscriber. Every second it also removes expired state and
+// balances the ports over the workers.
 func (s *Switch) runUpkeep(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -387,9 +384,9 @@ func (s *Switch) deliver(pi *telemetry.PacketIn) {
 	}
 }
 
-// Expire removes flow entries, learned addresses, connections and waiting
-// fragments whose timeouts have passed. Run does it every second; whoever turns the clock by
-// hand calls it.
+// Expire removes flow entries, learned addresses, connections and waiting fragments whose
+// timeouts have passed. Run calls it every second. A caller that advances the clock by hand calls
+// it itself.
 func (s *Switch) Expire() {
 	now := s.clock()
 	s.offload.Tend(now)
@@ -404,9 +401,8 @@ func (s *Switch) Expire() {
 	}
 }
 
-// Poll moves what the ports hold, on the caller's goroutine, until nothing
-// more comes, and hands packet-ins out. It is for switches that nobody Runs:
-// tests, replays, the dut command.
+// Poll moves the ports' frames on the caller's goroutine until no more come, and hands packet-ins
+// out. It is for switches without Run: tests, replays, the dut command.
 func (s *Switch) Poll() {
 	for {
 		for _, w := range s.workers {
@@ -424,13 +420,12 @@ func (s *Switch) Poll() {
 	}
 }
 
-// BringBack ends what the kernel forwards by itself: when it returns, every packet
-// comes to the ports, and connections and counters say what had passed. While Run goes
-// on, the kernel may get connections again.
+// BringBack ends the kernel's forwarding. When it returns, every packet comes to the ports, and
+// connections and counters include all packets until then. While Run continues, the kernel may
+// get connections again.
 func (s *Switch) BringBack() { s.offload.Close() }
 
-// Close closes the ports and gives the workers' descriptors back. Run must
-// have returned.
+// Close closes the ports and the workers' descriptors. Run must have returned.
 func (s *Switch) Close() error {
 	s.offload.Close()
 	var errs []error

@@ -8,29 +8,29 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// The cost of tables is measured in one walk of Config.TimeEvery, which is timed from end
-// to end. It has each lookup, and what its entry does until the next lookup, ct() and
-// groups included. A walk that is timed replays no megaflows and records none. So each of
-// its tables has its time, and none the time of recording. Packets that are replayed do
-// not walk, and are not timed.
+// The cost of tables is measured in one walk of Config.TimeEvery, which is timed from end to end.
+// It has the time of each lookup. It also has the time of the entry's actions until the next
+// lookup, ct() and groups included. A timed walk replays no megaflows and records none. So each
+// of its tables has its time, without the time of recording. Replayed packets do not walk, and
+// are not timed.
 //
-// The clock is read three times before and after a lookup, twice without anything
-// between. So each walk shows what reading costs then and there, which is taken off. What
-// was read is summed up when the walk is over. Walks longer than mostTimed, in which the
-// worker's thread had to wait, or of more than mostMarks lookups are left out.
+// The clock is read three times around each lookup, twice without anything in between. So each
+// walk measures what reading the clock costs, and subtracts it. The readings are summed when the
+// walk is over. Walks longer than mostTimed are left out, because the worker's thread had to
+// wait. So are walks of more than mostMarks lookups.
 
 const (
-	timeEvery = 1021 // unless it is configured
+	timeEvery = 1021 // the default
 	mostTimed = 200 * time.Microsecond
 	mostMarks = 64
 )
 
-// timer times a walk now and then. It belongs to the worker's goroutine.
+// timer times one walk of many. It belongs to the worker's goroutine.
 type timer struct {
-	every int // how many walks have one that is timed
-	walks int // since one was timed
+	every int // one walk of this many is timed
+	walks int // since the last timed one
 	on    bool
-	n     int // of marks that the walk has
+	n     int // marks of this walk
 	marks *[mostMarks]mark
 }
 
@@ -40,7 +40,7 @@ type mark struct {
 	lookup, began, found time.Duration
 }
 
-// countWalk counts a walk, and turns the timer on for one in every so many.
+// countWalk counts a walk, and turns the timer on if the walk is to be timed.
 func (c *timer) countWalk() {
 	if c.walks++; c.walks >= c.every {
 		c.walks, c.on, c.n = 0, true, 0
@@ -68,7 +68,7 @@ func (w *worker) findTimed(id uint8, t *lookup.Table, k *flow.Key) *lookup.Entry
 	return e
 }
 
-// end ends the walk, and counts what its tables took.
+// end ends the walk, and counts the time of its tables.
 func (c *timer) end() {
 	end := sinceBegin()
 	c.on = false
@@ -93,5 +93,5 @@ func (c *timer) end() {
 
 var processBegan = time.Now()
 
-// sinceBegin reads the clock, the monotonic one only.
+// sinceBegin reads the monotonic clock.
 func sinceBegin() time.Duration { return time.Since(processBegan) }

@@ -13,27 +13,27 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A trace is a walk that records its steps, by the same code over the same tables. The trace
-// of a made-up packet is dry: it sees connections through conntrack's Scratch, and credits,
-// learns and sends nothing. The trace of a real packet (live.go) is that packet's walk.
+// A trace is a walk that records its steps, by the same code over the same tables. The trace of a
+// made-up packet is dry: it sees connections through conntrack's Scratch, and it credits, learns
+// and sends nothing. The trace of a real packet (live.go) is that packet's walk.
 
 // tracer records a walk.
 type tracer struct {
 	out  *telemetry.Trace
-	set  *liveSet // live traces (live.go), of which live wants it, as bits; nil when it is dry
+	set  *liveSet // live traces (live.go); live selects those that want it, as bits; nil for a dry trace
 	live uint8
 
-	// Of a dry one:
+	// Only for a dry trace:
 	req       *telemetry.TraceRequest
 	conntrack *conntrack.Table
 	answers   int
 }
 
-// dry says that the walk is a made-up packet's, and leaves no mark.
+// dry says that the walk is a made-up packet's, and changes nothing in the switch.
 func (k *walk) dry() bool { return k.trace != nil && k.trace.out.Live == nil }
 
-// Trace walks one packet and tells each step. The error is for a frame that is
-// too short, or a switch without a pipeline.
+// Trace walks one packet and returns its steps. The error is for a frame that is too short, or a
+// switch without a pipeline.
 func (s *Switch) Trace(req *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	prog := s.program.Load()
 	if prog == nil {
@@ -67,7 +67,7 @@ func (s *Switch) Trace(req *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	return k.trace.finish(k), nil
 }
 
-// tracked is the connections that a traced packet meets.
+// tracked is the connection table for a traced packet.
 func (s *Switch) tracked(req *telemetry.TraceRequest) *conntrack.Table {
 	if req.Stranger {
 		return s.conntrack.Blank()
@@ -112,7 +112,7 @@ func (t *tracer) finish(k *walk) *telemetry.Trace {
 	return t.out
 }
 
-// addStep records that a step begins.
+// addStep records the beginning of a step.
 func (t *tracer) addStep(k *walk, st telemetry.Step) {
 	t.settle(k)
 	st.Depth, st.Table, st.After = k.depth, k.table, k.key
@@ -122,7 +122,7 @@ func (t *tracer) addStep(k *walk, st telemetry.Step) {
 	t.out.Steps = append(t.out.Steps, st)
 }
 
-// settle notes what the last step changed, now that it is done.
+// settle records what the last step changed, after it is done.
 func (t *tracer) settle(k *walk) {
 	if n := len(t.out.Steps); n > 0 {
 		st := &t.out.Steps[n-1]
@@ -131,14 +131,14 @@ func (t *tracer) settle(k *walk) {
 	}
 }
 
-// restore follows the walk back to the packet as it was before a branch.
+// restore sets the key to compare with back to the packet before a branch.
 func (t *tracer) restore(k *walk) {
 	if n := len(t.out.Steps); n > 0 {
 		t.out.Steps[n-1].After = k.key
 	}
 }
 
-// enters records what a table gave.
+// enters records the entry that a table's lookup found.
 func (t *tracer) enters(k *walk, e *flow.Entry) {
 	st := telemetry.Step{Kind: telemetry.StepEntry, Entry: e}
 	if t.keepsAt(k.table) {
@@ -155,8 +155,8 @@ func (t *tracer) drop(k *walk, r telemetry.DropReason) {
 	t.addStep(k, telemetry.Step{Kind: telemetry.StepDrop, Reason: r})
 }
 
-// collect says what became of a fragment at a ct(): alone as it is, it waits,
-// unless its shape forbids.
+// collect records what happens to a fragment at a ct(). A single fragment waits, unless its shape
+// is refused.
 func (t *tracer) collect(k *walk, a *reassembly.Arrival) {
 	if drop := a.Check(); drop != reassembly.DropNone {
 		k.drop(telemetry.FragmentDrops[drop])
@@ -188,7 +188,7 @@ func (t *tracer) output(k *walk, p *switchPort) {
 	t.addStep(k, st)
 }
 
-// frame is the packet's bytes, of a real one no more than SnapLen.
+// frame is the packet's bytes; at most SnapLen of them for a real packet.
 func (t *tracer) frame(k *walk) []byte {
 	b := k.frame.Bytes()
 	if t.out.Live != nil {
@@ -197,8 +197,8 @@ func (t *tracer) frame(k *walk) []byte {
 	return slices.Clone(b)
 }
 
-// countDrop notes that the last output to a port had no frame left.
-func (t *tracer) lose(p *switchPort) {
+// markOutputDropped marks the last output to a port as dropped, because no free frame was left.
+func (t *tracer) markOutputDropped(p *switchPort) {
 	for i := len(t.out.Steps) - 1; i >= 0; i-- {
 		if st := &t.out.Steps[i]; st.Kind == telemetry.StepOutput && st.Port == p.no {
 			st.Dropped = true
@@ -223,8 +223,8 @@ func (t *tracer) bucket(k *walk, g *program.Group, chosen int) int {
 	return chosen
 }
 
-// answerCT answers a ct() action from the connections as they are, or with the
-// states of CTNext.
+// answerCT answers a ct() action. In order of preference it uses the request's CTAnswers, the
+// states of CTNext, and the connections as they are.
 func (t *tracer) answerCT(k *walk, req *conntrack.Request) conntrack.Verdict {
 	var v conntrack.Verdict
 	if t.answers < len(t.req.CTAnswers) {
@@ -249,7 +249,7 @@ func (t *tracer) answered(k *walk, req *conntrack.Request) {
 	t.addStep(k, telemetry.Step{Kind: telemetry.StepCT, CT: &request, Meta: k.ct})
 }
 
-// repeat gives the packet what a ct() action once answered.
+// repeat gives the packet a recorded answer of a ct() action.
 func (t *tracer) repeat(k *walk, req *conntrack.Request, a *telemetry.CTAnswer) {
 	t.answers++
 	k.ct = conntrack.Meta{State: a.State, Zone: req.Zone, Mark: a.Mark, Label: a.Label}
@@ -287,7 +287,7 @@ func (t *tracer) assumeNAT(k *walk, n *conntrack.NAT) {
 	}
 }
 
-// assumed is what the packet carries when CTNext says its state.
+// assumed is the packet's conntrack metadata if CTNext gives its state.
 func (t *tracer) assumed(m *conntrack.Meta, req *conntrack.Request) conntrack.Meta {
 	state := conntrack.Tracked | conntrack.New
 	if t.answers < len(t.req.CTNext) {

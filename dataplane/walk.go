@@ -11,84 +11,82 @@ import (
 
 // A packet's way through the tables.
 //
-//	1. start     the key is extracted, port security is checked (security.go), the
-//	             walk enters the first table
-//	2. table     lookup gives an entry; it is credited and its actions run
-//	3. run       actions in order (act.go); goto_table jumps, resubmit calls and
-//	             returns, ct() with a table and groups continue on the state as
-//	             it is then (conntrack.go, group.go)
-//	4. send      output frames are queued per port (output.go)
-//	5. finish    exactly one verdict: sent, handed to packet-in, dropped for the
-//	             reason noted last, or, for a fragment at a ct(), waiting for the
-//	             rest of its datagram, with which its walk goes on (fragment.go)
+//  1. start: the key is extracted, port security is checked (security.go), and the walk enters
+//     the first table.
+//  2. table: a lookup gives an entry. It is credited and its actions run.
+//  3. run: the actions run in order (act.go). goto_table jumps; resubmit calls and returns.
+//     Groups and ct() with a table continue with the current state (act.go, conntrack.go).
+//  4. send: output frames are queued per port (output.go).
+//  5. finish: the walk has exactly one verdict: sent, packet-in, or dropped for the reason noted
+//     last. A fragment at a ct() may instead wait for the rest of its datagram; its walk
+//     continues later (fragment.go).
 //
-// Traffic, traces, packet-outs and replays all walk here. The trace of a made-up packet
-// differs only in what it does not do: credit, learn, queue (trace.go). That of a real
+// Traffic, traces, packet-outs and replays all walk here. The trace of a made-up packet differs
+// only in three things that it does not do: credit, learn, queue (trace.go). The trace of a real
 // packet (live.go) differs in nothing.
 
-// limits of one packet's walk, as Open vSwitch has them (MAX_DEPTH and
-// MAX_RESUBMITS): they end loops that entries make.
+// Limits of one packet's walk, as in Open vSwitch (MAX_DEPTH and MAX_RESUBMITS). They end loops
+// that entries form.
 const (
 	maxDepth   = 64
 	maxLookups = 4096
 )
 
-// walk is one packet's state. A worker has one and uses it for packet after
-// packet.
+// walk is one packet's state. A worker has one walk and reuses it for each packet.
 type walk struct {
 	w     *worker
-	prog  *program.Program // the pipeline as it was when the packet came, to the walk's end
-	trace *tracer          // nil for traffic that nobody watches
+	prog  *program.Program // the pipeline when the packet came, until the walk's end
+	trace *tracer          // nil for traffic without a trace
 	lives asking           // which live traces want the packet
 
 	frame    *packet.Frame
 	key      flow.Key // behind a pointer, so that its words are aligned
 	layers   packet.Layers
 	parsed   bool               // layers is of the packet that is about to enter
-	ct       conntrack.Meta     // what conntrack knows of the packet, beside the key
-	original conntrack.Original // of it: here, it needs no copy
+	ct       conntrack.Meta     // the packet's conntrack state, kept beside the key
+	original conntrack.Original // of ct; in the walk, so that it needs no copy
 	inPort   uint32
 
-	near    *conntrack.Near   // may say where the packet is looked up
-	request conntrack.Request // of the ct() action under way: here, it needs no heap
+	near    *conntrack.Near   // a hint where conntrack finds the packet
+	request conntrack.Request // of the current ct() action; in the walk, so that it needs no heap
 
-	table   uint8       // where the walk stands
-	entry   *flow.Entry // whose actions it runs there; nil for a table-miss
+	table   uint8       // the current table
+	entry   *flow.Entry // whose actions run; nil for a table-miss
 	last    uint8       // table looked up last
-	met     *flow.Entry // what that lookup gave
+	met     *flow.Entry // the entry that this lookup found
 	depth   int         // nested tables
 	groups  int         // nested groups
 	lookups int         // tables visited and groups run
-	rests   []rest      // enclosing action lists that are not done yet, outermost first
+	rests   []rest      // unfinished enclosing action lists, outermost first
 	resumed *flow.Entry // stands for entry while a resumed list runs; nil otherwise
-	stopped bool        // no further action runs: a meter, a pause or conntrack said so
+	stopped bool        // no further action runs, because of a meter, a pause or conntrack
 	held    held        // an output that may still take the frame itself
 
 	sent          int // outputs and packet-ins
 	before        int // of them, those before the walk paused
-	copiesDropped int // copies that no frame was left for
+	copiesDropped int // copies for which no frame was left
 	waits         int // frames that wait for the rest of their datagram
 	reason        telemetry.DropReason
 	at            uint8       // table of reason
 	by            *flow.Entry // … and entry
 }
 
-// rest is what remains of an action list while an action of it runs tables.
+// rest is the remaining actions of a list while one of its actions runs tables.
 type rest struct {
 	actions []flow.Action
 	table   uint8
 	entry   *flow.Entry
-	resumed *flow.Entry // of a list that a controller has given back, in place of entry
+	resumed *flow.Entry // replaces entry in a list that a controller has sent back
 }
 
-// held is an output whose frame has not been handed over yet. If nothing more happens to
-// the packet, it gets the frame without a copy.
+// held is an output whose frame is not queued yet. If the packet does not change before the walk
+// ends, the port gets the frame without a copy.
 type held struct {
 	port *switchPort
 	yes  bool
 }
 
-// packet walks one frame, which belongs to the walk from here on.
+// packet walks one frame, and takes ownership of it.
 func (k *walk) packet(f *packet.Frame, inPort uint32) {
 	switch k.replay(f, inPort) {
 	case replayed:
@@ -99,7 +97,7 @@ func (k *walk) packet(f *packet.Frame, inPort uint32) {
 	k.enter(f, inPort)
 }
 
-// enter walks one frame from the first table on.
+// enter walks one frame from the first table.
 func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	k.beginPacket(f, inPort)
 	if k.prog == nil {
@@ -119,11 +117,11 @@ func (k *walk) enter(f *packet.Frame, inPort uint32) {
 	k.walkDatagrams()
 }
 
-// extract makes the packet's key. It returns why the packet may not enter the first
-// table: the port's security forbids it, or its offload state does not fit it. Or its tunnel has an
-// option that is not known.
+// extract makes the packet's key. It returns why the packet may not enter the first table.
+// Reasons are port security, offload state that does not fit the packet, and an unknown tunnel
+// option.
 func (k *walk) extract() telemetry.DropReason {
-	admitted := k.parsed // by replay, which has read the headers, too
+	admitted := k.parsed // by replay, which has also read the headers
 	k.parsed = false
 	if !admitted {
 		k.layers = packet.ParseLayers(k.frame.Bytes())
@@ -157,7 +155,7 @@ func (k *walk) beginPacket(f *packet.Frame, inPort uint32) {
 	k.sent, k.before, k.copiesDropped, k.waits, k.reason, k.at, k.by = 0, 0, 0, 0, telemetry.NotDropped, 0, nil
 }
 
-// finish gives the packet its verdict and the frame its end.
+// finish decides the packet's verdict, and queues or releases the frame.
 func (k *walk) finish() {
 	k.noteEnd()
 	k.parsed = false
@@ -188,26 +186,26 @@ func (k *walk) finish() {
 	}
 }
 
-// drop notes why the packet goes nowhere from here. It is the only way to lose
-// a packet; it counts when the walk ends without having sent it.
+// drop notes why the packet ends here. It is the only way to drop a packet. The drop counts if
+// the walk ends without having sent the packet.
 func (k *walk) drop(r telemetry.DropReason) {
 	k.reason, k.at, k.by = r, k.table, k.entry
 	k.noteDrop(r)
 }
 
-// dropCopy notes a copy that no frame was left for. It is a drop like others if it is all
-// there was of the packet, and counted apart if the rest was sent.
+// dropCopy notes a copy for which no frame was left. If the packet has no other output, this is
+// an ordinary drop. Otherwise it is counted separately.
 func (k *walk) dropCopy() {
 	k.copiesDropped++
 	k.noteOnce()
 	k.drop(telemetry.DropNoFrame)
 }
 
-// walkTable runs tables from one on, following goto_table.
+// walkTable runs tables, beginning with one, and follows goto_table.
 func (k *walk) walkTable(id uint8) { k.walkTableAs(id, flow.PortInPort) }
 
-// walkTableAs does that, and the first lookup has a port as in_port; flow.PortInPort for the
-// packet's own.
+// walkTableAs is walkTable with another in_port for the first lookup; flow.PortInPort stands for
+// the packet's own.
 func (k *walk) walkTableAs(id uint8, port uint32) {
 	if k.depth == maxDepth {
 		k.drop(telemetry.DropTooDeep)
@@ -229,7 +227,8 @@ func (k *walk) walkTableAs(id uint8, port uint32) {
 // that goto_table names, or -1.
 func (k *walk) visit(id uint8) int { return k.visitAs(id, flow.PortInPort) }
 
-// visitAs does that with another in_port for the lookup; flow.PortInPort for the packet's own.
+// visitAs is visit with another in_port for the lookup; flow.PortInPort stands for the packet's
+// own.
 func (k *walk) visitAs(id uint8, port uint32) int {
 	k.table, k.last, k.entry, k.met = id, id, nil, nil
 	if k.lookups++; k.lookups > maxLookups {
@@ -260,8 +259,8 @@ func (k *walk) visitAs(id uint8, port uint32) int {
 	return next
 }
 
-// findAs looks a table up with another in_port. No megaflow is being recorded then, because
-// what it would examine is not the packet's.
+// findAs looks a table up with another in_port. No megaflow is being recorded then, because it
+// would examine an in_port that is not the packet's.
 func (k *walk) findAs(id uint8, t *lookup.Table, port uint32) *lookup.Entry {
 	if port == flow.PortInPort {
 		return k.find(id, t)
@@ -273,7 +272,7 @@ func (k *walk) findAs(id uint8, t *lookup.Table, port uint32) *lookup.Entry {
 	return e
 }
 
-// find looks a table up; traffic counts.
+// find looks a table up. It credits the entry unless the trace is dry.
 func (k *walk) find(id uint8, t *lookup.Table) *lookup.Entry {
 	if k.dry() {
 		return k.w.scratch.Find(t, &k.key)
@@ -293,9 +292,9 @@ func (k *walk) miss() {
 	k.noteListDone()
 }
 
-// branch runs f on a copy of the packet, as clone(), groups and the tables behind a ct()
-// in mid-list do. What f changes is undone for the actions that follow. When nothing
-// follows, no copy is made.
+// branch runs f on a copy of the packet, as clone(), groups and the tables of a ct() in mid-list
+// do. The actions that follow see the packet as it was before f. If nothing follows, branch makes
+// no copy.
 func (k *walk) branch(more bool, f func()) {
 	if !more && len(k.rests) == 0 {
 		f()
@@ -321,7 +320,7 @@ func (k *walk) branch(more bool, f func()) {
 	*k = saved
 }
 
-// endBranch hands the copy's last output over, or gives the copy back.
+// endBranch queues the copy for its last output, or releases it.
 func (k *walk) endBranch() {
 	if k.held.yes {
 		k.w.queue(k.held.port, k.frame)

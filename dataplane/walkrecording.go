@@ -10,14 +10,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Recording a walk: while a packet walks for which the exact-match cache had nothing,
-// note.go tells the recording what the walk meets. What cannot be replayed forbids the
-// recording; in doubt it does.
+// Recording a walk: if the exact-match cache has no entry for a packet, note.go reports the
+// packet's walk to the recording. A step that cannot be replayed, or may not be, forbids the
+// recording.
 //
 // The walk of a connection's first packet may be recorded for all ports, under a wildcard
-// signature (flowcache/wildcard.go). The next connection between the same two ends, or of
-// a client to the same Service, is then begun by one call to conntrack. A walk is such a
-// one if these hold:
+// signature (flowcache/wildcard.go). One call to conntrack then begins the next connection
+// between the same two ends, or of a client to the same Service. All of these must hold:
 //
 //  1. All its lookups were in megaflows that it replayed, and these examined no bit of
 //     the source port. So no lookup depended on a port that the signature lacks.
@@ -28,13 +27,13 @@ import (
 //  4. conntrack found no connection, once, and began at most one. A replay asks
 //     conntrack the same, and walks if it answers something else.
 //
-// Such an entry holds as long as others, but for learned entries. A megaflow passes a
-// table that can learn only while that table has learned nothing. So the entry holds until
-// a table learns its first entry (Switch.awoken).
+// The entry is valid as long as other entries, with one exception. A megaflow passes a table that
+// can learn only while that table has learned nothing. So the entry is valid until a table learns
+// its first entry (Switch.awoken).
 
-// recording is the walk under way as the cache will remember it.
+// recording is the walk under way as the cache will store it.
 type recording struct {
-	on       bool // a walk is being recorded, and nothing has forbidden it yet
+	on       bool // a walk is being recorded, and no step has forbidden it
 	path     path
 	parts    []part // its lookups
 	mayLearn bool   // it looked up a table that may hold learned entries
@@ -42,9 +41,9 @@ type recording struct {
 	n        int               // steps
 	est      bool              // conntrack called the packet established
 	plain    bool              // a step knows a connection: only plain packets pass it
-	anyPorts bool              // rules 1 to 3 hold so far, but for what megaflows examined
-	begins   conntrack.Request // of the ct() that began a connection; no Commit without
-	chooser  *program.Group    // that chose a bucket by the ports; nil for none
+	anyPorts bool              // rules 1 to 3 hold so far, without the examined bits of megaflows
+	begins   conntrack.Request // of the ct() that began a connection; Commit is unset without one
+	chooser  *program.Group    // that chose a bucket by the ports; nil without one
 	bucket   int               // of chooser
 	learns   uint64            // changes of learned entries when the walk began
 	layers   packet.Layers
@@ -57,8 +56,8 @@ type part struct {
 	megaflow *flowcache.Megaflow
 }
 
-// start starts to record the walk of a frame whose headers lie where l says. The rest of
-// path is written when the walk is over: few walks come that far.
+// start starts to record the walk of a frame with headers at l. The rest of path is written when
+// the walk ends, because few recordings get that far.
 func (r *recording) start(f *packet.Frame, l *packet.Layers, learns uint64) {
 	r.on, r.mayLearn, r.est, r.plain, r.anyPorts = true, false, false, false, true
 	r.begins.Commit, r.chooser = false, nil
@@ -67,10 +66,10 @@ func (r *recording) start(f *packet.Frame, l *packet.Layers, learns uint64) {
 	r.head.CopyFrom(f.Bytes())
 }
 
-// forbid says that the walk cannot be replayed.
+// forbid stops the recording, because the walk cannot be replayed.
 func (r *recording) forbid() { r.on = false }
 
-// lookup notes a lookup and what it gave.
+// lookup records a lookup and the entry that it found.
 func (r *recording) lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	if !r.on {
 		return
@@ -84,7 +83,7 @@ func (r *recording) lookup(id uint8, t *lookup.Table, e *lookup.Entry) {
 	r.mayLearn = r.mayLearn || t.Live.MayLearn.Load()
 }
 
-// megaflow notes the lookups of a megaflow that was replayed.
+// megaflow records the lookups of a replayed megaflow.
 func (r *recording) megaflow(m *flowcache.Megaflow) {
 	if r.on {
 		r.parts = append(r.parts, part{megaflow: m})
@@ -92,7 +91,7 @@ func (r *recording) megaflow(m *flowcache.Megaflow) {
 	}
 }
 
-// action notes an action.
+// action records the effect of an action.
 func (r *recording) action(e effect) {
 	switch e {
 	case effectHeader, effectTTL, effectReads:
@@ -102,21 +101,21 @@ func (r *recording) action(e effect) {
 	}
 }
 
-// chose notes that a select group chose a bucket for a frame, by the addresses and ports
-// that it came with.
+// chose records that a select group chose a bucket, by the addresses and ports with which the
+// frame came.
 func (r *recording) chose(f *packet.Frame, g *program.Group, bucket int) {
 	r.anyPorts = r.anyPorts && r.on && r.chooser == nil && g.Type == flow.GroupSelect && bucket < flowcache.MaxBuckets && r.head.SameTuple(f.Bytes(), &r.layers)
 	r.chooser, r.bucket = g, bucket
 }
 
-// group notes counters of a group or bucket that was credited.
+// group records the credited counters of a group or bucket.
 func (r *recording) group(c *program.BucketCounters) {
 	if r.on {
 		r.path.groups = append(r.path.groups, c)
 	}
 }
 
-// answer notes what conntrack said, if it can be asked for the same again.
+// answer records conntrack's answer, if a replay can ask for it again.
 func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Request, v conntrack.Verdict) {
 	if !r.on {
 		return
@@ -151,7 +150,7 @@ func (r *recording) answer(f *packet.Frame, m *conntrack.Meta, req *conntrack.Re
 	r.est = r.est || m.State&conntrack.Established != 0
 }
 
-// began notes that a ct() began the connection that one before it had not found.
+// began records a ct() that began the connection which the ct() before it had not found.
 func (r *recording) began(m *conntrack.Meta, req *conntrack.Request, v conntrack.Verdict) {
 	r.on = r.anyPorts && r.n == 1 && v.Drop == conntrack.DropNone && !req.Force && m.AsRequested(req)
 	r.begins = *req
@@ -177,7 +176,7 @@ func (r *recording) firstPacket() (mask flowcache.PortMask, ok bool) {
 	return flowcache.WildMask(mask)
 }
 
-// listVisits lists the walk's lookups, which most walks do not need.
+// listVisits lists the walk's lookups. Most recordings do not get this far.
 func (r *recording) listVisits() {
 	for i := range r.parts {
 		if p := &r.parts[i]; p.megaflow != nil {
@@ -188,8 +187,8 @@ func (r *recording) listVisits() {
 	}
 }
 
-// repeats says whether another packet of the same signature would be dropped for the
-// same reason. One whose TTL ends walks, because a controller may want it.
+// repeats says whether another packet of the same signature would be dropped for the same reason.
+// A packet whose TTL expires must walk, because the controller may want it.
 func repeats(r telemetry.DropReason) bool {
 	switch r {
 	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput, telemetry.DropToInPort, telemetry.DropNoSuchPort, telemetry.DropNoTunnelDst, telemetry.DropTooDeep, telemetry.DropNoBucket, telemetry.DropNoForward:
@@ -198,7 +197,7 @@ func repeats(r telemetry.DropReason) bool {
 	return false
 }
 
-// remember ends a recording. The walk is over, and its frame is not yet handed on.
+// remember ends a recording. The walk is over, and its frame is not yet queued.
 func (k *walk) remember() {
 	r := &k.w.rec
 	if !r.on {
@@ -246,8 +245,8 @@ func (k *walk) remember() {
 	}
 }
 
-// keep makes an entry of a recorded walk under a signature, if it is worth one. It
-// returns whether it did.
+// keep makes a cache entry of a recorded walk under a signature. It returns false if the walk is
+// not worth one, cannot be replayed, or finds no room.
 func (c *cache) keep(r *recording, k *walk, sig *flowcache.Signature) bool {
 	if r.plain && !conntrack.Plain(r.layers.Proto, sig.TCPFlags()) {
 		return false
@@ -275,8 +274,8 @@ func (c *cache) keep(r *recording, k *walk, sig *flowcache.Signature) bool {
 	return true
 }
 
-// askGroup remembers that a group chooses a bucket for first packets like the one at
-// hand. A change of the group empties the cache, as any change of the pipeline does.
+// askGroup records that a group chooses a bucket for first packets like the current one. A change
+// of the group empties the cache, as any change of the pipeline does.
 func (c *cache) askGroup(g *program.Group, port uint32) {
 	if e := c.Place(c.WildPorts(flowcache.DstPort), port); e != nil {
 		e.AsksGroup, e.Path = true, g.ID

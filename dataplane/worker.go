@@ -15,63 +15,66 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Workers run packets to completion. One receives a batch from a port, walks each packet
-// and transmits what came out, before it turns to the next port. Nothing is handed from
-// one worker to another, so a port's packets leave in the order in which they came.
+// Workers run packets to completion.
 //
-// In a round each port has one turn, of at most batchSize frames and turnSegments
-// segments. A port brings fewer frames after a batch that took longer than quantum. So a
-// port that floods has as many turns as one that has just enough. The next round begins
-// one port further on, so that no port is always the first at a ring that fills up. There
-// is one lock per round, and one reading of the clock per batch. A known packet costs
-// neither (docs/architecture.md, Locks).
+//  1. A worker receives a batch from a port, walks each packet and transmits the results. Then it
+//     turns to the next port.
+//  2. No worker hands packets to another. So a port's packets leave in the order in which they
+//     came.
+//  3. In a round each port has one turn, of at most batchSize frames and turnSegments segments.
+//     After a batch that took longer than quantum, the port's next batch is smaller. So a port
+//     that floods has as many turns as a port with little traffic.
+//  4. The next round begins one port further on, so that no port is always the first at a ring
+//     that fills up.
+//  5. A round takes one lock, and a batch reads the clock once. A replayed packet costs neither
+//     (docs/architecture.md, Locks).
 
 const batchSize = flowcache.BatchSize
 
-// worker moves packets. Everything here belongs to one goroutine, or to whoever
-// holds busy, but for the counters.
+// worker moves packets. Its fields belong to one goroutine, or to the holder of busy, except the
+// counters.
 type worker struct {
 	sw          *Switch
-	no          int   // its place among the workers
+	no          int   // its index among the workers
 	now         int64 // clock of this batch, nanoseconds
 	walk        walk
 	scratch     lookup.Scratch
 	batchCounts program.Counts
 	timer       timer
-	cache       *cache               // nil when it is off, and for the one outside
+	cache       *cache               // nil if it is off, and for Switch.outside
 	rec         recording            // for the cache
-	megaflows   *flowcache.Megaflows // nil when they are off, and for the one outside
+	megaflows   *flowcache.Megaflows // nil if they are off, and for Switch.outside
 	out         map[*switchPort]*[]*packet.Frame
-	lastOut     *switchPort // whose queue was used last
+	lastOut     *switchPort // the port whose queue was used last
 	lastQueue   *[]*packet.Frame
 	seen        *portSet        // the ports that out was last cleared for
 	ready       []*switchPort   // ports with frames in out
 	done        []*packet.Frame // frames to release after the batch
 	copies      stock
 	large       stock
-	whole       []*datagram // fragments that may go on
+	whole       []*datagram // completed datagrams, whose fragments may continue
 	joiner      reassembly.Joiner
 
 	busy    sync.Mutex // held for each round
 	receive atomic.Pointer[receiveSet]
-	has     *receiveSet // the receive that awake was made from
-	awake   []*polled   // the ports that are asked in each round
+	has     *receiveSet // the receiveSet that awake was made from
+	awake   []*polled   // the ports that each round receives from
 	first   int         // where in awake a round begins
 	served  *polled     // the port of the batch since w.now, until it is charged
-	bytes   int         // that the first packets of each batch of the round had
+	bytes   int         // of the first packets of each batch of the round
 
 	overload       sched.Overload
-	crowded        bool // it has been behind for a window: to be relieved after the round
+	crowded        bool // it has been behind for a window: relieve it after the round
 	poller         *ports.Poller
 	woken          []uint32 // ports that the poller named
 	polling        sched.Polling
 	hold           sched.IdleHold
-	awaits         bool // an answer, and so has left out a look: no port gets quiet meanwhile
+	awaits         bool // it expects an answer and skips the poller: ports do not become quiet meanwhile
 	counts         workerCounts
-	drops          [256][telemetry.NumDropReasons]atomic.Uint64 // dropRing packets by table and reason
-	account        *account                                     // that its packets belong to
-	packetCounters batchCounters                                // of them, since they were settled
-	dropRing       *telemetry.DropRing                          // … and the last of them
+	drops          [256][telemetry.NumDropReasons]atomic.Uint64 // dropped packets by table and reason
+	account        *account                                     // the account of its packets
+	packetCounters batchCounters                                // of these packets, since they were last settled
+	dropRing       *telemetry.DropRing                          // … and the last dropped ones
 }
 
 func newWorker(s *Switch) *worker {
@@ -83,16 +86,15 @@ func newWorker(s *Switch) *worker {
 	return w
 }
 
-// letGo returns once the worker uses no port that it, or the switch, lacks.
+// letGo returns once the worker uses no port that was taken from it or from the switch.
 func (w *worker) letGo() {
 	w.busy.Lock()
 	defer w.busy.Unlock()
-	w.seen = nil // queues of ports that are gone go with the next flush
+	w.seen = nil // the next flush deletes the queues of removed ports
 	w.adopt()
 }
 
-// round receives one batch from each port that is awake and walks it. It
-// returns the number of packets.
+// round receives one batch from each awake port and walks it. It returns the number of packets.
 func (w *worker) round() int {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -110,8 +112,8 @@ func (w *worker) round() int {
 	return total
 }
 
-// serve gives a port its turn: it walks frames that wait from the port's last
-// batch, or else receives a batch.
+// serve gives a port its turn. It walks frames that wait from the port's last batch, or otherwise
+// receives a batch.
 func (w *worker) serve(p *polled) int {
 	b := &p.backlog
 	if b.empty() {
@@ -160,9 +162,8 @@ func (w *worker) drain() {
 	w.settle()
 }
 
-// settle flushes every port that this worker has sent to. Frames that the kernel could
-// not take when they were queued wait in the port's ring, and nothing may follow that
-// would push them out.
+// settle flushes every port that this worker has sent to. If the kernel did not accept frames
+// when they were queued, they wait in the port's ring. Possibly no later frame pushes them out.
 func (w *worker) settle() {
 	w.busy.Lock()
 	defer w.busy.Unlock()
@@ -173,22 +174,21 @@ func (w *worker) settle() {
 }
 
 const (
-	// quantum is how long a port's batch may take. A batch that takes longer is halved
-	// the next time. So 64 segments of 64 kB do not keep the other ports waiting for a
-	// millisecond.
+	// quantum is how long a port's batch may take. After a longer batch, the port's next one is
+	// half as long. So 64 segments of 64 kB do not delay the other ports by a millisecond.
 	quantum    = 100 * time.Microsecond
 	leastBatch = 8
 )
 
-// workerCounts is what a worker counts of itself.
+// workerCounts is a worker's counters about itself.
 type workerCounts struct {
 	batches, packets, sleeps    atomic.Uint64
 	working, spinning, sleeping atomic.Uint64 // nanoseconds
 	wakes                       sched.WakeTimes
 }
 
-// charge reads the clock, and notes that the time since the last batch began
-// was that batch's port's. From here on it is p's; nil when nothing came.
+// charge reads the clock, and charges the time since the last batch began to that batch's port.
+// The following time is p's; p is nil if nothing came.
 func (w *worker) charge(p *polled) {
 	now := w.sw.clock()
 	if was := w.served; was != nil {
@@ -211,8 +211,8 @@ func (p *polled) chargeBatch(took int64) {
 	}
 }
 
-// nextBudget is how many frames a port may bring next, after a batch within a
-// budget took so long.
+// nextBudget is how many frames a port may bring next, after a batch within a budget took a given
+// time.
 func nextBudget(budget int, took time.Duration) int {
 	if took > quantum {
 		return max(leastBatch, budget/2)

@@ -8,19 +8,20 @@ import (
 	"github.com/antrail/antrail/dataplane/sched"
 )
 
-// Ports are together on the first worker as long as it keeps up. Two workers that have
-// one end of a connection each take turns. Each is asleep, or spins in the other's way,
-// when its turn comes, so round trips take twice as long. A second worker pays if frames
-// wait all the time.
+// All ports stay on the first worker while it keeps up.
 //
-// A worker is behind when a batch took all that its port might bring, because then more
-// frames wait. One that was behind for most of a CrowdWindow has one of the busiest
-// worker's ports given to the idlest (relieve), on trial (sched.Trial). The worker does
-// so itself: on a machine that is full another thread may have to wait for long. When all
-// workers together have little to do, their ports come together again. That, and a worker
-// without time left, is seen once a second (balance).
+//  1. If the two ends of a connection are on two workers, these take turns. When a worker's turn
+//     comes, it sleeps, or spins in the other's way. So round trips take twice as long.
+//  2. A second worker pays off if frames wait all the time.
+//  3. A worker is behind if a batch had as many frames as its port may bring, because then more
+//     frames wait.
+//  4. If a worker was behind for most of a CrowdWindow, the busiest worker gives one of its ports
+//     to the idlest (relieve), on trial (sched.Trial). The worker that is behind does this
+//     itself, because on a full machine another thread may have to wait for long.
+//  5. If all workers together have little to do, their ports gather on the first one. That, and a
+//     worker without time left, is detected once a second (balance).
 
-// balance is called once a second.
+// balance gathers or spreads the ports over the workers. It is called once a second.
 func (s *Switch) balance() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,8 +39,8 @@ func (s *Switch) balance() {
 	}
 }
 
-// endWindow ends the window in which the ports' shares were measured, and returns how
-// long it was. The caller holds s.mu.
+// endWindow ends the window that measured the ports' shares, and returns its length. The caller
+// holds s.mu.
 func (s *Switch) endWindow(list []*switchPort) time.Duration {
 	now := s.clock()
 	window := time.Duration(max(1, now-s.window))
@@ -50,7 +51,7 @@ func (s *Switch) endWindow(list []*switchPort) time.Duration {
 	return window
 }
 
-// shares lists how much ports take, in their order.
+// shares lists the shares of ports, in their order.
 func shares(list []*switchPort) []*sched.Share {
 	all := make([]*sched.Share, len(list))
 	for i, p := range list {
@@ -59,14 +60,14 @@ func shares(list []*switchPort) []*sched.Share {
 	return all
 }
 
-// idlest returns the worker that new ports go to: the first, when all are idle.
+// idlest returns the worker for new ports; the first one if all are idle.
 func (s *Switch) idlest(list []*switchPort) int {
 	load := sched.Loads(shares(list), len(s.workers))
 	return slices.Index(load, slices.Min(load))
 }
 
-// relieve is called by a worker that has been behind for a CrowdWindow. It does nothing
-// while the switch is being changed.
+// relieve moves a port on trial, or takes one back. A worker calls it after it has been behind
+// for a CrowdWindow. If somebody else holds s.mu, it does nothing.
 func (s *Switch) relieve() {
 	if len(s.workers) < 2 || !s.mu.TryLock() {
 		return
@@ -85,7 +86,7 @@ func (s *Switch) relieve() {
 	}
 }
 
-// moveOnTrial moves a port, if the busiest worker is better without one.
+// moveOnTrial moves a port, if that improves the balance.
 func (s *Switch) moveOnTrial(list []*switchPort, now time.Duration) {
 	i, to := sched.BestMove(shares(list), len(s.workers))
 	if i < 0 {
@@ -106,9 +107,9 @@ func received(list []*switchPort) (bytes uint64) {
 	return bytes
 }
 
-// MovePort has another worker receive from a port. Nothing is dropped or comes out of
-// order: the old worker sends what it received before the new one receives. Meanwhile
-// frames wait in the port's own queue.
+// MovePort gives a port to another worker. No packet is dropped or reordered: the old worker
+// sends what it received before the new one receives. Meanwhile frames wait in the port's own
+// queue.
 func (s *Switch) MovePort(no uint32, worker int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

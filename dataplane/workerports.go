@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// A worker asks in each round the ports that are awake. One that has brought
-// nothing for quietRounds rounds is left to the poller, which names it when it
-// has frames again. So a hundred quiet ports cost a busy one nothing, and
-// whatever wakes a worker costs the ports that have something.
+// Each round, a worker receives from its awake ports. A port without frames for quietRounds
+// rounds is left to the poller, which names it when it has frames again. So a hundred quiet ports
+// cost a busy one nothing. A wake-up costs only the ports that have frames.
 
-// quietRounds is how many empty rounds leave a port to the poller.
+// quietRounds is the number of empty rounds after which a port is left to the poller.
 const quietRounds = 64
 
-// receiveSet is the ports that a worker receives from; it never changes.
+// receiveSet is the ports that a worker receives from. It is immutable.
 type receiveSet struct {
 	list  []*polled
 	byNo  map[uint32]*polled
@@ -23,17 +22,16 @@ type receiveSet struct {
 // polled is a port as the worker that receives from it sees it.
 type polled struct {
 	*switchPort
-	blind  bool // nobody announces its frames: it is always awake
+	blind  bool // the poller cannot watch it: it is always awake
 	awake  bool
 	quiet  int    // rounds in a row that brought nothing
 	budget int    // frames it may bring in a round
-	firsts uint64 // packets of the last batch for which nothing was remembered
-	behind bool   // it brought as many in the last batch
+	firsts uint64 // packets of the last batch that the cache did not know
+	behind bool   // the last batch was as long as allowed
 }
 
-// assign makes ports the worker's: from now on the poller looks at these, and
-// the worker's next round takes them up. A port that the poller cannot watch is
-// asked every millisecond.
+// assign gives ports to the worker. The poller watches them from now on, and the worker's next
+// round adopts them. The worker polls a port that the poller cannot watch every millisecond.
 func (w *worker) assign(list []*switchPort) {
 	had := w.receive.Load()
 	set := &receiveSet{byNo: make(map[uint32]*polled, len(list))}
@@ -57,23 +55,23 @@ func (w *worker) assign(list []*switchPort) {
 	w.poller.Wake()
 }
 
-// assignPorts tells all workers which ports they receive from. The caller holds s.mu.
+// assignPorts gives all workers their ports. The caller holds s.mu.
 func (s *Switch) assignPorts() {
 	for i, w := range s.workers {
 		w.assign(s.received(i))
 	}
 }
 
-// PauseReceiving has workers receive from no port until resume is called. A worker may finish
-// its round. Meanwhile frames wait in the ports, and packets are sent by them as before. So
-// several ports become part of the switch at once: no packet of one misses another. Of several
-// pauses, the last to end counts.
+// PauseReceiving makes the workers receive from no port until resume is called. A worker may
+// finish its round. Meanwhile frames wait in the ports, and workers still send to ports. So
+// several ports can become part of the switch at once: no packet of one misses another. If
+// several pauses overlap, receiving resumes after the last one.
 func (s *Switch) PauseReceiving() (resume func()) {
 	s.pause(1)
 	return sync.OnceFunc(func() { s.pause(-1) })
 }
 
-// pause begins a pause, or ends one.
+// pause begins a pause (by 1) or ends one (by -1).
 func (s *Switch) pause(by int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,8 +79,8 @@ func (s *Switch) pause(by int) {
 	s.assignPorts()
 }
 
-// adopt takes up the ports that were assigned since the last round, all awake.
-// The caller holds busy.
+// adopt takes the ports that were assigned since the last round, all awake. The caller holds
+// busy.
 func (w *worker) adopt() {
 	set := w.receive.Load()
 	if set == w.has {
@@ -96,14 +94,14 @@ func (w *worker) adopt() {
 	}
 }
 
-// rouse has a port asked in each round.
+// rouse makes a port awake: each round receives from it.
 func (w *worker) rouse(p *polled) {
 	p.awake, p.quiet = true, 0
 	w.awake = append(w.awake, p)
 }
 
-// choose rouses the ports that the poller named, and leaves quiet ones to it.
-// The caller holds busy.
+// choose rouses the ports that the poller named, and leaves quiet ones to the poller. The caller
+// holds busy.
 func (w *worker) choose() {
 	for _, no := range w.woken {
 		if p := w.has.byNo[no]; p != nil && !p.awake {

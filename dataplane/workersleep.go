@@ -9,37 +9,35 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// The rounds of a worker, its waits between packets, and its sleep. How long it spins before a
-// sleep is package sched's part.
+// The rounds of a worker, its waits between packets, and its sleep. Package sched decides how
+// long it spins before a sleep.
 
 const (
-	// lookRounds and lookPackets are how many rounds, or packets, a worker
-	// moves without looking for ports that the poller watches.
+	// lookRounds and lookPackets are how many rounds, or packets, a worker handles between two
+	// calls of the poller.
 	lookRounds  = 8
 	lookPackets = 32
-	// sleep bounds one sleep; blindSleep does when a port has no descriptor.
+	// sleep limits one sleep; blindSleep limits it if a port has no descriptor.
 	sleep      = time.Second
 	blindSleep = time.Millisecond
-	// vainWakes is how many times in a row a worker may be woken for nothing. A
-	// port that is readable and gives no frame (its pool is empty, its link is
-	// broken) is then asked every millisecond.
+	// vainWakes is how many times in a row a worker may wake for nothing. The cause is a port
+	// that is readable and gives no frame (empty pool, broken link). After that, the worker asks
+	// only every millisecond.
 	vainWakes = 16
-	// goTurn is how long a worker goes on without a turn of Go's scheduler. After 10 ms
-	// that scheduler stops the goroutine by a signal. If it finds the thread in a system
-	// call, it looks every 20 µs for the next 5 ms or more. It does so on a thread that
-	// pods have to wait for. But a turn wakes a thread of Go's, too, which looks for work
-	// on a processor that pods wait for.
+	// goTurn is how long a worker runs without yielding to Go's scheduler. After 10 ms that
+	// scheduler stops the goroutine by a signal. If the thread is then in a system call, the
+	// scheduler polls every 20 µs for the next 5 ms or more. Its polling thread delays pods. But
+	// each yield also wakes a Go thread, which looks for work on a processor that pods need.
 	goTurn = 8 * time.Millisecond
-	// collectionTurn is goTurn when a garbage collection may be at work. In a turn, the
-	// collector catches up on its part of the worker's processor. That is up to three
-	// sevenths of the time since it began or last did.
+	// collectionTurn is goTurn while a garbage collection may run. When the worker yields, the
+	// collector makes up for its share of the worker's processor. That is up to three sevenths of
+	// the time since it began or last ran.
 	collectionTurn = 250 * time.Microsecond
 )
 
-// runWorker is the worker's goroutine: rounds over its ports, and sleep when nothing
-// comes. It is not locked to a thread. A locked goroutine gets its processor back from
-// Go's scheduler by way of another thread, which takes 25 to 120 µs
-// (docs/decisions/011-workers-turns-and-sleep.md).
+// runWorker is the worker's goroutine: rounds over its ports, and sleep if no frames come. It is
+// not locked to a thread. Go's scheduler returns the processor to a locked goroutine through
+// another thread, which takes 25 to 120 µs (docs/decisions/011-workers-turns-and-sleep.md).
 func (w *worker) runWorker(ctx context.Context) error {
 	idle, rounds, packets := 0, 0, 0 // rounds and packets since the last look
 	turn, gc := sched.Clock(), sched.NewCollections()
@@ -81,7 +79,7 @@ func (w *worker) runWorker(ctx context.Context) error {
 	return nil
 }
 
-// lookOrRest asks the poller; a worker that is idle may sleep.
+// lookOrRest asks the poller. An idle worker may sleep there.
 func (w *worker) lookOrRest(idle bool) error {
 	if idle {
 		return w.rest()
@@ -89,14 +87,13 @@ func (w *worker) lookOrRest(idle bool) error {
 	return w.look(0)
 }
 
-// look asks the poller which ports have frames; with a timeout, it sleeps until
-// one has.
+// look asks the poller which ports have frames. With a timeout, it sleeps until one has.
 func (w *worker) look(timeout time.Duration) (err error) {
 	w.woken, err = w.poller.Wait(w.woken, timeout)
 	return err
 }
 
-// rest looks once more, or sleeps when the worker has spun long enough.
+// rest looks once more, or sleeps if the worker has spun long enough.
 func (w *worker) rest() error {
 	w.settle()
 	now := sched.Clock()
@@ -117,7 +114,7 @@ func (w *worker) rest() error {
 	return w.sleep(now, timeout)
 }
 
-// sleep waits in epoll_wait(2) and learns from it.
+// sleep waits in epoll_wait(2) and records how long.
 func (w *worker) sleep(now, timeout time.Duration) error {
 	w.counts.sleeps.Add(1)
 	w.counts.wakes.Sleeps(true)
@@ -134,7 +131,7 @@ func (w *worker) sleep(now, timeout time.Duration) error {
 	return err
 }
 
-// call wakes the worker if it sleeps, so that the time it takes is known.
+// call wakes a sleeping worker, to measure how long that takes.
 func (w *worker) call() {
 	if w.counts.wakes.Asleep.Load() {
 		w.counts.wakes.Called.Store(int64(sched.Clock()))

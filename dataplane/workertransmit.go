@@ -7,13 +7,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Frames that are queued for ports, until the batch ends and they are transmitted.
+// Frames are queued for ports until the batch ends. Then they are transmitted.
 //
-// A frame carries checksums and segments that its sender left undone. A port may lack
-// them, as one on AF_XDP does. Then the worker does this work here, once for each output.
+// A frame has checksums and segments that its sender left undone. If a port cannot pass them on,
+// as on AF_XDP, the worker completes them here, once for each output.
 
-// queue sends a frame, which belongs to the port from here on. Work that its
-// sender left undone is done first when the port does not pass it on.
+// queue queues a frame for a port, and gives up its ownership. If the port does not pass on what
+// the sender left undone, queue completes it first.
 func (w *worker) queue(p *switchPort, f *packet.Frame) {
 	if p.carries.All(f) {
 		w.enqueue(p, f)
@@ -22,7 +22,7 @@ func (w *worker) queue(p *switchPort, f *packet.Frame) {
 	}
 }
 
-// enqueue puts a frame behind the others of this batch.
+// enqueue appends a frame to the port's queue of this batch.
 func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
 	q := w.lastQueue
 	if w.lastOut != p {
@@ -39,8 +39,7 @@ func (w *worker) enqueue(p *switchPort, f *packet.Frame) {
 	w.packetCounters.queued++
 }
 
-// complete fills in a frame's checksum, or cuts it into segments, and sends
-// what comes of it.
+// complete fills in a frame's checksum, or cuts the frame into segments, and queues the results.
 func (w *worker) complete(p *switchPort, f *packet.Frame) {
 	l := packet.ParseLayers(f.Bytes())
 	why := telemetry.DropBadOffload
@@ -91,8 +90,7 @@ func (w *worker) transmit() {
 	w.ready = w.ready[:0]
 }
 
-// flush tells what the batch counted, transmits what it queued and gives the
-// rest back.
+// flush publishes what the batch counted, transmits the queued frames and releases the others.
 func (w *worker) flush() {
 	w.endBatch()
 	w.batchCounts.Publish(w.now)
@@ -108,5 +106,5 @@ func (w *worker) flush() {
 	w.done = w.done[:0]
 }
 
-// release gives a frame back with the others of this batch.
+// release releases a frame with the others of this batch.
 func (w *worker) release(f *packet.Frame) { w.done = append(w.done, f) }

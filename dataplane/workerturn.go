@@ -6,40 +6,40 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A port's turn ends after turnSegments segments. A frame that is to be cut counts as the
-// packets that it stands for, because it has to be cut. That is done by the worker, the
-// tunnel, or the kernel on the worker's time. The frames of a batch that the turn does
-// not reach wait for the port's next turns. Nothing more is received from the port
-// meanwhile, so its packets stay in order.
+// A port's turn ends after turnSegments segments.
 //
-// A frame of more segments than that is divided into frames of turnSegments segments
-// each, which walk one a turn. Its sender has paid for one frame, and each of the
-// other ports has its turn between two parts of it.
+//  1. A coalesced frame counts as its segments, because it has to be cut. The worker, the tunnel,
+//     or the kernel does that on the worker's time.
+//  2. The frames of a batch that the turn does not reach wait for the port's next turns. Nothing
+//     more is received from the port meanwhile, so its packets stay in order.
+//  3. A frame of more segments is divided into frames of turnSegments segments, one for each
+//     turn. Its sender has paid for one frame. So every other port has its turn between two parts
+//     of it.
 
-// turnSegments is the most segments in a turn: those of leastBatch frames of 64 kB,
-// the fewest that a port may bring in a batch. They take the kernel about a
-// millisecond where no card cuts. With 128, a stream between Nodes cost about a third
-// more processor time: the tunnel's messages were shorter.
+// turnSegments is the limit for one turn: the segments of leastBatch frames of 64 kB, the
+// smallest batch that a port may bring. They take the kernel about a millisecond if no card cuts
+// them. With a limit of 128, a stream between Nodes cost about a third more processor time,
+// because the tunnel's messages were shorter.
 const turnSegments = leastBatch * 48
 
-// backlog is the part of a port's batch that its turns have not reached yet. The
-// worker that receives from the port has it, and hands it over with the port.
+// backlog is the part of a port's batch that its turns have not reached yet. It belongs to the
+// worker that receives from the port, and moves with the port.
 type backlog struct {
-	room   [batchSize]*packet.Frame // that frames are received into
+	room   [batchSize]*packet.Frame // where frames are received
 	frames []*packet.Frame          // part of room
 	full   bool                     // the batch had as many frames as the port may bring
 	took   int64                    // nanoseconds that the batch's turns have taken so far
 
-	// whole is the frame that is being divided, and parts are its next ones. The
-	// first place of frames is then for the part of a turn.
+	// whole is the frame that is being divided; parts are its remaining parts. frames[0] then
+	// holds the part of the current turn.
 	whole *packet.Frame
 	parts packet.Segments
 }
 
-// empty says that the port may be asked for a batch.
+// empty says that the next batch may be received from the port.
 func (b *backlog) empty() bool { return len(b.frames) == 0 }
 
-// fitting is how many frames fit in one turn: 0 when the first one does not.
+// fitting is how many frames fit in one turn; 0 if the first one does not.
 func (b *backlog) fitting() int {
 	if b.whole != nil {
 		return 0
@@ -54,8 +54,8 @@ func (b *backlog) fitting() int {
 	return len(b.frames)
 }
 
-// weight is for how many packets a frame counts in a turn: one if the walk refuses to
-// have it cut.
+// weight is how many packets of a turn a frame counts for. A frame that the walk refuses to cut
+// counts as one.
 func weight(f *packet.Frame) int {
 	n := packet.SegmentCount(f)
 	if n <= turnSegments {
@@ -67,15 +67,15 @@ func weight(f *packet.Frame) int {
 	return n
 }
 
-// pop takes n frames off the front.
+// pop removes n frames from the front.
 func (b *backlog) pop(n int) []*packet.Frame {
 	frames := b.frames[:n]
 	b.frames = b.frames[n:]
 	return frames
 }
 
-// serveTurn walks the frames of one turn from a port's backlog, which is not empty.
-// It returns how many.
+// serveTurn walks the frames of one turn from a port's non-empty backlog. It returns their
+// number.
 func (w *worker) serveTurn(p *polled) int {
 	w.account = &p.account
 	frames := w.turn(p)
@@ -95,12 +95,12 @@ func (w *worker) turn(p *polled) []*packet.Frame {
 	if n == 0 && (b.whole != nil || b.divide()) {
 		return w.nextPart(p)
 	}
-	n = max(n, 1) // the walk drops what cannot be divided
+	n = max(n, 1) // the walk drops a frame that cannot be divided
 	w.account.received.Add(uint64(n))
 	return b.pop(n)
 }
 
-// divide begins to divide the first frame; false when it cannot be cut.
+// divide starts to divide the first frame. It returns false if the frame cannot be cut.
 func (b *backlog) divide() (ok bool) {
 	f := b.frames[0]
 	l := packet.ParseLayers(f.Bytes())
@@ -113,8 +113,8 @@ func (b *backlog) divide() (ok bool) {
 	return ok
 }
 
-// nextPart takes the next part of the frame that is being divided. If no free frame
-// is there for the part, it drops the rest of the divided frame and takes none.
+// nextPart takes the next part of the frame that is being divided. If no free frame is left for
+// the part, it drops the rest of the divided frame and returns none.
 func (w *worker) nextPart(p *polled) []*packet.Frame {
 	b := &p.backlog
 	if b.parts.Begun() {
@@ -138,13 +138,13 @@ func (w *worker) nextPart(p *polled) []*packet.Frame {
 	return b.pop(1)
 }
 
-// endDivision gives the divided frame back.
+// endDivision releases the divided frame.
 func (b *backlog) endDivision(w *worker) {
 	w.release(b.whole)
 	b.whole, b.parts = nil, packet.Segments{}
 }
 
-// finish walks what a port that is gone has left. No other worker has the port.
+// finish walks the remaining frames of a removed port. No other worker has the port.
 func (w *worker) finish(sp *switchPort) {
 	w.busy.Lock()
 	defer w.busy.Unlock()
