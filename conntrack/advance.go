@@ -63,7 +63,7 @@ func (t *Table) lock(h store.Handle, e *store.Entry, now int64) bool {
 	return true
 }
 
-// unlock stores what has changed of a locked connection, and unlocks it.
+// unlock stores a locked connection's changes, and unlocks it.
 func (t *Table) unlock(h store.Handle, e *store.Entry, now int64) {
 	c := t.arena.At(h.Slot)
 	t.relist(e, h.Slot, now)
@@ -105,12 +105,12 @@ func (v *visit) readOnly() bool {
 	return !r.Force && r.MarkMask == 0 && r.LabelMask == Label{}
 }
 
-// join takes the packet's connection, and advances it by the packet. It reports false if
-// the connection has ended. The connection stays locked if the packet or the action changes
-// more than Commit can.
+// join finds the packet's connection, and advances it by the packet. It reports false if the
+// connection has ended. The connection stays locked if the packet or the action changes more than
+// Commit can write.
 func (v *visit) join(h store.Handle, dir int) bool {
 	c := v.t.arena.At(h.Slot)
-	// Most packets of other connections than steady ones change the state.
+	// On connections that are not steady, most packets change the state.
 	if v.readOnly() && steady(c.Flags()) && v.snapshot(h) {
 		if v.Related || v.e.Flags&store.Offloaded == 0 && v.advance(c, v.head, dir) {
 			return true
@@ -132,6 +132,5 @@ func (v *visit) advance(c *store.Cell, head uint64, dir int) (committed bool) {
 	return committed
 }
 
-// steady says whether a connection was answered and is in no list of those that may be
-// evicted.
+// steady says whether a connection was answered and is not in a list of evictable ones.
 func steady(f proto.Flags) bool { return f&(proto.Replied|store.Expendable) == proto.Replied }

@@ -7,10 +7,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// beginConnection is for a packet without a connection. The packet is invalid if it may not
-// begin one, otherwise new. If the action commits, the connection is made. Only a packet that
-// is to be dropped gets a reason. again says that another worker has made the connection
-// meanwhile. Then the packet belongs to that one (CT-30).
+// beginConnection handles a packet without a connection. The packet is invalid if it may not
+// begin one, otherwise new. If the action commits, beginConnection makes the connection. It
+// returns a reason only if the packet must be dropped. again says that another worker has made
+// the connection meanwhile. Then the packet belongs to that one (CT-30).
 func (v *visit) beginConnection() (drop DropReason, again bool) {
 	if v.serverFirst() {
 		return DropServerFirst, false
@@ -26,14 +26,14 @@ func (v *visit) beginConnection() (drop DropReason, again bool) {
 	return v.commit()
 }
 
-// BeginConnection is two actions on the packet in f, whose headers lie where l says. The first
-// is a ct() that finds no connection. The second is the ct(commit) r, in the same zone. r is
-// without force. It is without nat, or has a nat of a single outcome (NAT.single).
-// BeginConnection does not rewrite the packet.
+// BeginConnection is two actions on the packet in f, with headers at l. The first is a ct() that
+// finds no connection. The second is the ct(commit) r, in the same zone. r is without force. It
+// is without nat, or its nat has a single outcome (NAT.single). BeginConnection does not rewrite
+// the packet.
 //
-// It reports false, and makes no connection, if the packet has one, may not begin one, or is
-// not readable. The same holds if another connection has that outcome. Then the caller calls
-// Track, which gives the reason. m is for BeginConnection's own use.
+// It reports false, and makes no connection, if the packet has one, may not begin one, or is not
+// readable. The same holds if another connection has that outcome. Then the caller calls Track,
+// which returns the reason. BeginConnection overwrites m.
 func (t *Table) BeginConnection(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) bool {
 	*m = Meta{}
 	var v visit
@@ -68,7 +68,7 @@ func (v *visit) fits() bool {
 	var back tuple.Key
 	t.chooseReply(&v.Key, &back, v.r.NAT, false, v.now)
 	w := back.Words()
-	_, _, found := t.index.Find(t.arena, t.chain(&w, nil), &w) // an expired one counts too: admit removes it later
+	_, _, found := t.index.Find(t.arena, t.chain(&w, nil), &w) // an expired one counts too: admit removes it only later
 	return !found
 }
 
@@ -102,7 +102,7 @@ func (v *visit) commit() (drop DropReason, again bool) {
 // reply key. If another worker has inserted that key first, make chooses the next one (CT-30).
 func (v *visit) make() (insertion, DropReason) {
 	t := v.t
-	for again := false; ; again = true { // v.e is blank, or as it was at the try before
+	for again := false; ; again = true { // v.e is blank, or as the previous try left it
 		if again && v.once {
 			if t.taken(&v.e.Keys[tuple.Reply], v.now) {
 				return replyTaken, DropNATExhausted

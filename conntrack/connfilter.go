@@ -32,7 +32,7 @@ func (f *Filter) Takes(c *Conn) bool {
 		(!f.Address.IsValid() || c.Orig.within(f.Address) || c.Reply.within(f.Address))
 }
 
-// hasPort says whether one of the ends has a port. The numbers of ICMP are no ports.
+// hasPort says whether one of the ends has a port. The numbers of ICMP are not ports.
 func (d *Direction) hasPort(port uint16) bool {
 	switch d.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// Config is what a Table is made from.
+// Config is the arguments of NewTable.
 type Config struct {
 	// Now is a monotonic clock in nanoseconds. nil means the clock of the process.
 	Now func() int64
@@ -17,8 +17,8 @@ type Config struct {
 	Timeouts proto.Timeouts
 	// Max is how many connections may exist. 0 means DefaultMax.
 	Max int
-	// Capacity is how many connections SetMax may ever allow. Max is the least. The table
-	// allocates memory for all of them at once, 208 bytes a connection.
+	// Capacity is the upper limit of SetMax. It is at least Max. The table allocates memory for
+	// all of them at once, 208 bytes per connection.
 	Capacity int
 	// NewRate is how many connections a port may begin in a second, after a burst of two
 	// seconds' worth (CT-39). 0 means DefaultNewRate, a negative number means no limit.
@@ -54,10 +54,10 @@ type Table struct {
 	sweeper  sweeper
 	counts   counts
 	strict   bool                     // Config.StrictWindow
-	shielded atomic.Pointer[shielded] // of Shield, nil before
+	shielded atomic.Pointer[shielded] // set by Shield, nil before
 
-	offloads []OffloadWords // of ShareOffload, nil before
-	settle   func()         // of ShareOffload
+	offloads []OffloadWords // set by ShareOffload, nil before
+	settle   func()         // set by ShareOffload
 	ended    atomic.Bool    // offloaded connections have ended since settle was called
 
 	parent   *Table                    // of a Scratch
@@ -83,7 +83,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// NewTable makes an empty table in memory of the process's own.
+// NewTable makes an empty table in the process's own memory.
 func NewTable(c Config) *Table {
 	c = c.withDefaults()
 	return newTable(&c, store.NewArena(c.Capacity))
@@ -111,8 +111,8 @@ func newTable(c *Config, a *store.Arena) *Table {
 // counts as inside the window, and every RST as exact.
 func (t *Table) SetSequenceCheck(on bool) { t.machine.SeqCheck.Store(on) }
 
-// find is the live connection of a key, and the direction of the key. It removes the
-// connection if that has expired. n may hold the key's place.
+// find is the live connection of a key, and the direction of the key. If the connection has
+// expired, find removes it. n may hold the key's place.
 func (t *Table) find(k *tuple.Key, n *Near, now int64) (h store.Handle, dir int, ok bool) {
 	var w tuple.Words
 	k.Store(&w)
@@ -148,8 +148,8 @@ const (
 	noCell                 // no cell is free
 )
 
-// insert makes e a connection under both keys, at the same moment for every lookup. It fails if
-// another connection has one of the keys (CT-30). near may hold the keys' places.
+// insert inserts e under both keys, at the same moment for every lookup. It fails if another
+// connection has one of the keys (CT-30). near may hold the keys' places.
 func (t *Table) insert(e *store.Entry, near *Near, now int64) (store.Handle, insertion) {
 	slot := t.arena.Alloc()
 	if slot == 0 {
@@ -192,8 +192,8 @@ func (t *Table) linkBoth(h store.Handle, c *store.Cell, f *store.FixedWords, at 
 	if max(forward, back) >= store.MaxChain {
 		return chainFull
 	}
-	// The reply key comes first. So a lookup finds the original direction if both keys are
-	// equal.
+	// The reply key comes first. So if both keys are equal, a lookup finds the original
+	// direction.
 	x.Link(t.arena, at.back, h.Slot, tuple.Reply)
 	x.Link(t.arena, at.forward, h.Slot, tuple.Original)
 	c.Unlock(h.Gen)
@@ -224,8 +224,8 @@ func (t *Table) remove(h store.Handle, when condition, now int64) bool {
 	return gone
 }
 
-// unpublish is remove under the locks of both chains. If another connection has the cell by
-// now, at is wrong, but the generation is wrong too, and unpublish does nothing.
+// unpublish is remove under the locks of both chains. If another connection now has the cell, at
+// is wrong. But then the generation is wrong too, and unpublish does nothing.
 func (t *Table) unpublish(h store.Handle, at place, when condition, now int64) bool {
 	c := t.arena.At(h.Slot)
 	if !store.Live(uint64(h.Gen)) || !c.LockIf(h.Gen) {

@@ -1,24 +1,22 @@
-// Package conntrack remembers connections: which packets belong together, in
-// which direction, in what state, and how NAT translates them.
+// Package conntrack remembers connections: which packets belong together, in which direction, in
+// what state, and how NAT translates them.
 //
-// A connection lives in one zone under two keys, the tuple of its original
-// direction and that of its reply direction, NAT included. Track is one ct()
-// action. It reads the packet's tuple, and finds the connection or begins one.
-// It runs the protocol's state machine and translates the packet. It writes to
-// Meta what later tables see as ct_state, ct_mark and ct_label. The order of
-// work is Open vSwitch's. Where its userspace datapath has an error, this
-// package differs on purpose.
+// A connection lives in one zone under two keys, the tuple of its original direction and that of
+// its reply direction, NAT included. Track is one ct() action. It reads the packet's tuple, and
+// finds the connection or begins one. It runs the protocol's state machine and translates the
+// packet. It writes to Meta what later tables see as ct_state, ct_mark and ct_label. The order of
+// work is Open vSwitch's. Where its userspace datapath has an error, this package differs on
+// purpose.
 //
-// Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D19) by
-// number. RULES.md lists them, COVERAGE.md lists the cases of Open vSwitch's
-// own tests.
+// Comments and tests name rules (CT-1 to CT-47) and differences (D1 to D19) by number. RULES.md
+// lists them. COVERAGE.md lists the cases of Open vSwitch's own tests.
 //
-// A packet's way. To know what a ct() does, read these in this order:
+// A packet's way. To know what a ct() does, read these files in this order:
 //
 //	track.go                   the order of work
 //	advance.go                 how a packet advances its connection
-//	meta.go                    what a packet carries
-//	tuple/                     the key that it is looked up by, read and rewritten
+//	meta.go                    the packet's conntrack state, ct() and its answer
+//	tuple/                     the key for the lookup, read and rewritten
 //	store/                     connections in memory, found by their keys
 //	proto/                     state machines, and how long each state lasts
 //	commit.go, nat.go          a new connection, and the tuple chosen for it
@@ -34,16 +32,16 @@
 //	pass.go, warm.go           known connections, faster: for the flow caches, for a batch
 //	offload.go                 connections that the kernel forwards
 //
-// Looking at it:
+// Reading it:
 //
 //	dump.go, connfilter.go, stats.go
 //	wire.go                       all of it as JSON, for another process
-//	scratch.go                    a table laid over another, for traces
+//	scratch.go                    a table over another, for traces
 //
 // After a restart:
 //
 //	restore.go  which connections of an earlier process are kept
-//	shield.go   what must not begin a connection after the table was lost
+//	shield.go   which packets must not begin a connection after the table was lost
 //
 // Any goroutine may use a Table, and all workers share one. The locks:
 //
@@ -56,8 +54,8 @@
 //  5. Locks are taken in this order: chains, cell, port. So no two goroutines wait for each
 //     other.
 //
-// No clock is read on the packet path. The caller passes the time, on the clock of Config.Now.
+// The packet path reads no clock. The caller passes the time, on the clock of Config.Now.
 //
-// Track on a fragment gives +inv+trk. A caller that gets fragments collects them
-// with package reassembly, and tracks the whole datagram.
+// Track on a fragment gives +inv+trk. A caller that gets fragments collects them with package
+// reassembly, and tracks the whole datagram.
 package conntrack

@@ -23,7 +23,7 @@ type Conn struct {
 	Zone    uint16        `json:"zone"`
 	Orig    Direction     `json:"orig"`
 	Reply   Direction     `json:"reply"`
-	InPort  uint32        `json:"inPort"`    // where its first packet came in
+	InPort  uint32        `json:"inPort"`    // where its first packet entered
 	Timeout time.Duration `json:"timeoutNS"` // until it expires
 	Mark    uint32        `json:"mark,omitzero"`
 	Label   Label         `json:"label,omitzero"`
@@ -31,7 +31,7 @@ type Conn struct {
 	State string `json:"state,omitzero"`
 	// Tags is SCTP's verification tags, of the original and the reply direction.
 	Tags [2]uint32 `json:"tags,omitzero"`
-	// Offloaded says that the kernel passes packets of it by itself.
+	// Offloaded says that the kernel forwards its packets.
 	Offloaded bool `json:"offloaded,omitzero"`
 }
 

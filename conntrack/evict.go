@@ -9,50 +9,48 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Early drop (CT-38, CT-47). From 95 % of the limit on, a new connection costs an
-// old one its place. In this order, the first that exists goes:
+// Early drop (CT-38, CT-47). From 95 % of the limit on, a new connection evicts an old one. The
+// first that exists in this order is evicted:
 //
-//	1. a spare connection (never answered, or over) of a port above its fair
-//	   share, if it was listed for answerTime
-//	2. from the longer list of a port above its fair share: a younger spare
-//	   connection, or an answered one without states (UDP, ICMP and others)
-//	3. a spare connection of a port within its share, if it was listed for answerTime
+//  1. a spare connection (never answered, or over) of a port above its fair share, if it was
+//     listed for answerTime
+//  2. from the longer list of a port above its fair share: a younger spare connection, or an
+//     answered one without states (UDP, ICMP and others)
+//  3. a spare connection of a port within its share, if it was listed for answerTime
 //
-// In each case the port that holds the most pays, and never one that holds less
-// than the port of the new connection. If none exists, a port above its fair share
-// is refused (DropPortShare). A port within its share gets the last 5 %. When the
-// table is full, it is refused too (DropTableFull).
+// In each case the port that holds the most pays, and never one that holds less than the port of
+// the new connection. If none exists, a port above its fair share is refused (DropPortShare). A
+// port within its share gets the last 5 %. When the table is full, it is refused too
+// (DropTableFull).
 //
-// Why evict answered UDP and not only refuse the port? The last 5 % alone would not
-// be enough for the other ports. A busy resolver's newest question is worth more
-// than its oldest. A refusal at the tunnel would cut off whole Nodes. The next
-// packet of an evicted connection begins it again, after the policies have allowed
-// it again. Established TCP and SCTP are never evicted: their ends would not know,
-// and the translation would be missing. A port that fills the table with them is refused.
+// Why evict answered UDP, instead of only refusing the port? The last 5 % alone would not be
+// enough for the other ports. A busy resolver's newest query is worth more than its oldest. A
+// refusal at the tunnel would cut off whole Nodes. The next packet of an evicted connection
+// begins it again, after the policies have allowed it again. Established TCP and SCTP are never
+// evicted: their ends would not know, and the translation would be missing. A port that fills the
+// table with them is refused.
 //
-// Why the longer list? Many senders may share a port, as at the tunnel. A flood then
-// evicts its own kind, and not the few connections that others have just begun.
+// Why the longer list? Many senders may share a port, as at the tunnel. A flood then evicts its
+// own kind, and not the few connections that others have just begun.
 //
-// Why does a TCP handshake stay (young)? After the SYN/ACK the client believes in
-// the connection and may wait for the server's first data. Without the connection
-// the server's packets would be invalid, and the client has nothing to send again.
-// A handshake is evicted after handshakeTime without a packet, or if a long list
-// holds nothing but handshakes.
+// Why does a TCP handshake stay (young)? After the SYN/ACK the client considers the connection
+// established and may wait for the server's first data. Without the connection the server's
+// packets would be invalid, and the client would have nothing to resend. A handshake is evicted
+// after handshakeTime without a packet, or if a long list holds only handshakes.
 //
-// Of answered connections the oldest is evicted, unless it was in use since it was
-// listed. Then it is put at the end of its list (the second chance of CLOCK). A
-// connection that the kernel forwards (offload.go) is in use while packets pass.
-// If it is evicted, the kernel stops at once, as at any end.
+// Among answered connections the oldest is evicted, unless it was in use since it was listed.
+// Then it moves to the end of its list (the second chance of CLOCK). A connection that the kernel
+// forwards (offload.go) is in use while packets pass. If it is evicted, the kernel stops at once,
+// as at any end.
 //
-// The cost does not grow with the table. It is the counts of the ports, the head of
-// one list, and a few slots of the sweep. Only packets that begin a connection pay it.
+// The cost does not grow with the table. It is the counts of the ports, the head of one list, and
+// a few slots of the sweep. Only packets that begin a connection pay it.
 
 const (
-	// answerTime is how long a connection of a port within its fair share is
-	// left alone.
+	// answerTime is how long a connection of a port within its fair share is protected.
 	answerTime = time.Second
-	// handshakeTime is how long a TCP handshake is left alone after its last packet:
-	// Linux sends a SYN/ACK again after 1, 2 and 4 s.
+	// handshakeTime is how long a TCP handshake is protected after its last packet: Linux resends
+	// a SYN/ACK after 1, 2 and 4 s.
 	handshakeTime = 5 * time.Second
 	// evictTries is how many victims may end before this worker removes one.
 	evictTries = 8
@@ -60,14 +58,14 @@ const (
 	idleTries = 8
 	// zoneTries is how many of a port's oldest are searched for one of a zone.
 	zoneTries = 32
-	// urgentSweep is the slots that are swept when a limit is reached.
+	// urgentSweep is how many slots are swept when a limit is reached.
 	urgentSweep = 64
 )
 
-// anyZone is a victim's zone when it does not matter.
+// anyZone is a victim's zone if the zone does not matter.
 const anyZone = -1
 
-// admit counts one more connection of a zone and makes room for it, or says why there is none.
+// admit counts one more connection of a zone and makes room for it, or returns why there is none.
 func (t *Table) admit(zone uint16, port uint32, now int64) DropReason {
 	from := t.shares.ofPort(t, port)
 	reason := t.reserve(zone, from)
@@ -121,9 +119,9 @@ func (t *Table) crowded() bool { return crowded(t.limits.total.Load(), t.limits.
 
 func crowded(total, most int64) bool { return total > most-most/20 }
 
-// evict removes one connection for a port's new one, if one may be evicted. counted says
-// whether the new one is counted already. over says whether the port is above its fair
-// share. In a Scratch, nothing is removed.
+// evict removes one connection to make room for a port's new one, if one may be evicted. counted
+// says whether the new one is already counted. over says whether the port is above its fair
+// share. In a Scratch, evict removes nothing.
 func (t *Table) evict(port uint32, counted bool, zone int, now int64) (evicted, over bool) {
 	of, holds := t, t.shares.ofPort(t, port).count.Load()
 	if t.parent != nil {
@@ -156,10 +154,10 @@ type victim struct {
 	list  listed
 }
 
-// stillThere says whether a connection is in the list in which it was found.
+// stillThere says whether a connection is in the list where it was found.
 func (l listed) stillThere(c *store.Cell, _, _ int64) bool { return listOfCell(c) == l }
 
-// victim is the connection that is evicted for one of a port.
+// victim is the connection to evict for a port's new one.
 func (t *Table) victim(d *division, from *portShare, zone int, now int64) (victim, bool) {
 	asks := d.weight(from, from.count.Load())
 	longer, shorter := answered, spare
@@ -182,9 +180,9 @@ func (t *Table) victim(d *division, from *portShare, zone int, now int64) (victi
 	return victim{}, false
 }
 
-// pick is the oldest connection of a zone in a port's list, if it was listed for age. It skips
-// a connection that another worker is about to make live. It skips one that is in use, too,
-// unless age is 0 and all that it has searched are in use.
+// pick is the oldest connection of a zone in a port's list, if it was listed for age. It skips a
+// connection that another worker is about to make live. It also skips one that is in use, unless
+// age is 0 and all that it has searched are in use.
 func (t *Table) pick(s *portShare, list listed, zone int, age, now int64) (best store.Handle, ok bool) {
 	a, tries := t.arena, zoneTries
 	if t.parent != nil {
@@ -226,7 +224,7 @@ func (t *Table) inUse(c *store.Cell) bool {
 	return c.TicksAfterListing(last) > 0
 }
 
-// young says whether a spare connection is a TCP handshake that goes on. Both ends have sent a
+// young says whether a spare connection is an unfinished TCP handshake. Both ends have sent a
 // SYN, and the last packet came less than handshakeTime ago.
 func (t *Table) young(c *store.Cell, now int64) bool {
 	var s proto.State
@@ -245,8 +243,7 @@ func setExpendable(e *store.Entry) {
 	}
 }
 
-// relist puts the connection into the list in which it belongs by its state. The caller holds
-// the cell's lock.
+// relist moves the connection to the list for its state. The caller holds the cell's lock.
 func (t *Table) relist(e *store.Entry, slot uint32, now int64) {
 	before := listOf(e)
 	setExpendable(e)

@@ -1,24 +1,22 @@
 package conntrack
 
-// The fair share of a port (CT-47). It matters only if the table is crowded: more
-// than 95 % full.
+// The fair share of a port (CT-47). It matters only if the table is crowded: more than 95 % full.
 //
-//	1. The 95 % are split evenly among the ports that hold connections.
-//	2. What ports below an even split leave is split among the others. So one
-//	   port alone on a Node may have all 95 %.
-//	3. A port that many senders share (Config.SharedPorts: the tunnel, the
-//	   gateway) counts as many ports as there are others. Otherwise thirty pods
-//	   could together reduce the traffic from other Nodes to the share of one pod.
+//  1. The 95 % are split evenly among the ports that hold connections.
+//  2. The rest that ports below an even split leave is split among the others. So one port alone
+//     on a Node may have all 95 %.
+//  3. A port that many senders share (Config.SharedPorts: the tunnel, the gateway) counts as many
+//     ports as there are others. Otherwise thirty pods could together reduce the traffic from
+//     other Nodes to the share of one pod.
 //
-// If all ports stay within their shares, the table is not crowded. So in a
-// crowded table some port is above its share, and that port pays (evict.go).
+// If all ports stay within their shares, the table is not crowded. So in a crowded table some
+// port is above its share, and that port pays (evict.go).
 //
-// Senders behind one shared port have one share, because the switch cannot
-// distinguish a busy Node from a hostile pod there. The pod's own Node bounds the
-// pod by its port.
+// Senders behind one shared port have one share, because the switch cannot distinguish a busy
+// Node from a hostile pod there. The pod's own Node bounds the pod by its port.
 
-// division is how a crowded table is shared at one moment. Weights compare ports:
-// a port's connections times the number of others like it.
+// division is how a crowded table is shared at one moment. A weight makes ports comparable: it is
+// a port's connections times the number of other ports like it.
 type division struct {
 	pods  int64                 // ports of one sender each that hold connections; at least 1
 	fair  int64                 // the weight up to which a port is within its fair share
@@ -34,7 +32,7 @@ func (d *division) weight(s *portShare, connections int64) int64 {
 	return connections * d.pods
 }
 
-// length is how many connections the payer of a list has in it.
+// length is how many connections the payer has in a list.
 func (d *division) length(l listed) int32 {
 	if d.payer[l] == nil {
 		return 0
@@ -42,13 +40,13 @@ func (d *division) length(l listed) int32 {
 	return d.payer[l].lists[l].Len()
 }
 
-// divide computes the fair share from the counts of all ports, for a new connection of a port.
-// counted says whether that is counted already.
+// divide computes the fair share from the counts of all ports, before a new connection of a port.
+// counted says whether the new connection is already counted.
 func (t *Table) divide(from *portShare, counted bool) (d division) {
 	most := t.limits.max.Load()
 	left := most - most/20
 	pods, shared := t.shares.pods.Load(), t.shares.shared.Load()
-	if from.count.Load() == 0 { // it will have one
+	if from.count.Load() == 0 { // the new connection makes the port one of them
 		if from.many {
 			shared++
 		} else {
@@ -60,7 +58,7 @@ func (t *Table) divide(from *portShare, counted bool) (d division) {
 	if asks := d.weight(from, from.count.Load()); !counted && asks < even {
 		left--
 	}
-	split := int64(0) // among so many ports
+	split := int64(0) // the number of ports for the split
 	t.shares.all(func(_ uint32, s *portShare) {
 		n := s.count.Load()
 		if n <= 0 {

@@ -9,14 +9,14 @@ import (
 // least 131,072. kube-proxy sets the same for Linux.
 func DefaultMax() int { return max(131072, 32768*runtime.NumCPU()) }
 
-// limits counts connections against their limits, in all and by zone. Room is reserved before
-// a connection is made, so workers that race cannot exceed a limit together.
+// limits counts connections against their limits, in total and by zone. Room is reserved before a
+// connection is made, so racing workers cannot exceed a limit together.
 type limits struct {
 	total, max atomic.Int64
 	// byDefault limits each zone without a limit of its own. 0 means no limit.
 	byDefault atomic.Uint32
-	// zones by the upper and the lower half of their numbers. A page is made when one of its
-	// zones is first used.
+	// zones are indexed by the upper and the lower half of their numbers. A page is made when one
+	// of its zones is first used.
 	zones [256]atomic.Pointer[zonePage]
 }
 
@@ -53,7 +53,7 @@ func (p *zonePage) copy(from *zonePage) {
 	}
 }
 
-// full says whether n connections are more than the zone may have.
+// full says whether n connections exceed the zone's limit.
 func (z *zoneLimit) full(n int64, byDefault uint32) bool {
 	if own := z.own.Load(); own > 0 {
 		return n > int64(own-1)
@@ -61,8 +61,7 @@ func (z *zoneLimit) full(n int64, byDefault uint32) bool {
 	return byDefault > 0 && n > int64(byDefault)
 }
 
-// reserve counts one more connection of a zone and a port, or says why it does
-// not fit.
+// reserve counts one more connection of a zone and a port, or returns why it does not fit.
 func (t *Table) reserve(zone uint16, from *portShare) DropReason {
 	z := t.zone(zone)
 	if z.full(z.count.Add(1), t.limits.byDefault.Load()) {
@@ -92,8 +91,8 @@ type ZoneLimit struct {
 	Count int    `json:"count"`
 }
 
-// SetLimit lets at most n connections exist in a zone, as dpctl/ct-set-limits does. 0 lets
-// none exist. Existing connections above the limit stay.
+// SetLimit lets at most n connections exist in a zone, as dpctl/ct-set-limits does. 0 allows
+// none. Existing connections above the limit stay.
 func (t *Table) SetLimit(zone uint16, n uint32) { t.zone(zone).own.Store(uint64(n) + 1) }
 
 // DelLimit deletes a zone's own limit. The default applies again.

@@ -34,15 +34,15 @@ type Tuple struct {
 	DstPort uint16     `json:"dstPort"`
 }
 
-// set makes the tuple that of a key, as ct_nw_src and the fields beside it show it.
+// set sets the tuple from a key, in the form of ct_nw_src and the related fields.
 func (t *Tuple) set(k *tuple.Key) {
 	t.Src, t.Dst, t.Proto = k.Src.Addr(k.Family), k.Dst.Addr(k.Family), k.Proto
 	t.SrcPort, t.DstPort = k.ShownPorts()
 }
 
-// Meta is what a packet carries of connection tracking through the pipeline;
-// the zero value is an untracked packet. The unexported part remembers the
-// connection for a second ct() in the same zone.
+// Meta is a packet's conntrack state on its way through the pipeline. The zero value is an
+// untracked packet. The unexported part remembers the connection for a second ct() in the same
+// zone.
 type Meta struct {
 	State State  `json:"state,omitzero"`
 	Zone  uint16 `json:"zone,omitzero"`
@@ -53,13 +53,13 @@ type Meta struct {
 	at    store.Handle // the connection in Zone, and the packet's direction in it
 	dir   uint8
 	sound bool // the packet's checksums were verified
-	again bool // the last ct() knew the connection from one before it
+	again bool // an earlier ct() had already found the connection
 	// counted says that the packet has taken its token for a new connection. A packet that
 	// commits in several zones takes one token.
 	counted bool
-	seen    tuple.Key // the tuple as the last ct() left it
+	seen    tuple.Key // the tuple after the last ct()
 	// unknown says that the last ct() looked seen up in Zone and found no connection. Then a
-	// commit does not look again.
+	// commit skips the lookup.
 	unknown bool
 }
 
@@ -94,9 +94,9 @@ type Request struct {
 	LabelMask Label  `json:"labelMask,omitzero"`
 	// InPort is the port the packet came from, for fair shares and counters.
 	InPort uint32 `json:"inPort"`
-	// Near may hold the places at which the packet is looked up, computed in advance. It is
-	// compared with the packet's key, so it may be wrong. It belongs to one table and does
-	// not cross to another process.
+	// Near may hold the places of the packet's lookup, computed in advance. It is compared with
+	// the packet's key, so it may be wrong. It belongs to one table and does not cross to another
+	// process.
 	Near *Near `json:"-"`
 }
 
@@ -112,11 +112,11 @@ type NAT struct {
 	PortMax     uint16     `json:"portMax,omitzero"`
 }
 
-// Verdict is what Track decided.
+// Verdict is the result of Track.
 type Verdict struct {
 	// Rewritten says that NAT changed the frame's bytes.
 	Rewritten bool
-	// Drop is not DropNone when the packet must not go on.
+	// Drop is not DropNone if the packet must not go on.
 	Drop DropReason
 }
 

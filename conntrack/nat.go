@@ -8,13 +8,13 @@ import (
 
 // Choosing a translation:
 //
-//  1. NAT is chosen once, when a connection is made. It is nothing but the reply
-//     key: the key of an answer to the translated packet.
+//  1. NAT is chosen once, when a connection is made. It consists only of the reply key: the key
+//     of a reply to the translated packet.
 //  2. No other connection of the zone may have that key, in either direction (CT-25).
-//  3. All randomness is the table's secret hash of the tuple. So a Scratch chooses
-//     what its table would.
-//  4. A search ends after natTries lookups. So the cost of a packet that cannot be
-//     translated is bounded, however large the range is.
+//  3. All randomness is the table's secret hash of the tuple. So a Scratch makes its table's
+//     choices.
+//  4. A search ends after natTries lookups. So the cost of a packet that cannot be translated is
+//     bounded, however large the range is.
 
 const (
 	maxAddresses = 16 // addresses of a range that are tried
@@ -51,7 +51,7 @@ func (n *NAT) fits(k *tuple.Key) bool {
 	return n.keepsAddress() || n.AddrMin.Is4() == (k.Family == tuple.IPv4)
 }
 
-// single says whether nat() is DNAT to one address and one port, for a packet with key k. Then
+// single says whether nat() is DNAT to one address and one port, given a packet's key k. Then
 // only the packet's destination changes, unless another connection has the reply key.
 func (n *NAT) single(k *tuple.Key) bool {
 	return n.Destination && !n.Source && !n.keepsAddress() && n.fits(k) && !n.AddrMin.Less(n.AddrMax) &&
@@ -67,7 +67,7 @@ type addressRange struct {
 	start, span uint64
 }
 
-// addresses is the range that nat() gives for a key whose own address is kept.
+// addresses is the range of nat() for a key. If nat() names no address, it is kept alone.
 func (t *Table) addresses(k *tuple.Key, n *NAT, kept tuple.Address) addressRange {
 	if n.keepsAddress() {
 		return addressRange{low: kept, span: 1}
@@ -87,8 +87,8 @@ func (r *addressRange) at(i int) tuple.Address { return r.low.Add((r.start + uin
 // tries is how many of the addresses are tried.
 func (r *addressRange) tries() int { return int(min(r.span, maxAddresses)) }
 
-// source is nat(src=…): the answer goes to one of its addresses. Without a port range the
-// packet keeps its source port if possible, or gets another port of the same class.
+// source is nat(src=…): replies go to one of its addresses. Without a port range the packet keeps
+// its source port if possible, or gets another port of the same class.
 func (s *search) source(n *NAT) bool {
 	s.avoid = s.t.reserved
 	addrs := s.t.addresses(&s.k, n, s.k.Src)
@@ -112,8 +112,8 @@ func (s *search) sourcePort(n *NAT) bool {
 	return s.clientPort()
 }
 
-// destination is nat(dst=…): the answer comes from one of its addresses and ports. If none is
-// free for this client, the client's source port changes (CT-25).
+// destination is nat(dst=…): replies come from one of its addresses and ports. If none is free
+// for this client, the client's source port changes (CT-25).
 func (s *search) destination(n *NAT) bool {
 	addrs := s.t.addresses(&s.k, n, s.k.Dst)
 	for i := range addrs.tries() {
@@ -171,7 +171,7 @@ type search struct {
 	now   int64
 	trust bool // the first key is not looked up
 	avoid []PortRange
-	left  int // lookups
+	left  int // remaining lookups
 	// movesSrc says that the search changes the source port of back: an endpoint's port, or
 	// the identifier of an ICMP request (D8). Otherwise it changes the destination port, a
 	// client's.
@@ -186,8 +186,8 @@ func (s *search) runFrom(n *NAT, salt uint64) bool {
 	return s.run(n.PortMin, n.PortMax, s.t.secret.Hash(&s.k, salt))
 }
 
-// run tries ports from low to high. It tries a row of ports from start on, then ever shorter
-// rows from places that the hash picks.
+// run tries ports from low to high. It tries a row of ports from start on, then ever shorter rows
+// from starts that the hash picks.
 func (s *search) run(low, high uint16, start uint64) bool {
 	size := uint64(high-low) + 1
 	for tries := uint64(firstTries); tries >= lastTries; tries /= 2 {

@@ -10,29 +10,29 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A connection is offloaded while the kernel forwards plain packets of it by itself
-// (ports.OffloadEntry). Track and Pass do not see these packets.
+// A connection is offloaded while the kernel forwards its plain packets (ports.OffloadEntry).
+// Track and Pass do not see these packets.
 //
-//  1. The TCP windows of an offloaded connection lie in memory that the table and the
-//     kernel share. The kernel checks segments against them and advances them as Pass
-//     does. So Track checks a FIN or RST against the windows of all segments before it.
-//  2. A connection is offloaded only while it is settled. TCP is if both sides are
+//  1. The TCP windows of an offloaded connection lie in memory that the table and the kernel
+//     share. The kernel checks segments against them and advances them as Pass does. So Track
+//     checks a FIN or RST against the windows of all segments before it.
+//  2. A connection is offloaded only while it is settled. TCP is settled if both sides are
 //     established, UDP always. The first packet that changes its mark or label, or ends this
-//     state, ends the offload. The first reply to UDP does, too, because packets are new
-//     before it and established after it.
-//  3. An offload ends under the connection's lock: the first word of OffloadWords becomes
-//     0. After that the kernel begins to forward no packet. So all later packets come to
-//     Track after the packet that has ended the offload.
-//  4. If that packet restarts no timeout, as an ICMP error does not, the kernel's last packets
-//     must. So the connection keeps its flag until EndOffload, as after StopOffload.
+//     state, ends the offload. The first reply to UDP does, too, because packets are new before
+//     it and established after it.
+//  3. An offload ends under the connection's lock: the first word of OffloadWords becomes 0.
+//     After that the kernel forwards no further packet. So all later packets come to Track after
+//     the packet that has ended the offload.
+//  4. That packet may restart no timeout, like an ICMP error. Then the kernel's last packets must
+//     restart it. So the connection keeps its flag until EndOffload, as after StopOffload.
 
-// OffloadWords is the words that are shared for one connection. The first is 1 while the
-// connection is offloaded. From word 2 on they are next, limit, window and scale of the
-// sender of each direction (proto/tcp.go). It is an alias, so that package ports, which does
-// not import this package, can use the same type.
+// OffloadWords is the shared words of one connection. The first is 1 while the connection is
+// offloaded. From word 2 on they are next, limit, window and scale of the sender of each
+// direction (proto/tcp.go). It is an alias, so that package ports can use the type without
+// importing this package.
 type OffloadWords = [16]atomic.Uint32
 
-// Places in OffloadWords.
+// Indexes into OffloadWords.
 const (
 	offloadLive   = 0
 	offloadNext   = 0 // in a peer's words
@@ -44,25 +44,25 @@ const (
 )
 
 // minOffloadTimeout is the least timeout of a connection that may be offloaded. The caller
-// notices the kernel's packets once a second, and ends an offload after half this time
-// without a packet. So no connection expires while it is offloaded.
+// notices the kernel's packets once a second, and ends an offload after half this time without a
+// packet. So no connection expires while it is offloaded.
 const minOffloadTimeout = 30 * time.Second
 
-// ID names a connection for as long as the table lives.
+// ID names a connection during the table's lifetime.
 type ID struct{ slot, gen uint32 }
 
-// ID is the connection that was seen, if it is Known.
+// ID is the seen connection, if it is Known.
 func (s *Seen) ID() ID { return ID{slot: s.at.Slot, gen: s.at.Gen} }
 
 // Answered says whether a reply was seen.
 func (s *Seen) Answered() bool { return s.flags&seenEstablished != 0 }
 
-// Settled says whether the connection that was seen, which is of a protocol, may be offloaded.
+// Settled says whether the seen connection, which is of a protocol, may be offloaded.
 func (s *Seen) Settled(protocol uint8) bool {
 	return s.Known() && (s.Answered() || protocol == packet.ProtoUDP)
 }
 
-// Offloaded says whether the kernel forwards packets of the connection that was seen. It may
+// Offloaded says whether the kernel forwards packets of the seen connection. The connection may
 // have ended since.
 func (t *Table) Offloaded(s *Seen) bool {
 	c := t.arena.At(s.at.Slot)
@@ -77,9 +77,9 @@ func (s *Seen) Direction() uint32 { return uint32(s.dir) }
 // without locks. The caller calls ShareOffload once, before any packet.
 func (t *Table) ShareOffload(all []OffloadWords, settle func()) { t.offloads, t.settle = all, settle }
 
-// Offload begins to offload a connection. no is a place in the shared memory that no other
-// connection uses. It reports false if the connection is not as it was seen any more, is not
-// settled, or is offloaded already.
+// Offload begins to offload a connection. no is an index into the shared memory that no other
+// connection uses. Offload reports false if the connection has changed since it was seen, is not
+// settled, or is already offloaded.
 func (t *Table) Offload(s *Seen, no uint32, now int64) bool {
 	var e store.Entry
 	if !s.Known() || !t.lock(s.at, &e, now) {
@@ -108,14 +108,14 @@ func (t *Table) Offload(s *Seen, no uint32, now int64) bool {
 }
 
 // TouchOffloaded copies the windows of an offloaded connection from the shared memory, and
-// restarts its timeout. The caller calls it if the kernel has forwarded packets since the
-// last call. It reports false if the connection is not offloaded at place no any more.
+// restarts its timeout. The caller calls it if the kernel has forwarded packets since the last
+// call. It reports false if the connection is no longer offloaded at index no.
 func (t *Table) TouchOffloaded(id ID, no uint32, now int64) bool {
 	return t.whileOffloaded(id, no, func(e *store.Entry) { e.Touch(t.timeoutOf(e), now) })
 }
 
-// StopOffload makes the kernel forward no more packets of a connection that is offloaded at
-// place no.
+// StopOffload makes the kernel forward no more packets of a connection that is offloaded at index
+// no.
 func (t *Table) StopOffload(id ID, no uint32) {
 	t.whileOffloaded(id, no, func(*store.Entry) { t.offloads[no][offloadLive].Store(0) })
 }
@@ -126,8 +126,8 @@ func (t *Table) EndOffload(id ID, no uint32) {
 	t.whileOffloaded(id, no, func(e *store.Entry) { e.Flags &^= store.Offloaded })
 }
 
-// whileOffloaded changes a connection that is offloaded at place no. It reports false, and
-// changes nothing, for any other connection.
+// whileOffloaded changes a connection that is offloaded at index no. For any other connection it
+// changes nothing and reports false.
 func (t *Table) whileOffloaded(id ID, no uint32, change func(*store.Entry)) bool {
 	c := t.arena.At(id.slot)
 	if !c.LockIf(id.gen) {
@@ -177,7 +177,7 @@ func (t *Table) fetchWindows(e *store.Entry) {
 }
 
 // updateOffload writes the windows of an offloaded connection to the shared memory, after a
-// packet has changed e. Or it ends the offload (rule 2). c is as it was before the packet. The
+// packet has changed e. Or it ends the offload (rule 2). c has the state before the packet. The
 // caller holds the cell's lock.
 func (t *Table) updateOffload(c *store.Cell, e *store.Entry) {
 	if e.Flags&store.Offloaded == 0 || t.offloads == nil {

@@ -7,16 +7,17 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Passing. For most packets of a connection a ct() gives the same result as for the
-// packet before, advances the windows and restarts the timeout. A flow cache keeps the
-// result (Seen), and calls Pass for the next packet, without a lookup.
+// Passing. For most packets of a connection, a ct() gives the same result as for the previous
+// packet, advances the windows and restarts the timeout. A flow cache keeps the result (Seen),
+// and calls Pass for the next packet, without a lookup.
 //
-//  1. Pass does what Track would do, or nothing. It refuses if Track would give another
-//     result, change a state, count or make something.
-//  2. Track may follow for the same packet, because advancing twice is as advancing once.
+//  1. Pass does the same as Track, or nothing. It refuses if Track would give another result,
+//     change a state, or count or make something.
+//  2. Track may follow for the same packet, because advancing twice has the effect of advancing
+//     once.
 
-// Seen is the result of one ct(): the packet's connection, or that there is none. It holds
-// no pointers. The connection may have ended.
+// Seen is the result of one ct(): the packet's connection, or that there is none. It holds no
+// pointers. The connection may have ended since.
 type Seen struct {
 	at    store.Handle
 	label Label
@@ -56,9 +57,9 @@ func (m *Meta) Seen() (Seen, bool) {
 	return s, true
 }
 
-// Follows compares s with an earlier result for the same packet. covered says that Pass for
-// the earlier one does all that this one needs. apart says that this one needs a Pass of its
-// own. If neither is true, the connection alone does not determine the result.
+// Follows compares s with an earlier result for the same packet. covered says that Pass for the
+// earlier result also suffices for this one. apart says that this one needs its own Pass. If
+// neither is true, the connection alone does not determine the result.
 func (s *Seen) Follows(earlier *Seen) (covered, apart bool) {
 	if s.zone != earlier.zone {
 		return false, true
@@ -76,8 +77,8 @@ func (m *Meta) Began(s *Seen) bool {
 	return s.flags&seenNone != 0 && m.at.Slot != 0 && m.Zone == s.zone
 }
 
-// AsRequested says whether the last ct() has the same result as one that begins a connection
-// by r. It has found or begun a connection. The packet is not translated, or by the only
+// AsRequested says whether the last ct() has the same result as one that begins a connection by
+// r. It has found or begun a connection. The packet is not translated, or translated by the only
 // outcome of r.NAT (NAT.single).
 func (m *Meta) AsRequested(r *Request) bool {
 	state, to := New|Tracked, m.orig
@@ -106,12 +107,12 @@ func Plain(proto uint8, tcpFlags uint16) bool {
 	return false
 }
 
-// Passing is a packet on its way through several Pass calls.
+// Passing is a packet during its Pass calls.
 type Passing struct {
 	frame  *packet.Frame
 	layers *packet.Layers
 	packet proto.Packet
-	key    tuple.Key // in no zone, once keyed
+	key    tuple.Key // without a zone; valid if keyed
 	keyed  bool
 }
 
@@ -166,8 +167,8 @@ func (t *Table) Pass(s *Seen, p *Passing, now int64) bool {
 	return false
 }
 
-// restart is Pass for a protocol without states. Nothing advances: a packet whose result is the
-// same only restarts the timeout.
+// restart is Pass for a protocol without states. Nothing advances: if the result is the same, the
+// packet only restarts the timeout.
 func (t *Table) restart(c *store.Cell, s *Seen, p *Passing, now int64) bool {
 	for range passTries {
 		head, expires := c.Head(), c.Expires()
@@ -176,7 +177,7 @@ func (t *Table) restart(c *store.Cell, s *Seen, p *Passing, now int64) bool {
 		switch {
 		case uint32(head) != s.at.Gen:
 			return false
-		case head&store.Locked != 0 || c.Head() != head: // the words may be of several moments
+		case head&store.Locked != 0 || c.Head() != head: // the copy may be torn
 			continue
 		case expires <= now || !s.matches(markAndFlags, hi, lo):
 			return false
@@ -224,9 +225,8 @@ func (t *Table) unknown(p *Passing, zone uint16) bool {
 	return p.keyed && !found
 }
 
-// matches says whether a connection still has the mark, the label and the answer that were
-// seen. The words are those of Cell.Says. The caller holds the cell's lock, or checks the head
-// before and after.
+// matches says whether a connection still has the seen mark, label and answer. The words are
+// those of Cell.Says. The caller holds the cell's lock, or checks the head before and after.
 func (s *Seen) matches(markAndFlags, hi, lo uint64) bool {
 	seen := proto.Flags(markAndFlags>>32)&proto.Replied != 0
 	return uint32(markAndFlags) == s.mark &&

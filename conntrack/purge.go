@@ -47,8 +47,8 @@ func (d *Direction) key(zone uint16) tuple.Key {
 	return k
 }
 
-// After is the tuple of the original direction's packets after the connection's NAT. Later
-// zones on their way know them by this tuple.
+// After is the tuple of the original direction's packets after the connection's NAT. Later zones
+// see these packets under this tuple.
 func (c *Conn) After() Direction {
 	k := c.Reply.key(c.Zone)
 	k = k.Reversed()

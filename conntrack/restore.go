@@ -11,17 +11,17 @@ import (
 	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// Restoring the connections of an earlier process (CT-43). Package store says which cells hold
-// a connection. This file restores or refuses each, and counts it.
+// Restoring the connections of an earlier process (CT-43). Package store finds the cells that
+// hold a connection. This file restores or refuses each, and counts it.
 
 // ArenaSize is how many bytes of memory hold the arena of a table for n connections.
 func ArenaSize(n int) int { return store.Size(n) }
 
-// Restore makes a table over memory of ArenaSize(Config.Capacity) bytes. The memory begins at
-// a multiple of 64, and stays mapped while the table is used. Restore restores the
-// connections that an earlier process has left there. Stats says how many, or why the table
-// begins empty. Config.Now must be the clock of the earlier process. boot is different after
-// each time that the clock was set back. The error is for memory that cannot hold an arena.
+// Restore makes a table over memory of ArenaSize(Config.Capacity) bytes, and restores the
+// connections that an earlier process has left there. The memory begins at a multiple of 64, and
+// stays mapped while the table is used. Stats has their number, or why the table begins empty.
+// Config.Now must be the clock of the earlier process. boot is different each time that this
+// clock was reset. The error is for memory that cannot hold an arena.
 func Restore(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	start := time.Now()
 	t, err := overArena(&c, memory)
@@ -53,9 +53,9 @@ func Await(c Config, memory []byte, boot [16]byte) (*Table, error) {
 	return t, nil
 }
 
-// TakeOver restores the connections. The caller calls it once, on a table that Await has made,
-// when the other process does not use the memory any more. No packet moves meanwhile, so Await has
-// prepared what takes time.
+// TakeOver restores the connections. The caller calls it once, on a table made by Await, after
+// the other process has stopped using the memory. No packet moves meanwhile, so Await has already
+// done the slow part.
 func (t *Table) TakeOver() {
 	start := time.Now()
 	t.restoreConnections(t.clock())
@@ -73,7 +73,7 @@ func overArena(c *Config, memory []byte) (*Table, error) {
 	return newTable(c, a), nil
 }
 
-// restorer is what the restoring goroutines share.
+// restorer is the shared state of the restoring goroutines.
 type restorer struct {
 	t       *Table
 	now     int64
@@ -84,7 +84,7 @@ type restorer struct {
 	scarce bool
 }
 
-// restoring is what became of a connection.
+// restoring is the outcome for a connection.
 type restoring uint8
 
 const (
@@ -95,7 +95,7 @@ const (
 	restoreOutcomes
 )
 
-// restoreWorker is what one of the goroutines has found.
+// restoreWorker is the results of one of the goroutines.
 type restoreWorker struct {
 	*restorer
 	found [restoreOutcomes]int
@@ -103,8 +103,8 @@ type restoreWorker struct {
 	ports byNumber[holding] // lastShare included
 }
 
-// byNumber are values by the upper and the lower half of their numbers. A page is made when one of its values is
-// first used, since a Node has few zones and ports.
+// byNumber are values by the upper and the lower half of their numbers. A page is made when one
+// of its values is first used, because a Node has few zones and ports.
 type byNumber[T any] [256]*[256]T
 
 // at is the value of a number.
@@ -130,7 +130,7 @@ func (b *byNumber[T]) all(yield func(no uint16, value *T) bool) {
 	}
 }
 
-// holding is a port's connections, and the lists of those that may be evicted.
+// holding is a port's connections, and its lists of evictable ones.
 type holding struct {
 	count uint32
 	lists [evictable]store.Span
@@ -156,7 +156,7 @@ func (t *Table) restoreConnections(now int64) {
 	}
 }
 
-// restoreEntry restores the connection in a slot. It reports false for a connection that is to
+// restoreEntry restores the connection in a slot. It reports false for a connection that must
 // end. It may change e, which is then stored.
 func (k *restoreWorker) restoreEntry(slot uint32, e *store.Entry, sound bool) bool {
 	became := k.outcome(e, sound)
@@ -179,7 +179,7 @@ func (k *restoreWorker) restoreEntry(slot uint32, e *store.Entry, sound bool) bo
 	return true
 }
 
-// outcome says what becomes of a connection.
+// outcome decides the outcome for a connection.
 func (k *restoreWorker) outcome(e *store.Entry, sound bool) restoring {
 	switch {
 	case !sound || e.Flags&store.Offloaded != 0 && !settled(e) || e.Expires > k.now+int64(proto.MaxTimeout):
@@ -192,8 +192,7 @@ func (k *restoreWorker) outcome(e *store.Entry, sound bool) restoring {
 	return cellTaken
 }
 
-// settle adds the worker's counts, and its lists of connections that may be evicted, to the
-// table.
+// settle adds the worker's counts and its lists of evictable connections to the table.
 func (k *restoreWorker) settle() {
 	t, sum := k.t, &k.t.counts.restored
 	sum.Entries += k.found[cellTaken]
@@ -218,7 +217,7 @@ func (k *restoreWorker) settle() {
 	}
 }
 
-// dropStray removes a connection with a key that another connection has too.
+// dropStray removes a connection that shares a key with another one.
 func (t *Table) dropStray(slot uint32) {
 	c := t.arena.At(slot)
 	head := c.Head()

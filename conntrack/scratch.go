@@ -28,8 +28,8 @@ func (t *Table) Scratch() *Table {
 	return s
 }
 
-// Blank is a table like t for a few packets, without any connection and without
-// limits: every packet begins one there.
+// Blank is a table like t for a few packets, without connections and without limits, so that
+// every packet begins a connection.
 func (t *Table) Blank() *Table {
 	return newTable(&Config{
 		Now: t.clock, Timeouts: t.machine.Timeouts, Seed: t.secret, StrictWindow: t.strict, Reserved: t.reserved,
@@ -37,8 +37,8 @@ func (t *Table) Blank() *Table {
 	}, store.NewArena(scratchSize))
 }
 
-// adopt copies the parent's live connection of a key. If it was copied before, it has ended in
-// the Scratch since, and adopt reports false.
+// adopt copies the parent's live connection of a key. If it was already copied, the copy has
+// ended in the Scratch, and adopt reports false.
 func (t *Table) adopt(k *tuple.Key, now int64) (h store.Handle, dir int, ok bool) {
 	e, from, dir, ok := t.parent.peek(k, now)
 	if !ok {
@@ -52,8 +52,7 @@ func (t *Table) adopt(k *tuple.Key, now int64) (h store.Handle, dir int, ok bool
 	return h, dir, made == inserted
 }
 
-// peek is a copy of the live connection of a key, and where it stands. Unlike
-// find it changes nothing.
+// peek is a copy of the live connection of a key, and its cell. Unlike find it changes nothing.
 func (t *Table) peek(k *tuple.Key, now int64) (e store.Entry, at store.Handle, dir int, ok bool) {
 	w := k.Words()
 	found, dir, ok := t.index.Find(t.arena, t.chain(&w, nil), &w)

@@ -10,10 +10,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Shares: how much of the table each port holds, and how fast it may begin connections.
-// So one pod cannot fill the table for all. A connection belongs to the port of its
-// first packet, in every zone. Connections that may be evicted are in lists of their
-// port, by age. So eviction needs no search of the table (evict.go, fair.go).
+// Shares: how much of the table each port holds, and how fast it may begin connections. So one
+// pod cannot fill the table for all. A connection belongs to the port of its first packet, in
+// every zone. Each port has lists of its evictable connections, by age. So eviction needs no
+// search of the table (evict.go, fair.go).
 
 // portShare is one port's part of a table.
 type portShare struct {
@@ -41,10 +41,10 @@ const (
 	evictable = unlisted
 )
 
-// listOf is the list in which a connection belongs.
+// listOf is the list for a connection.
 func listOf(e *store.Entry) listed { return listFor(e.Flags, e.Keys[tuple.Original].Proto) }
 
-// listOfCell is the list of the connection in a cell, whose lock the caller holds.
+// listOfCell is the list for the connection in a cell. The caller holds the cell's lock.
 func listOfCell(c *store.Cell) listed {
 	w := c.KeyWords(tuple.Original)
 	return listFor(c.Flags(), w.Proto())
@@ -91,8 +91,8 @@ func (s *shares) countConnections(of *portShare, n int64) {
 
 type sharePage [256]portShare
 
-// lastShare is the share of all ports whose numbers do not fit into 16 bits:
-// OpenFlow's reserved ones, in practice.
+// lastShare is the share of all ports whose numbers exceed 16 bits. In practice these are
+// OpenFlow's reserved ports.
 const lastShare = 1<<16 - 1
 
 // ofPort is a port's share. A Scratch begins with a copy of its parent's.
@@ -152,7 +152,7 @@ func (s *portShare) move(a *store.Arena, slot uint32, from, to listed, now int64
 // DefaultNewRate is how many connections a port may begin in a second.
 const DefaultNewRate = 20000
 
-// rateBurst is how many nanoseconds' worth of new connections may come at once.
+// rateBurst is the largest burst, in nanoseconds' worth of new connections.
 const rateBurst = 2e9
 
 // rateLimit is a token bucket for each port. A bucket's state is one number,
@@ -176,7 +176,7 @@ func (t *Table) SetNewRate(n int) {
 	}
 }
 
-// takeToken takes one token of a port, if there is one.
+// takeToken takes one token of a port, if one is available.
 func (l *rateLimit) takeToken(s *portShare, now int64) bool {
 	interval := l.interval.Load()
 	for interval > 0 {

@@ -24,16 +24,16 @@ type endpoint struct {
 	port   uint16
 }
 
-// shielded is the endpoints whose packets make no connection until a time. It never changes.
+// shielded is the endpoints whose packets make no connection until a time. It is immutable;
 // Shield replaces it.
 type shielded struct {
 	until     int64
 	endpoints map[endpoint]struct{}
 }
 
-// Shield protects connections to endpoints after the table was lost. Track drops TCP packets of
-// the endpoints that would commit a connection and are no SYN (DropServerFirst). It does so
-// until the time until, on the clock of Config.Now. Each call replaces the last endpoints.
+// Shield protects connections to endpoints after the table was lost. Until the given time, on the
+// clock of Config.Now, Track drops TCP packets of the endpoints that would commit a connection
+// and are not a SYN (DropServerFirst). Each call replaces the last endpoints.
 func (t *Table) Shield(endpoints []netip.AddrPort, until int64) {
 	s := &shielded{until: until, endpoints: make(map[endpoint]struct{}, len(endpoints))}
 	for _, e := range endpoints {
@@ -64,7 +64,7 @@ func (v *visit) serverFirst() bool {
 	return held
 }
 
-// shield is the shield that Shield has set. A Scratch has that of its table.
+// shield is the shield that Shield has set. A Scratch uses its table's.
 func (t *Table) shield() *shielded {
 	if t.parent != nil {
 		return t.parent.shield()
