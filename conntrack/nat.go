@@ -67,7 +67,8 @@ type addressRange struct {
 	start, span uint64
 }
 
-// addresses is the range of nat() for a key. If nat() names no address, it is kept alone.
+// addresses is the range of nat() for a key. If nat() names no address, the range is only kept,
+// the key's own address.
 func (t *Table) addresses(k *tuple.Key, n *NAT, kept tuple.Address) addressRange {
 	if n.keepsAddress() {
 		return addressRange{low: kept, span: 1}

@@ -31,9 +31,9 @@ type shielded struct {
 	endpoints map[endpoint]struct{}
 }
 
-// Shield protects connections to endpoints after the table was lost. Until the given time, on the
-// clock of Config.Now, Track drops TCP packets of the endpoints that would commit a connection
-// and are not a SYN (DropServerFirst). Each call replaces the last endpoints.
+// Shield protects connections to endpoints after the table was lost. Track drops TCP packets of
+// the endpoints that would commit a connection and are not a SYN (DropServerFirst). It does so
+// until the given time, on the clock of Config.Now. Each call replaces the last endpoints.
 func (t *Table) Shield(endpoints []netip.AddrPort, until int64) {
 	s := &shielded{until: until, endpoints: make(map[endpoint]struct{}, len(endpoints))}
 	for _, e := range endpoints {
