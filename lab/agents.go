@@ -21,13 +21,13 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// How long agents may take: what bounds a failure, on a slow machine too.
+// How long agents may take before it is an error, also on a slow machine.
 const (
 	startTime = 60 * time.Second
 	stopTime  = 10 * time.Second
 )
 
-// startAgents starts the agent of every Node and waits until all are ready.
+// startAgents starts the agent of each Node and waits until all are ready.
 func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	pipeline, err := l.pipeline(o)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Lab) startAgents(ctx context.Context, o *Options) error {
 	return nil
 }
 
-// program is a binary, or the running one.
+// program is the path of a binary; "" means the running one.
 func program(binary string) (string, error) {
 	if binary == "" {
 		return os.Executable()
@@ -75,9 +75,9 @@ func program(binary string) (string, error) {
 	return binary, nil
 }
 
-// pipeline says how an agent's configuration is completed with where its
-// pipeline comes from. What is built in is first put into the lab's directory,
-// where a user can look at it and change it.
+// pipeline returns a function that sets the source of the pipeline in an agent's
+// configuration. The built-in objects are copied into the lab's directory, where a user can
+// change them.
 func (l *Lab) pipeline(o *Options) (func(*config.Config) error, error) {
 	if o.FlowsDir != "" {
 		return func(c *config.Config) error { return l.copyFlows(c, o.FlowsDir) }, nil
@@ -103,14 +103,13 @@ func (l *Lab) pipeline(o *Options) (func(*config.Config) error, error) {
 	return func(c *config.Config) error {
 		c.Manifests = manifests
 		for i := range c.Ports {
-			c.Ports[i].OFPort = 0 // the NodeConfig's
+			c.Ports[i].OFPort = 0 // from the NodeConfig
 		}
 		return nil
 	}, nil
 }
 
-// setEncapMode has the NodeConfigs of the built-in objects say how packets go to
-// other Nodes.
+// setEncapMode sets trafficEncapMode in the NodeConfigs of the built-in objects.
 func (l *Lab) setEncapMode(dir string) error {
 	mode := l.Topology.Encap
 	if mode == tables.Encap {
@@ -141,7 +140,7 @@ func (l *Lab) setEncapMode(dir string) error {
 	return nil
 }
 
-// copyFlows puts a Node's flow files into the lab's directory.
+// copyFlows copies a Node's flow files into the lab's directory.
 func (l *Lab) copyFlows(c *config.Config, dir string) error {
 	c.Flows, c.Groups, c.Meters = c.NodeName+".flows", c.NodeName+".groups", c.NodeName+".meters"
 	for _, name := range []string{c.Flows, c.Groups, c.Meters} {
@@ -156,7 +155,7 @@ func (l *Lab) copyFlows(c *config.Config, dir string) error {
 	return nil
 }
 
-// writeConfig puts a Node's configuration into the lab's directory.
+// writeConfig writes a Node's configuration into the lab's directory.
 func (l *Lab) writeConfig(n *Node, complete func(*config.Config) error) error {
 	c := l.Topology.Config(n, l.Dir, l.link)
 	for i := range c.Ports {
@@ -174,10 +173,10 @@ func (l *Lab) writeConfig(n *Node, complete func(*config.Config) error) error {
 
 func (l *Lab) configFile(node string) string { return filepath.Join(l.Dir, node+".yaml") }
 
-// startAgent starts an agent process in its Node's namespace: a new process
-// belongs to the namespace of the thread that makes it. It is a session of its
-// own, so that it outlives `lab up` and is not ended by the terminal. The
-// channel tells when it ended and how.
+// startAgent starts an agent process in its Node's namespace. A new process belongs to the
+// namespace of the thread that starts it. The agent is a session of its own, so that it
+// outlives `lab up`, and the terminal does not end it. The channel receives the process's
+// exit.
 func (l *Lab) startAgent(node, binary string, flags ...string) (<-chan error, error) {
 	log, err := os.OpenFile(l.Log(node), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -202,8 +201,8 @@ func (l *Lab) startAgent(node, binary string, flags ...string) (<-chan error, er
 	return ended, l.save()
 }
 
-// waitReady asks an agent until it is ready. When it ends instead, its last
-// words are the error.
+// waitReady asks an agent until it is ready. If it ends first, the end of its log is in the
+// error.
 func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) error {
 	client := api.NewClient(l.Socket(node))
 	for {
@@ -225,8 +224,8 @@ func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) er
 	}
 }
 
-// StopAgent ends a Node's agent by SIGTERM and waits until it is gone. It is an
-// error when it has to be killed.
+// StopAgent ends a Node's agent by SIGTERM and waits until it is gone. If the agent has to
+// be killed, that is an error.
 func (l *Lab) StopAgent(node string) error {
 	for _, a := range l.State.Agents {
 		if a.Node == node {
@@ -236,7 +235,7 @@ func (l *Lab) StopAgent(node string) error {
 	return fmt.Errorf("lab %s has no agent of %q", l.State.ID, node)
 }
 
-// KillAgent ends a Node's agent by SIGKILL, as it stands, and waits until it is gone.
+// KillAgent ends a Node's agent by SIGKILL and waits until it is gone.
 func (l *Lab) KillAgent(node string) error {
 	for _, a := range l.State.Agents {
 		if a.Node != node {
@@ -244,7 +243,7 @@ func (l *Lab) KillAgent(node string) error {
 		}
 		signal([]Process{a.Process}, unix.SIGKILL)
 		if left := waitGone([]Process{a.Process}, stopTime); len(left) > 0 {
-			return fmt.Errorf("processes %v do not end", left)
+			return fmt.Errorf("processes %v still run after SIGKILL", left)
 		}
 		return nil
 	}
@@ -273,8 +272,8 @@ func (l *Lab) RestartAgent(ctx context.Context, node, binary string) error {
 	return l.makeLoops(node)
 }
 
-// ReplaceAgent starts an agent that takes the place of the one that runs, and
-// waits until that one has ended and the new one is ready. The error says why it is not.
+// ReplaceAgent starts an agent that takes over from the running one. It waits until that
+// one has ended and the new one is ready.
 func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string, flags ...string) error {
 	binary, err := program(binary)
 	if err != nil {
@@ -308,8 +307,8 @@ func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string, flags ...st
 	return l.waitReady(ctx, node, ended)
 }
 
-// adopt notes, for each agent that has ended, the process that answers at its Node's
-// socket in its place: somebody started it by hand.
+// adopt replaces each ended agent in the state by the process that answers at its socket,
+// if an operator has started one by hand.
 func (l *Lab) adopt() {
 	for i := range l.State.Agents {
 		a := &l.State.Agents[i]
@@ -323,7 +322,7 @@ func (l *Lab) adopt() {
 	}
 }
 
-// stopAgents ends the recorded agent processes, if they are still the same.
+// stopAgents ends the recorded agent processes that still run.
 func (l *Lab) stopAgents() error {
 	var all []Process
 	for _, a := range l.State.Agents {

@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// PacketCounters is what became of all packets of a Node's switch, since its agent was started.
-// The error says where the sums do not agree.
+// PacketCounters are the packet counters of a Node's switch since its agent started. If
+// they do not add up, the error says where.
 func (l *Lab) PacketCounters(ctx context.Context, node string) (*api.PacketCountersRecord, error) {
 	var r api.PacketCountersRecord
 	if err := api.NewClient(l.Socket(node)).JSON(ctx, "/sums", nil, &r); err != nil {
@@ -21,7 +21,7 @@ func (l *Lab) PacketCounters(ctx context.Context, node string) (*api.PacketCount
 	return &r, nil
 }
 
-// Accounted says which switch does not know what became of its packets.
+// Accounted is an error if a switch's packet counters do not add up. It names the Node.
 func (l *Lab) Accounted(ctx context.Context) error {
 	for _, n := range l.Topology.Nodes {
 		if _, err := l.PacketCounters(ctx, n.Name); err != nil {

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exec becomes a command inside a pod, a Node or the outside host: it replaces
-// the calling process, so that terminal, signals and exit status are the
-// command's own. It returns only with an error.
+// Exec runs a command inside a pod, a Node or the outside host. It replaces the calling
+// process, so that terminal, signals and exit status are the command's own. It returns only
+// on error.
 func (l *Lab) Exec(name string, argv []string) error {
 	if len(argv) == 0 {
-		return errors.New("no command given")
+		return errors.New("no command given: expected a program and its arguments")
 	}
 	ns, err := l.Namespace(name)
 	if err != nil {

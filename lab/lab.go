@@ -1,6 +1,5 @@
-// Package lab is a small cluster on one machine: Nodes, their pods and a host
-// outside, each in a network namespace of its own, with a real `antrail agent`
-// process per Node.
+// Package lab is a small cluster on one machine: Nodes, their pods and a host outside. Each
+// is a network namespace, with a real `antrail agent` process for each Node.
 //
 //	   client-a  web-a  db-a               client-b  web-b  db-b
 //	       |       |      |                    |       |      |
@@ -12,25 +11,24 @@
 //	                                                   | 192.168.77.1
 //	                                                outside
 //
-// Everybody has an IPv6 address besides: fd00:77::102, fd00:10:10::26 and so on. The
-// underlay is a bridge in its own namespace. The outside host has no route
-// to any pod, so what reaches it and is answered was masqueraded. It sends the
-// outside addresses of Services to Nodes, as a load balancer would.
+// All of them have IPv6 addresses, too: fd00:77::102, fd00:10:10::26 and so on. The
+// underlay is a bridge in its own namespace. The outside host has no route to any pod, so
+// pods reach it only masqueraded. It sends the outside addresses of Services to Nodes, as a
+// load balancer would.
 //
-// Every namespace is called antrail-ID-…, where ID belongs to one run, and the
-// machine's own namespace is never touched. The state file in the lab's
-// directory comes first and goes last: whatever happens to `lab up` in
-// between, `lab down` finds what there is to remove.
+// Each namespace is called antrail-ID-…, where ID is the lab's. The lab does not touch the
+// machine's own namespace. The state file in the lab's directory is made first and removed
+// last. So `lab down` can remove everything that an interrupted `lab up` left.
 //
 //	labtopology.go            the plan: Nodes, pods, addresses
-//	lab.go, labstate.go       up and down; what is on disk
-//	namespace.go, links.go    namespaces, and what joins them
+//	lab.go, labstate.go       up and down; the state on disk
+//	namespace.go, links.go    namespaces and the links between them
 //	mounts.go                 namespaces whose mounts are hidden by others
-//	uplink.go, loops.go       what a Node's eth0 is; ports whose frames come back
-//	agents.go, labprocess.go  the Nodes' agents; processes that end for sure
+//	uplink.go, loops.go       kinds of a Node's eth0; ports whose frames come back
+//	agents.go, labprocess.go  the Nodes' agents; ending processes
 //	switches.go               switches in processes of their own
-//	exec.go, labstatus.go     a command inside; how all are
-//	counted.go                what became of a Node's packets
+//	exec.go, labstatus.go     a command inside; the state of Nodes and pods
+//	counted.go                a Node's packet counters
 package lab
 
 import (
@@ -51,11 +49,9 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Lab is one lab, up or not. It is for one goroutine at a time, except for
-// what only reads.
+// Lab is one lab, up or not. One goroutine at a time may use it; several may read it.
 type Lab struct {
-	// Dir holds the state file, and the agents' configurations, sockets and
-	// logs.
+	// Dir has the state file, and the agents' configurations, sockets and logs.
 	Dir      string
 	State    State
 	Topology Topology
@@ -71,45 +67,45 @@ type Options struct {
 	// Manifests is a file or directory of the cluster's objects, which the agents
 	// watch; "" is a copy of examples/web-app in the lab's directory.
 	Manifests string
-	// FlowsDir has NODE.flows, NODE.groups and NODE.meters, in place of
-	// Manifests.
+	// FlowsDir has NODE.flows, NODE.groups and NODE.meters. It replaces Manifests.
 	FlowsDir string
-	// IPv6Underlay has the tunnel go over IPv6. The NodeConfigs of Manifests must
-	// say so too: their transportIPs are the Nodes' IPv6 addresses then.
+	// IPv6Underlay makes the tunnel use IPv6. The NodeConfigs in Manifests must agree:
+	// their transportIPs are then the Nodes' IPv6 addresses.
 	IPv6Underlay bool
-	// Tunnel is the type of the tunnel: geneve, which "" is too, vxlan or gre.
+	// Tunnel is the type of the tunnel: geneve, vxlan or gre; "" is geneve.
 	Tunnel string
-	// TunnelDriver is that of the tunnel: kernel, afxdp or auto; DefaultTunnelDriver() when "".
+	// TunnelDriver is the tunnel's driver: kernel, afxdp or auto; "" is
+	// DefaultTunnelDriver().
 	TunnelDriver string
-	// Uplink is what the Nodes' eth0 is; UplinkPlain, which "" is too.
+	// Uplink is the kind of the Nodes' eth0; "" is UplinkPlain.
 	Uplink Uplink
-	// EncapMode is the agents' trafficEncapMode: encap, which "" is too, noEncap or
-	// hybrid, where both Nodes are in one subnet. The NodeConfigs of Manifests must
-	// say so too; the built-in ones are changed.
+	// EncapMode is the agents' trafficEncapMode: encap, noEncap or hybrid; "" is encap.
+	// With hybrid, both Nodes are in one subnet. The NodeConfigs in Manifests must agree.
+	// The built-in ones are changed.
 	EncapMode string
-	// UnderlayOffloads has the Nodes leave checksums and segments to the underlay,
-	// as to a card. Who captures there then sees neither done.
+	// UnderlayOffloads makes the Nodes leave checksums and segments to the underlay, as to
+	// a card. A capture there then shows wrong checksums and large segments.
 	UnderlayOffloads bool
-	// Driver is that of the pods' ports: agent.DriverAuto, agent.DriverAFXDP or
-	// agent.DriverAFPacket; DefaultDriver() when "".
+	// Driver is the driver of the pods' ports: auto, afxdp or afpacket; "" is
+	// DefaultDriver().
 	Driver string
 	// Walk turns the agents' exact-match cache off: every packet walks.
 	Walk bool
-	// Offload is agent.OffloadAuto or agent.OffloadOff; DefaultOffload() when "".
+	// Offload is auto or off; "" is DefaultOffload().
 	Offload string
 
-	// KeepAwake is the agents' word of that name; "" for what it is when not given.
+	// KeepAwake is the agents' setting of that name; "" is its default.
 	KeepAwake string
-	// Conntrack is the agents' section about connections.
+	// Conntrack is the agents' conntrack section.
 	Conntrack config.Conntrack
 
-	// Page is where each agent serves its page, in its Node's namespace.
+	// Page is the address of each agent's page, in its Node's namespace.
 	Page config.Page
 
 	StateDir string    // "" is StateDir()
 	Progress io.Writer // one line per step; nil for none
-	// Transient labs live no longer than the process that made them: if it
-	// dies, the next Sweep or `lab down` takes them down.
+	// Transient labs live no longer than the process that made them. If it dies, the next
+	// Sweep or `lab down` removes them.
 	Transient bool
 }
 
@@ -122,8 +118,8 @@ func newLab(dir string, s State) *Lab {
 	return l
 }
 
-// Up makes a lab and returns it when its agents are ready. When it fails, or
-// ctx ends first, everything is taken away again.
+// Up makes a lab and returns it when its agents are ready. If that fails, or ctx ends
+// first, Up removes everything again.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	o.setDefaults()
 	if err := o.check(); err != nil {
@@ -153,7 +149,7 @@ func (o *Options) setDefaults() {
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
 }
 
-// check is an error about the first option that no lab has.
+// check is an error about the first invalid option.
 func (o *Options) check() error {
 	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
 		return fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
@@ -178,22 +174,20 @@ func (o *Options) check() error {
 	return nil
 }
 
-// DefaultDriver is the driver of a lab's pods' ports when nobody says: what
-// ANTRAIL_DRIVER in the environment says, by which tests run on each, or as agents
-// choose.
+// DefaultDriver is the driver of pods' ports if no option sets it: ANTRAIL_DRIVER of the
+// environment, by which tests run on each driver, or auto.
 func DefaultDriver() string { return cmp.Or(os.Getenv("ANTRAIL_DRIVER"), config.DriverAuto) }
 
-// DefaultTunnelDriver is the same for the tunnel: ANTRAIL_TUNNEL_DRIVER, or the kernel.
+// DefaultTunnelDriver is ANTRAIL_TUNNEL_DRIVER, or the kernel.
 func DefaultTunnelDriver() string {
 	return cmp.Or(os.Getenv("ANTRAIL_TUNNEL_DRIVER"), config.DriverKernel)
 }
 
-// DefaultOffload is what a lab's agents do with established connections when
-// nobody says: what ANTRAIL_OFFLOAD in the environment says, by which tests run
-// either way, or as agents do.
+// DefaultOffload is the agents' offload setting if no option sets it: ANTRAIL_OFFLOAD of
+// the environment, by which tests run with and without offload, or auto.
 func DefaultOffload() string { return cmp.Or(os.Getenv("ANTRAIL_OFFLOAD"), config.OffloadAuto) }
 
-// make does the steps of Up.
+// make makes the underlay and the Nodes, and starts the agents.
 func (l *Lab) make(ctx context.Context, o *Options) error {
 	if err := l.makeUnderlay(); err != nil {
 		return err
@@ -214,10 +208,10 @@ func (l *Lab) make(ctx context.Context, o *Options) error {
 	return l.save()
 }
 
-// SetProgress says where progress lines go.
+// SetProgress sets the writer of progress lines.
 func (l *Lab) SetProgress(w io.Writer) { l.progress = w }
 
-// say writes one progress line, with the time since the beginning.
+// say writes one progress line, with the time since the start.
 func (l *Lab) say(format string, args ...any) {
 	fmt.Fprintf(l.progress, "%6.2fs  %s\n", time.Since(l.began).Seconds(), fmt.Sprintf(format, args...))
 }
@@ -237,7 +231,7 @@ func (l *Lab) makeUnderlay() error {
 	return l.namespace("outside").Do(l.routeBalanced)
 }
 
-// routeBalanced leads Services' outside addresses to Nodes, in the calling
+// routeBalanced adds routes for Services' outside addresses to Nodes, in the calling
 // thread's namespace.
 func (l *Lab) routeBalanced() error {
 	for _, b := range l.Topology.Balanced {
@@ -256,7 +250,7 @@ func (l *Lab) routeBalanced() error {
 	return nil
 }
 
-// makeUnderlayHost makes a namespace with its eth0 on the underlay, of the lab's kind.
+// makeUnderlayHost makes a namespace with its eth0 on the underlay.
 func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways []netip.Addr) error {
 	ns := l.namespace(name)
 	if err := ns.create(); err != nil {
@@ -265,7 +259,7 @@ func (l *Lab) makeUnderlayHost(name string, addresses []netip.Prefix, gateways [
 	return l.connectUplink(ns, name, addresses, gateways)
 }
 
-// makeNode makes a Node's namespace and those of its pods.
+// makeNode makes a Node's namespace and its pods' namespaces.
 func (l *Lab) makeNode(n *Node) error {
 	if err := l.makeUnderlayHost(n.Name, n.Address.Both(), addrsOf(l.Topology.Outside).Both()); err != nil {
 		return err
@@ -290,7 +284,7 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 		offloads: ports.DisableTunnelSegmentation,
 	}
 	if l.State.Driver == config.DriverAFXDP {
-		e.offloads = nil // the kernel cuts segments before XDP, and checksums may stay undone
+		e.offloads = nil // the kernel cuts segments before XDP, and AF_XDP ports accept unfinished checksums
 	}
 	return e.connect()
 }
@@ -308,8 +302,8 @@ func (l *Lab) pod(name string) (*Node, *Pod, error) {
 	return nil, nil, fmt.Errorf("lab %s has no pod %q", l.State.ID, name)
 }
 
-// DeletePod takes a pod's namespace away with all that runs in it, while the
-// agents run: its veth vanishes under the Node.
+// DeletePod removes a pod's namespace and all its processes while the agents run. The pod's
+// veth vanishes from the Node.
 func (l *Lab) DeletePod(name string) error {
 	if _, _, err := l.pod(name); err != nil {
 		return err
@@ -318,7 +312,7 @@ func (l *Lab) DeletePod(name string) error {
 	return errors.Join(end(ns.inside(), time.Second), ns.remove())
 }
 
-// AddPod makes a pod of the topology anew, after DeletePod.
+// AddPod makes a pod of the topology again, after DeletePod.
 func (l *Lab) AddPod(name string) error {
 	n, p, err := l.pod(name)
 	if err != nil {
@@ -332,11 +326,10 @@ func (l *Lab) namespace(name string) Namespace { return Namespace(l.prefix() + n
 
 func (l *Lab) prefix() string { return "antrail-" + l.State.ID + "-" }
 
-// link is the Node's end of a pod's veth: 15 characters at most.
+// link is the name of the Node's end of a pod's veth, 15 characters at most.
 func (l *Lab) link(pod string) string { return pod + "-" + l.State.ID }
 
-// Underlay is the namespace of the underlay's bridge: all tunnel packets pass
-// here.
+// Underlay is the namespace of the underlay's bridge. All tunnel packets pass it.
 func (l *Lab) Underlay() Namespace { return l.namespace("underlay") }
 
 // Namespace finds the namespace of a pod, a Node or the outside host.
@@ -368,10 +361,9 @@ func (l *Lab) Socket(node string) string { return filepath.Join(l.Dir, node+".so
 // Log is the log of a Node's agent.
 func (l *Lab) Log(node string) string { return filepath.Join(l.Dir, node+".log") }
 
-// Down takes the lab away: the agents by SIGTERM, then whatever else runs in
-// its namespaces, then the namespaces with all their links, then the state. It
-// goes on when a part fails, and keeps the state when something is left, so
-// that it can be called again.
+// Down removes the lab: the agents by SIGTERM, then other processes in its namespaces, then
+// the namespaces with their links, then the state. If a part fails, Down removes the rest.
+// If something is left, Down keeps the state, so that it can be called again.
 func (l *Lab) Down() error {
 	errs := []error{l.stopAgents()}
 	all, err := namespaces(l.prefix())
@@ -389,7 +381,7 @@ func (l *Lab) Down() error {
 	}
 	l.say("lab %s is down", l.State.ID)
 	errs = append(errs, os.RemoveAll(l.Dir))
-	if os.Getenv(stateEnv) == "" { // a directory that somebody named is theirs
+	if os.Getenv(stateEnv) == "" { // a directory that the user chose stays
 		removeEmpty(filepath.Dir(l.Dir))
 	}
 	return errors.Join(errs...)

@@ -21,9 +21,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The tests' agent is this test binary: TestMain becomes one when it is called
-// as `antrail agent` is. It answers /readyz, and SIGTERM ends it as it ends any
-// process. What real agents do in a lab is tested in lab/demo.
+// The tests' agent is this test binary: called as `antrail agent`, TestMain becomes one. It
+// answers /readyz, and SIGTERM ends it. The tests of real agents in a lab are in lab/demo.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 3 && os.Args[1] == "agent" {
 		fmt.Fprintln(os.Stderr, runFakeAgent(os.Args[3]))
@@ -35,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fakeNotes are what the tests' agents know of links and Nodes, a line each.
+// fakeNotes are the tests' agents' notes on links and Nodes, a line each.
 const fakeNotes = "Pod default/x, whose link veth-x is down\nNode node-c at 192.0.2.3 does not answer"
 
 func runFakeAgent(file string) error {
@@ -70,7 +69,7 @@ func needRoot(t *testing.T) {
 	}
 }
 
-// up makes a lab of the tests' agents, and sees to it that it goes.
+// up makes a lab of the tests' agents, and removes it at the end.
 func up(t *testing.T, o Options) *Lab {
 	t.Helper()
 	needRoot(t)
@@ -83,7 +82,7 @@ func up(t *testing.T, o Options) *Lab {
 	return l
 }
 
-// nothingLeft fails for every namespace, process and file of a lab.
+// nothingLeft fails for each namespace, process and file that is left of a lab.
 func nothingLeft(t *testing.T, l *Lab) {
 	t.Helper()
 	left, err := namespaces(l.prefix())
@@ -124,7 +123,7 @@ func TestUpMakesTheTopology(t *testing.T) {
 	}
 	for end := time.Now().Add(time.Minute); b.alive() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 	}
-	if got := l.Status(t.Context()).Nodes[1].Agent; !strings.HasPrefix(got, "its agent has ended ("+l.Log("node-b")+"); to start another: ") {
+	if got := l.Status(t.Context()).Nodes[1].Agent; !strings.HasPrefix(got, "its agent has ended (log: "+l.Log("node-b")+"); to start another: ") {
 		t.Errorf("of an agent that was killed: %s", got)
 	}
 	l = startByHand(t, l, "node-b")
@@ -134,11 +133,11 @@ func TestUpMakesTheTopology(t *testing.T) {
 	nothingLeft(t, l)
 }
 
-// startByHand starts an agent in the place of one that has ended, as an operator does,
-// and looks that the lab knows it.
+// startByHand starts an agent in place of one that has ended, as an operator does, and
+// checks that the lab finds it.
 func startByHand(t *testing.T, l *Lab, node string) *Lab {
 	t.Helper()
-	if err := os.Remove(l.Socket(node)); err != nil { // a real agent does so
+	if err := os.Remove(l.Socket(node)); err != nil { // as a real agent does
 		t.Fatal(err)
 	}
 	cmd := exec.Command(os.Args[0], "agent", "--config", l.configFile(node))
@@ -152,7 +151,7 @@ func startByHand(t *testing.T, l *Lab, node string) *Lab {
 		if l, err = Find(filepath.Dir(l.Dir), l.State.ID); err != nil {
 			t.Fatal(err)
 		}
-		// Find may have looked before the program was there, and Status when it was ready.
+		// Find may have run before the program's start, and Status when it was ready.
 		if s = l.Status(t.Context()); s.Nodes[1].Agent == ready && s.Nodes[1].PID == cmd.Process.Pid {
 			break
 		}
@@ -163,8 +162,8 @@ func startByHand(t *testing.T, l *Lab, node string) *Lab {
 	return l
 }
 
-// checkEth0 looks at the addresses and default routes of an eth0: all in use, and
-// none but these and the link-local one.
+// checkEth0 checks the addresses and default routes of an eth0. All are in use, and there
+// are no others but the link-local address.
 func checkEth0(t *testing.T, l *Lab, name string, addresses Dual[netip.Prefix], gateways Dual[netip.Addr]) {
 	t.Helper()
 	ns, err := l.Namespace(name)
@@ -181,7 +180,7 @@ func checkEth0(t *testing.T, l *Lab, name string, addresses Dual[netip.Prefix], 
 	}
 }
 
-// checkFamily looks at the eth0 of the calling thread's namespace.
+// checkFamily checks the eth0 of the calling thread's namespace.
 func checkFamily(t *testing.T, name string, family int, address netip.Prefix, gateway netip.Addr) error {
 	t.Helper()
 	link, err := netlink.LinkByName("eth0")
@@ -210,7 +209,7 @@ func checkFamily(t *testing.T, name string, family int, address netip.Prefix, ga
 	return err
 }
 
-// checkPodLinks looks at both ends of a pod's veth.
+// checkPodLinks checks both ends of a pod's veth.
 func checkPodLinks(t *testing.T, l *Lab, n *Node, p *Pod) {
 	t.Helper()
 	err := l.namespace(p.Name).Do(func() error {
@@ -256,9 +255,8 @@ func TestTwoLabsAtOnce(t *testing.T) {
 	}
 }
 
-// TestDownAfterKilledLab takes down what a killed `lab up` left half-way: it
-// has made one Node and started its agent, and the state is all that remains
-// of it.
+// TestDownAfterKilledLab: Down removes what a killed `lab up` left half-way, with one Node
+// and its agent. Only the state file describes it.
 func TestDownAfterKilledLab(t *testing.T) {
 	needRoot(t)
 	dir := reaptest.LabDir(t)
@@ -267,7 +265,7 @@ func TestDownAfterKilledLab(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { half.Down() })
-	half.State.Creator = Process{PID: os.Getpid(), Start: 1} // our number, another process
+	half.State.Creator = Process{PID: os.Getpid(), Start: 1} // our PID, another process
 	n := &half.Topology.Nodes[0]
 	pipeline, err := half.pipeline(&Options{})
 	for _, step := range []func() error{
@@ -291,7 +289,7 @@ func TestDownAfterKilledLab(t *testing.T) {
 	nothingLeft(t, half)
 }
 
-// TestSweep takes down labs whose process died, and no other.
+// TestSweep removes labs whose process died, and no others.
 func TestSweep(t *testing.T) {
 	dir := reaptest.LabDir(t)
 	mine := up(t, Options{StateDir: dir, Nodes: 1, Transient: true})
@@ -320,7 +318,7 @@ func TestDownAfterLostState(t *testing.T) {
 	if err := os.Mkdir(dir+"/0af31", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(dir+"/test", 0o700); err != nil { // no lab's name
+	if err := os.Mkdir(dir+"/test", 0o700); err != nil { // not a lab's name
 		t.Fatal(err)
 	}
 	doomed, err := Doomed(dir, "")
@@ -336,7 +334,7 @@ func TestDownAfterLostState(t *testing.T) {
 	}
 }
 
-// TestDownEndsPodProcesses: what runs in a pod goes with the pod.
+// TestDownEndsPodProcesses: a pod's processes end with the pod.
 func TestDownEndsPodProcesses(t *testing.T) {
 	l := up(t, Options{StateDir: reaptest.LabDir(t), Nodes: 1})
 	cmd := exec.Command("sleep", "1000")
@@ -399,8 +397,8 @@ func TestUpInterrupted(t *testing.T) {
 	}
 }
 
-// TestAgentsKeepNothing: a descriptor that the caller of lab up left open, as a shell
-// does with exec 9>lock, is not the agents'.
+// TestAgentsKeepNothing: the agents do not inherit a descriptor that lab up's caller left
+// open, as a shell does with exec 9>lock.
 func TestAgentsKeepNothing(t *testing.T) {
 	needRoot(t)
 	var pipe [2]int
@@ -428,8 +426,8 @@ func TestAgentsKeepNothing(t *testing.T) {
 	}
 }
 
-// TestStatusOfSilentAgent: why an agent is not ready stands below the table, whose
-// columns stay narrow, and so does what one that is knows of links and Nodes.
+// TestStatusOfSilentAgent: the table's columns stay narrow. The reason that an agent is not
+// ready, and its notes on links and Nodes, are below the table.
 func TestStatusOfSilentAgent(t *testing.T) {
 	why := "no agent answers at /x: connection refused"
 	s := &Status{ID: "1", State: "up", Nodes: []NodeStatus{{Name: "node-a", Agent: ready, Notes: []string{"Node node-b is silent"}}, {Name: "node-b", Agent: why}}}

@@ -13,15 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Process is one process for good: a number alone may be used again by the
-// kernel, number and start time are not.
+// Process identifies a process for good. The kernel may reuse a PID, but not a PID with the
+// same start time.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks since boot, /proc/PID/stat field 22
 }
 
-// processOf is the live process of a number; false when there is none, or only
-// its exit status is left.
+// processOf is the live process of a PID; false if there is none, or only its exit status
+// is left.
 func processOf(pid int) (Process, bool) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -38,8 +38,8 @@ func processOf(pid int) (Process, bool) {
 	return Process{pid, ticks}, err == nil
 }
 
-// ended says that nothing of a process runs any more. A process whose first
-// thread has ended still holds its sockets and links until the others have.
+// ended says whether a process no longer runs. If its first thread has ended, it still has
+// its sockets and links until the other threads end.
 func ended(pid int, state byte) bool {
 	if state != 'Z' && state != 'X' {
 		return false
@@ -48,14 +48,14 @@ func ended(pid int, state byte) bool {
 	return err != nil || len(threads) <= 1
 }
 
-// alive says that this very process still runs.
+// alive says whether this process still runs.
 func (p Process) alive() bool {
 	now, ok := processOf(p.PID)
 	return ok && now == p
 }
 
-// end asks the processes to end, waits, and kills those that do not. The error names those
-// that it killed, and has the goroutines of programs in Go.
+// end sends SIGTERM, waits, and kills the processes that still run. The error names the
+// killed ones, and has the goroutines of Go programs.
 func end(all []Process, waitAtMost time.Duration) error {
 	signal(all, unix.SIGTERM)
 	left := waitGone(all, waitAtMost)
@@ -70,19 +70,19 @@ func end(all []Process, waitAtMost time.Duration) error {
 	}
 	signal(left, unix.SIGKILL)
 	if stuck := waitGone(left, waitAtMost); len(stuck) > 0 {
-		return fmt.Errorf("processes %v do not end, even by SIGKILL: %w", stuck, err)
+		return fmt.Errorf("processes %v still run after SIGKILL: %w", stuck, err)
 	}
 	return err
 }
 
 const (
-	quitTime = time.Second // in which a process writes its goroutines
+	quitTime = time.Second // the time for a process to write its goroutines
 	quitSaid = 30_000      // bytes of them in an error: a few hundred goroutines
 )
 
-// quit sends SIGQUIT, at which a program in Go ends and writes its goroutines, and returns
-// what the process then writes to its standard error: the first quitSaid bytes. It is "" if
-// standard error is not a file.
+// quit sends SIGQUIT, at which a Go program writes its goroutines and ends. It returns the
+// first quitSaid bytes that the process then writes to standard error; "" if that is not a
+// file.
 func (p Process) quit() string {
 	log, err := os.Open(fmt.Sprintf("/proc/%d/fd/2", p.PID))
 	if err != nil {
@@ -105,13 +105,13 @@ func (p Process) quit() string {
 func signal(all []Process, s unix.Signal) {
 	for _, p := range all {
 		if p.alive() {
-			unix.Kill(p.PID, s) // it may end between the two calls, and that is well
+			unix.Kill(p.PID, s) // if the process ends between the two calls, that does no harm
 		}
 	}
 }
 
-// waitGone waits until all have ended, for so long at most, and returns those
-// that have not.
+// waitGone waits until all processes have ended, for waitAtMost, and returns those that
+// still run.
 func waitGone(all []Process, waitAtMost time.Duration) []Process {
 	deadline := time.Now().Add(waitAtMost)
 	for {
@@ -128,10 +128,10 @@ func waitGone(all []Process, waitAtMost time.Duration) []Process {
 	}
 }
 
-// keepDescriptors has every descriptor above standard error end with this process's
-// program. Those that the caller's shell left open (exec 9>lock; antrail lab up) would
-// otherwise be the agents', too: a lock stays held, and a pipe never ends, for as long as
-// the lab is up. What a child is to have, exec.Cmd gives it all the same.
+// keepDescriptors sets close-on-exec for each descriptor above standard error. Otherwise
+// the agents would inherit those that the caller's shell left open (exec 9>lock; antrail
+// lab up). A lock would stay held, and a pipe would never end, while the lab is up.
+// exec.Cmd still passes the descriptors that a child needs.
 func keepDescriptors() error {
 	err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	if err == nil {
@@ -146,7 +146,7 @@ func keepDescriptors() error {
 	return err
 }
 
-// inside finds the processes that live in a namespace, without our own.
+// inside are the processes in a namespace, except this one.
 func (n Namespace) inside() []Process {
 	want := n.inode()
 	links, err := filepath.Glob("/proc/[0-9]*/ns/net")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestEndTellsGoroutines: the error for a process that ignores SIGTERM has what the process
-// writes at SIGQUIT, and nothing from before.
+// TestEndTellsGoroutines: if a process ignores SIGTERM, the error has what it writes at
+// SIGQUIT, and nothing older.
 func TestEndTellsGoroutines(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "log"))
 	if err != nil {

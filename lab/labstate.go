@@ -12,32 +12,31 @@ import (
 	"time"
 )
 
-// State is what a lab leaves on disk, so that other commands find it and a lab
-// that died half-way can be taken down. It is written before the first
-// namespace is made.
+// State is the lab's state on disk. Other commands find the lab by it, and can remove one
+// that died half-way. It is written before the first namespace is made.
 type State struct {
-	// ID is five hexadecimal digits, part of every name of the lab.
+	// ID is five hexadecimal digits, a part of each name of the lab.
 	ID      string    `json:"id"`
 	Created time.Time `json:"created"`
-	// Up says that everything was made.
+	// Up says that the lab is complete.
 	Up bool `json:"up"`
-	// Creator is the process that made the lab or is making it.
+	// Creator is the process that made the lab.
 	Creator Process `json:"creator"`
-	// Transient says that the lab is to live no longer than its creator.
+	// Transient says that the lab lives no longer than its creator.
 	Transient bool `json:"transient,omitempty"`
-	// Nodes is how many of the topology's Nodes there are.
+	// Nodes is the number of Nodes.
 	Nodes int `json:"nodes"`
-	// IPv6Underlay says that the tunnel goes over IPv6.
+	// IPv6Underlay says that the tunnel uses IPv6.
 	IPv6Underlay bool `json:"ipv6Underlay,omitempty"`
 	// Tunnel is the tunnel's type.
 	Tunnel string `json:"tunnel"`
 	// EncapMode is the agents' trafficEncapMode.
 	EncapMode string `json:"encapMode,omitempty"`
-	// Uplink is what the Nodes' eth0 is.
+	// Uplink is the kind of the Nodes' eth0.
 	Uplink Uplink `json:"uplink,omitempty"`
-	// UnderlayOffloads says that checksums and segments are left to the underlay.
+	// UnderlayOffloads says that the Nodes leave checksums and segments to the underlay.
 	UnderlayOffloads bool `json:"underlayOffloads,omitempty"`
-	// Driver is that of the pods' ports.
+	// Driver is the driver of the pods' ports.
 	Driver string       `json:"driver"`
 	Agents []AgentState `json:"agents,omitempty"`
 }
@@ -48,11 +47,11 @@ type AgentState struct {
 	Process Process `json:"process"`
 }
 
-// stateEnv names another directory for the state of labs.
+// stateEnv is the environment variable of the directory for labs' state.
 const stateEnv = "ANTRAIL_LAB_DIR"
 
-// StateDir is where labs keep their state: $ANTRAIL_LAB_DIR if it is set, below
-// /run for root, else below the user's runtime directory.
+// StateDir is the directory of labs' state: $ANTRAIL_LAB_DIR if it is set, below /run for
+// root, otherwise below the user's runtime directory.
 func StateDir() string {
 	if dir := os.Getenv(stateEnv); dir != "" {
 		return dir
@@ -63,8 +62,8 @@ func StateDir() string {
 	return "/run/antrail/lab"
 }
 
-// removeEmpty removes the directory of all labs' state, and antrail's around
-// it, as far as they are empty.
+// removeEmpty removes the directory of labs' state, and antrail's directory above it, if
+// they are empty.
 func removeEmpty(dir string) {
 	if os.Remove(dir) == nil {
 		os.Remove(filepath.Dir(dir)) // refused unless it is empty
@@ -73,11 +72,11 @@ func removeEmpty(dir string) {
 
 const stateFile = "state.json"
 
-// newState makes the directory of a new lab, with an ID that no lab has.
+// newState makes the directory of a new lab, with a new ID.
 func newState(dir string, s State) (*Lab, error) {
 	self, ok := processOf(os.Getpid())
 	if !ok {
-		return nil, errors.New("no /proc")
+		return nil, errors.New("/proc has no entry of this process")
 	}
 	s.Created, s.Creator = time.Now(), self
 	for {
@@ -89,7 +88,7 @@ func newState(dir string, s State) (*Lab, error) {
 			return nil, err
 		}
 		err := os.Mkdir(l.Dir, 0o700)
-		if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) { // the last lab's Down took dir away meanwhile
+		if errors.Is(err, os.ErrExist) || errors.Is(err, os.ErrNotExist) { // the last lab's Down removed dir meanwhile
 			continue
 		}
 		if err != nil {
@@ -99,7 +98,7 @@ func newState(dir string, s State) (*Lab, error) {
 	}
 }
 
-// save writes the state file in one step.
+// save writes the state file and renames it into place.
 func (l *Lab) save() error {
 	b, err := json.MarshalIndent(&l.State, "", "  ")
 	if err != nil {
@@ -112,8 +111,8 @@ func (l *Lab) save() error {
 	return os.Rename(tmp, filepath.Join(l.Dir, stateFile))
 }
 
-// load reads a lab's state, and finds agents that were started by hand since. A
-// directory without a state file is a lab that died before it made anything.
+// load reads a lab's state, and finds agents that were started by hand. If a directory has
+// no state file, the lab died before it made anything.
 func load(dir string) (*Lab, error) {
 	s := State{ID: filepath.Base(dir)}
 	b, err := os.ReadFile(filepath.Join(dir, stateFile))
@@ -134,7 +133,7 @@ func load(dir string) (*Lab, error) {
 	return l, nil
 }
 
-// List finds all labs of a state directory, the oldest first.
+// List finds all labs of a state directory, oldest first.
 func List(dir string) ([]*Lab, error) {
 	files, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -155,16 +154,16 @@ func List(dir string) ([]*Lab, error) {
 	return all, nil
 }
 
-// isID tells a lab's directory from anything else: names made of its ID are
-// removed, so it must not be "test" or the like.
+// isID says whether a directory's name is a lab's ID. Down removes namespaces by that name,
+// so it must not be "test" or the like.
 func isID(name string) bool {
 	return len(name) == 5 && strings.Trim(name, "0123456789abcdef") == ""
 }
 
-// ErrNone is the error of Find where there is no lab.
+// ErrNone is the error of Find if there is no lab.
 var ErrNone = errors.New("no lab is up; make one with: antrail lab up")
 
-// Find is the lab with an ID, or the only one when id is empty.
+// Find is the lab with an ID. If id is empty, it is the only lab.
 func Find(dir, id string) (*Lab, error) {
 	all, err := List(dir)
 	if err != nil {
@@ -186,9 +185,9 @@ func Find(dir, id string) (*Lab, error) {
 	return nil, fmt.Errorf("no lab %s; there are %v", id, ids)
 }
 
-// Doomed are the labs that `lab down ID` takes down: that one. Without an ID
-// they are every dead lab, and the one that is up; several that are up are an
-// error, so that nobody's lab goes by mistake.
+// Doomed are the labs that `lab down ID` removes. Without an ID they are all dead labs, and
+// the one that is up. Several that are up are an error, so that no lab is removed by
+// mistake.
 func Doomed(dir, id string) ([]*Lab, error) {
 	if id != "" {
 		l, err := Find(dir, id)
@@ -214,7 +213,7 @@ func Doomed(dir, id string) ([]*Lab, error) {
 	return all, nil
 }
 
-// Sweep takes down every dead lab.
+// Sweep removes all dead labs.
 func Sweep(dir string) error {
 	all, err := List(dir)
 	errs := []error{err}
@@ -226,8 +225,8 @@ func Sweep(dir string) error {
 	return errors.Join(errs...)
 }
 
-// Dead says that nobody needs the lab any more: it was never completed, or was
-// to live no longer than its creator, and that process is gone.
+// Dead says that the lab can be removed. It was never completed, or is transient, and its
+// creator is gone.
 func (l *Lab) Dead() bool {
 	return (!l.State.Up || l.State.Transient) && !l.State.Creator.alive()
 }

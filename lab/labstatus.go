@@ -30,11 +30,11 @@ type NodeStatus struct {
 	PID       int            `json:"pid"`
 	Socket    string         `json:"socket"`
 	Pods      []PodStatus    `json:"pods"`
-	// Notes name Pods whose links are down, and Nodes that do not answer this one.
+	// Notes name Pods whose links are down, and Nodes that do not answer this Node.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// ready is what NodeStatus.Agent says of an agent that forwards.
+// ready is the value of NodeStatus.Agent for an agent that forwards.
 const ready = "ready"
 
 // PodStatus is one pod.
@@ -43,10 +43,10 @@ type PodStatus struct {
 	Addresses []netip.Addr `json:"addresses"`
 	MAC       string       `json:"mac"`
 	OFPort    uint32       `json:"ofPort"`
-	Namespace string       `json:"namespace"` // "" when it is gone
+	Namespace string       `json:"namespace"` // "" if it is gone
 }
 
-// Status looks at the lab as it is now, and asks its agents.
+// Status reads the lab's current state, and asks its agents.
 func (l *Lab) Status(ctx context.Context) *Status {
 	s := &Status{ID: l.State.ID, State: l.stateWord()}
 	for i := range l.Topology.Nodes {
@@ -84,7 +84,7 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 		}
 		s.PID = a.Process.PID
 		if s.Agent != ready && !a.Process.alive() {
-			s.Agent = fmt.Sprintf("its agent has ended (%s); to start another: %s", l.Log(n.Name), l.startCommand(n.Name))
+			s.Agent = fmt.Sprintf("its agent has ended (log: %s); to start another: %s", l.Log(n.Name), l.startCommand(n.Name))
 		}
 	}
 	for _, p := range n.Pods {
@@ -97,8 +97,8 @@ func (l *Lab) nodeStatus(ctx context.Context, n *Node) NodeStatus {
 	return s
 }
 
-// startCommand is a line for a shell that starts a Node's agent. It works wherever it is
-// pasted: it has the whole path of the program, and says which lab is meant.
+// startCommand is a shell command that starts a Node's agent. It works in any directory: it
+// has the program's whole path and names the lab.
 func (l *Lab) startCommand(node string) string {
 	binary, err := os.Executable()
 	if err != nil {
@@ -115,7 +115,7 @@ func (l *Lab) startCommand(node string) string {
 	return line
 }
 
-// shellWord is a word as a shell reads it back.
+// shellWord quotes a word for a shell.
 func shellWord(w string) string {
 	const plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-"
 	if w != "" && strings.Trim(w, plain) == "" {
@@ -129,7 +129,7 @@ func (s *Status) Write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "lab %s\t%s\n\n", s.ID, s.State)
 	fmt.Fprintln(t, "NODE\tADDRESSES\tPOD CIDRS\tAGENT\tPID\tSOCKET")
-	var below []string // what is wrong, below the table: it is as long as a row
+	var below []string // errors and notes go below the table, because they are long
 	for _, n := range s.Nodes {
 		word := n.Agent
 		if word != ready {
@@ -160,7 +160,7 @@ func (s *Status) Write(w io.Writer) error {
 	return t.Flush()
 }
 
-// join puts commas between addresses or prefixes.
+// join joins addresses or prefixes with commas.
 func join[T fmt.Stringer](all []T) string {
 	var words []string
 	for _, a := range all {

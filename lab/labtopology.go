@@ -9,22 +9,21 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Topology is the plan of a lab: values only, nothing is made yet.
+// Topology is the plan of a lab, as plain values.
 type Topology struct {
-	Outside Dual[netip.Prefix] // a host of the underlay that knows no pod range
+	Outside Dual[netip.Prefix] // a host on the underlay without routes to pods
 	Nodes   []Node
 	// Balanced are addresses of Services that the outside host sends to a Node,
 	// as a load balancer would.
 	Balanced []Balanced
-	// IPv6Underlay has the tunnel go over the Nodes' IPv6 addresses; IPv4 when
-	// false.
+	// IPv6Underlay makes the tunnel use the Nodes' IPv6 addresses.
 	IPv6Underlay bool
-	// Tunnel is what frames between Nodes travel in, and Encap when they do.
+	// Tunnel is the tunnel's type, and Encap says which frames use it.
 	Tunnel tunnel.Kind
 	Encap  tables.EncapMode
 }
 
-// TunnelEnd is where a Node sends and receives what goes through the tunnel.
+// TunnelEnd is a Node's tunnel address.
 func (t *Topology) TunnelEnd(n *Node) netip.Addr {
 	if t.IPv6Underlay {
 		return n.Address.V6.Addr()
@@ -32,7 +31,7 @@ func (t *Topology) TunnelEnd(n *Node) netip.Addr {
 	return n.Address.V4.Addr()
 }
 
-// MTU is that of pods and gateways.
+// MTU is the MTU of pods and gateways.
 func (t *Topology) MTU() int {
 	if t.Encap == tables.NoEncap {
 		return underlayMTU
@@ -40,7 +39,7 @@ func (t *Topology) MTU() int {
 	return config.DefaultMTU(t.Tunnel, t.IPv6Underlay)
 }
 
-// Subnets are those of the underlay.
+// Subnets are the underlay's subnets.
 func (t *Topology) Subnets() (all []netip.Prefix) {
 	for _, p := range t.Outside.Both() {
 		all = append(all, p.Masked())
@@ -66,19 +65,19 @@ type Pod struct {
 	OFPort  uint32
 }
 
-// Balanced is an address and the name of the Node that gets what is sent to it.
+// Balanced is an address of a Service, and the Node to which the outside host sends it.
 type Balanced struct {
 	Address Dual[netip.Addr]
 	Node    string
 }
 
-// Dual is something that everybody in a lab has of each address family.
+// Dual is a value for each address family.
 type Dual[T any] struct{ V4, V6 T }
 
-// Both are the two, IPv4 first.
+// Both are the two values, IPv4 first.
 func (d Dual[T]) Both() []T { return []T{d.V4, d.V6} }
 
-// String is the two, IPv4 first, with a comma between.
+// String is the two values, IPv4 first, with a comma between.
 func (d Dual[T]) String() string { return fmt.Sprintf("%v, %v", d.V4, d.V6) }
 
 func addrs(v4, v6 string) Dual[netip.Addr] {
@@ -94,17 +93,17 @@ func addrsOf(p Dual[netip.Prefix]) Dual[netip.Addr] {
 	return Dual[netip.Addr]{p.V4.Addr(), p.V6.Addr()}
 }
 
-// within gives addresses the lengths of prefixes.
+// within gives addresses the prefix lengths of prefixes.
 func within(a Dual[netip.Addr], p Dual[netip.Prefix]) []netip.Prefix {
 	return []netip.Prefix{netip.PrefixFrom(a.V4, p.V4.Bits()), netip.PrefixFrom(a.V6, p.V6.Bits())}
 }
 
-// underlayMTU is an Ethernet's. The tunnel takes its part of it.
+// underlayMTU is Ethernet's MTU, in bytes. The tunnel's headers come out of it.
 const underlayMTU = 1500
 
-// TwoNodes is the lab that the objects in examples/web-app are written for, and, of
-// its IPv4 half, the flow files and objects in examples/two-nodes; addresses, MACs and port
-// numbers must be the same here and there.
+// TwoNodes is the lab of the objects in examples/web-app. Its IPv4 half is the lab of the
+// flow files and objects in examples/two-nodes. Addresses, MACs and port numbers must be
+// the same there.
 func TwoNodes() Topology {
 	return Topology{
 		Outside: prefixes("192.168.77.1/24", "fd00:77::1/64"),
@@ -149,8 +148,8 @@ func mac(text string) (m config.MAC) {
 	return m
 }
 
-// Config is the configuration of a Node's agent, but for where its pipeline comes
-// from. link names the host end of a pod's veth; dir is where the socket goes.
+// Config is the configuration of a Node's agent, without the source of its pipeline. link
+// names the Node's end of a pod's veth. dir is the directory of the socket.
 func (t *Topology) Config(n *Node, dir string, link func(pod string) string) *config.Config {
 	c := &config.Config{
 		NodeName: n.Name,

@@ -11,26 +11,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bridgeName is the underlay's switch, in a namespace of its own.
+// bridgeName is the underlay's bridge, in a namespace of its own.
 const bridgeName = "br-underlay"
 
-// wire is a veth pair to be: an interface inside, and its other end.
+// wire describes a veth pair: an interface inside, and its other end.
 type wire struct {
 	inside    Namespace
-	name      string    // of the interface inside; eth0 when not given
-	outside   Namespace // where the other end goes
+	name      string    // of the interface inside; "" is eth0
+	outside   Namespace // of the other end
 	far       string    // the other end's name
 	mac       net.HardwareAddr
 	mtu       int
 	addresses []netip.Prefix
 	gateways  []netip.Addr // default routes
-	master    string       // the link that the other end becomes a port of: a bridge, or a bond
-	// offloads turns off what the other end cannot take from the inside; nil for
-	// nothing.
+	master    string       // the bridge or bond of the other end
+	// offloads turns off the inside's offloads that the other end cannot take; nil turns
+	// off nothing.
 	offloads func(ifname string) error
 }
 
-// connect makes the pair.
+// connect makes the pair and sets both ends up.
 func (e *wire) connect() error {
 	e.name = cmp.Or(e.name, "eth0")
 	if err := e.addPair(); err != nil {
@@ -101,8 +101,7 @@ func setUpLink(name string, addresses []netip.Prefix, gateways []netip.Addr) err
 	return nil
 }
 
-// addAddress gives a link an address that is in use at once: nobody else in a lab
-// has it.
+// addAddress adds an address that is in use at once: addresses in a lab are unique.
 func addAddress(link netlink.Link, a netip.Prefix) error {
 	addr := &netlink.Addr{IPNet: &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}}
 	if a.Addr().Is6() {
@@ -111,7 +110,7 @@ func addAddress(link netlink.Link, a netip.Prefix) error {
 	return netlink.AddrAdd(link, addr)
 }
 
-// addRoute leads an address to a next hop behind a link.
+// addRoute adds a route to an address via a next hop on a link.
 func addRoute(name string, to, via netip.Addr) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -121,7 +120,7 @@ func addRoute(name string, to, via netip.Addr) error {
 	return netlink.RouteAdd(&netlink.Route{LinkIndex: link.Attrs().Index, Dst: dst, Gw: via.AsSlice()})
 }
 
-// addBridge makes the underlay's switch in the calling thread's namespace.
+// addBridge makes the underlay's bridge in the calling thread's namespace.
 func addBridge() error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = bridgeName
@@ -131,7 +130,7 @@ func addBridge() error {
 	return setUp(bridgeName)
 }
 
-// setMaster makes a link a port of another.
+// setMaster makes a link a port of a bridge or bond.
 func setMaster(name, master string) error {
 	link, err := netlink.LinkByName(name)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/antrail/antrail/internal/nft"
 )
 
-// What a Node's switch sends out at certain ports is for a program to inspect and
-// to give back at others. A lab has no such program: a rule of nftables leads every
-// frame from the one to the other as it is.
+// At certain ports, a Node's switch hands frames to a program for inspection, and gets them
+// back at others. A lab has no such program: an nftables rule forwards every frame from one
+// port to the other.
 
 // loops are the pairs of ports: out of the switch, back into it.
 var loops = [][2]string{
@@ -20,7 +20,7 @@ var loops = [][2]string{
 // loopTable is the lab's own table, in the family netdev.
 const loopTable = "antrail-lab"
 
-// makeLoops joins the pairs that a Node has. Its agent has made the ports.
+// makeLoops joins a Node's pairs of ports, which its agent has made.
 func (l *Lab) makeLoops(node string) error {
 	if err := l.namespace(node).Do(joinPairs); err != nil {
 		return fmt.Errorf("%s: %w", node, err)
@@ -28,8 +28,8 @@ func (l *Lab) makeLoops(node string) error {
 	return nil
 }
 
-// joinPairs joins the pairs whose links are in the calling thread's namespace. A
-// chain goes with its link, so that after an agent's restart all is made anew.
+// joinPairs joins the pairs whose links are in the calling thread's namespace. A chain goes
+// with its link, so joinPairs makes all of them again after an agent's restart.
 func joinPairs() error {
 	var s nft.Script
 	t := s.Table("netdev", loopTable)

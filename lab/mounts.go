@@ -12,13 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Named namespaces under more than one mount. The file of a namespace is nothing: the
-// namespace is mounted over it. When /run/netns is mounted over itself later, as ip netns
-// and container runtimes do, that mount stays below, where no path leads, and the file
-// cannot be removed because something is mounted on it.
+// Named namespaces under more than one mount. A namespace is mounted over its file. Later,
+// ip netns or a container runtime may mount /run/netns over itself. Then the namespace's
+// mount is hidden, no path leads to it, and the file cannot be removed, because it is a
+// mount point.
 
-// hiddenInode is the namespace that is mounted on a path, whatever lies over it; 0 for
-// none. The kernel names it in /proc/self/mountinfo, as net:[4026532281].
+// hiddenInode is the namespace that is mounted on a path below other mounts; 0 for none.
+// The kernel names it in /proc/self/mountinfo, as net:[4026532281].
 func hiddenInode(path string) uint64 {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -37,14 +37,14 @@ func hiddenInode(path string) uint64 {
 	return 0
 }
 
-// mostMounts is how many mounts over one another are taken away.
+// mostMounts is the most mounts on one path that are removed.
 const mostMounts = 64
 
-// unmountAll takes away what is mounted on a path, as far as the path leads there.
+// unmountAll removes the mounts on a path that are not hidden.
 func unmountAll(path string) error {
 	for range mostMounts {
 		err := unix.Unmount(path, unix.MNT_DETACH)
-		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // nothing is mounted there, or there is nothing
+		if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT) { // nothing is mounted there, or there is no file
 			return nil
 		}
 		if err != nil {
@@ -54,18 +54,17 @@ func unmountAll(path string) error {
 	return fmt.Errorf("more than %d mounts", mostMounts)
 }
 
-// removeBelow removes a namespace's file that something is mounted on where no path
-// leads. It does so in a mount namespace of its own: there it can take the mounts over
-// dir away, for nobody else sees that. The kernel then detaches what was mounted on the
-// file everywhere.
+// removeBelow removes a namespace's file below a hidden mount. It unmounts dir in a mount
+// namespace of its own, where no other process sees that. When the file goes, the kernel
+// detaches the mounts on it everywhere.
 func removeBelow(dir, path string) error {
 	done := make(chan error)
 	go runRemoveBelow(dir, path, done)
 	return <-done
 }
 
-// runRemoveBelow keeps its thread, which ends with it: nobody else may run in its mount
-// namespace.
+// runRemoveBelow ends with its thread locked, so that the thread ends, too: no other
+// goroutine may run in its mount namespace.
 func runRemoveBelow(dir, path string, done chan<- error) {
 	runtime.LockOSThread()
 	done <- func() error {

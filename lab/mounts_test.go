@@ -12,12 +12,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// hiddenEnv makes this test binary what TestHiddenNamespaces starts.
+// hiddenEnv turns this test binary into the process that TestHiddenNamespaces starts.
 const hiddenEnv = "ANTRAIL_TEST_HIDDEN_NAMESPACES"
 
-// TestHiddenNamespaces: a lab goes down, with what runs in it, after /run/netns was
-// mounted over itself, with and without the namespaces that are mounted below. It happens
-// in a mount namespace of its own, whose /run/netns is empty.
+// TestHiddenNamespaces: Down removes a lab and its processes after /run/netns was mounted
+// over itself, with and without the namespaces' mounts below. This happens in a mount
+// namespace of its own, whose /run/netns is empty.
 func TestHiddenNamespaces(t *testing.T) {
 	needRoot(t)
 	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
@@ -35,7 +35,7 @@ func TestHiddenNamespaces(t *testing.T) {
 	}
 }
 
-// testHidden makes a lab, hides its namespaces, and takes it down.
+// testHidden makes a lab, hides its namespaces, and removes the lab.
 func testHidden() {
 	if err := hideAndTakeDown(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -15,16 +15,15 @@ import (
 // netnsDir is where ip(8) and nsenter(1) find named network namespaces.
 const netnsDir = "/run/netns"
 
-// Namespace is a network namespace by its name under /run/netns. A namespace
-// is an attribute of a thread; see Do.
+// Namespace is a network namespace by its name under /run/netns. It is an attribute of a
+// thread; see Do.
 type Namespace string
 
-// Path is its file, as nsenter --net= wants it.
+// Path is its file, for nsenter --net=.
 func (n Namespace) Path() string { return filepath.Join(netnsDir, string(n)) }
 
-// Do runs f on the calling goroutine, inside the namespace. A socket opened in
-// f stays in it, and a process started in f lives in it; a goroutine started
-// in f does not.
+// Do runs f on the calling goroutine, inside the namespace. Sockets that f opens and
+// processes that f starts stay in the namespace. Goroutines that f starts do not.
 func (n Namespace) Do(f func() error) error {
 	ns, err := netns.GetFromPath(n.Path())
 	if err != nil {
@@ -41,10 +40,9 @@ func (n Namespace) Do(f func() error) error {
 	return nsthread.In(ns, f)
 }
 
-// quiet are settings of all links of a namespace to come. They have IPv6, whatever
-// the machine has in its own namespace. There is no router to
-// solicit or to believe, and link-local addresses are made from MAC addresses, as
-// table SpoofGuard knows them.
+// quiet are sysctls for all new links of a namespace. IPv6 is on, whatever the machine's
+// own namespace has. There are no router solicitations and advertisements. Link-local
+// addresses follow from MAC addresses, because table SpoofGuard allows only those.
 var quiet = map[string]string{"disable_ipv6": "0", "accept_ra": "0", "router_solicitations": "0", "addr_gen_mode": "0"}
 
 // create makes the namespace, with lo up.
@@ -69,8 +67,8 @@ func (n Namespace) create() error {
 	})
 }
 
-// remove deletes the name; the namespace itself goes when nothing holds it. A
-// namespace that is not there is no error.
+// remove deletes the name. The namespace ends when nothing holds it. If there is no
+// namespace, that is not an error.
 func (n Namespace) remove() error {
 	if err := unmountAll(n.Path()); err != nil {
 		return fmt.Errorf("unmount namespace %s: %w", n, err)
@@ -85,8 +83,7 @@ func (n Namespace) remove() error {
 	return nil
 }
 
-// inode identifies the namespace, as /proc/PID/ns/net shows it; 0 when it is
-// not there.
+// inode identifies the namespace, as in /proc/PID/ns/net; 0 if it does not exist.
 func (n Namespace) inode() uint64 {
 	var st unix.Stat_t
 	var fs unix.Statfs_t
@@ -99,7 +96,7 @@ func (n Namespace) inode() uint64 {
 	return st.Ino
 }
 
-// namespaces are those whose names begin with prefix.
+// namespaces are the namespaces whose names begin with prefix.
 func namespaces(prefix string) ([]Namespace, error) {
 	files, err := os.ReadDir(netnsDir)
 	if errors.Is(err, os.ErrNotExist) {

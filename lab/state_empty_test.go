@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestRemoveEmpty: the last lab takes the directories away, another's stay.
+// TestRemoveEmpty: the last lab removes the directories. Directories with other files stay.
 func TestRemoveEmpty(t *testing.T) {
 	run := filepath.Join(t.TempDir(), "antrail")
 	labs := filepath.Join(run, "lab")

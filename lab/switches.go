@@ -11,14 +11,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Each agent of a lab launches its switch, and ends it when it is told to stop. A switch
-// whose agent was killed goes on, in the Node's namespace.
+// Each agent of a lab launches its switch, and ends it on SIGTERM. If the agent is killed,
+// its switch goes on in the Node's namespace.
 
-// SwitchSocket is the door of a Node's switch.
+// SwitchSocket is the door socket of a Node's switch.
 func (l *Lab) SwitchSocket(node string) string { return config.SwitchSocket(l.Socket(node)) }
 
-// SwitchPID is the process of a Node's switch. The error is that of a switch that does not
-// answer.
+// SwitchPID is the PID of a Node's switch. If the switch does not answer, that is an error.
 func (l *Lab) SwitchPID(ctx context.Context, node string) (int, error) {
 	info, err := door.Dial(l.SwitchSocket(node)).Info(ctx)
 	if err != nil {
@@ -27,8 +26,8 @@ func (l *Lab) SwitchPID(ctx context.Context, node string) (int, error) {
 	return info.PID, nil
 }
 
-// KillSwitch ends a Node's switch by SIGKILL, as it stands, and waits until it is gone.
-// The agent starts it again.
+// KillSwitch ends a Node's switch by SIGKILL and waits until it is gone. The agent starts
+// another.
 func (l *Lab) KillSwitch(ctx context.Context, node string) error {
 	pid, err := l.SwitchPID(ctx, node)
 	if err != nil {
@@ -36,17 +35,16 @@ func (l *Lab) KillSwitch(ctx context.Context, node string) error {
 	}
 	p, ok := processOf(pid)
 	if !ok {
-		return fmt.Errorf("the switch of %s is no process %d", node, pid)
+		return fmt.Errorf("the switch of %s has PID %d, but there is no such process", node, pid)
 	}
 	signal([]Process{p}, unix.SIGKILL)
 	if left := waitGone([]Process{p}, stopTime); len(left) > 0 {
-		return fmt.Errorf("processes %v do not end", left)
+		return fmt.Errorf("processes %v still run after SIGKILL", left)
 	}
 	return nil
 }
 
-// WaitAgent waits until the agent of a Node is the controller of the Node's switch, and
-// ready.
+// WaitAgent waits until a Node's agent is ready and controls the Node's switch.
 func (l *Lab) WaitAgent(ctx context.Context, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -58,7 +56,7 @@ func (l *Lab) WaitAgent(ctx context.Context, node string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the agent of %s does not find its switch: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
+			return fmt.Errorf("the agent of %s does not control its switch: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -12,33 +12,33 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Uplink is what the eth0 of a lab's Nodes is, by which they are on the underlay. The
-// link with the Node's addresses is called eth0 in each; those below it port0 and port1.
+// Uplink is the kind of a Node's eth0, its link to the underlay. The link with the Node's
+// addresses is always eth0. Links below it are port0 and port1.
 type Uplink string
 
-// Kinds of uplinks. They take modules of the kernel: 8021q, bonding.
+// Kinds of uplinks. They need the kernel's modules 8021q and bonding.
 const (
 	UplinkPlain  Uplink = "plain"        // a veth
-	UplinkVLAN   Uplink = "vlan"         // a VLAN on one; the outside host has the same tag
-	UplinkBond   Uplink = "bond"         // a bond of two, one of which is in use
-	UplinkLACP   Uplink = "lacp"         // a bond of two, both in use, by 802.3ad with the switch
+	UplinkVLAN   Uplink = "vlan"         // a VLAN on a veth; the outside host has the same tag
+	UplinkBond   Uplink = "bond"         // a bond of two links, one of them active
+	UplinkLACP   Uplink = "lacp"         // a bond of two active links, by 802.3ad with the bridge's side
 	UplinkTagged Uplink = "vlan-on-bond" // a VLAN on a bond
 )
 
 var uplinks = []Uplink{UplinkPlain, UplinkVLAN, UplinkBond, UplinkLACP, UplinkTagged}
 
-// UplinkKinds are their names, for a reader.
+// UplinkKinds are the names of the kinds, for errors and help.
 const UplinkKinds = "plain, vlan, bond, lacp or vlan-on-bond"
 
-// Known says whether there is such a kind; "" is plain.
+// Known says whether there is such a kind. "" is plain.
 func (u Uplink) Known() bool { return u == "" || slices.Contains(uplinks, u) }
 
-// tag is the VLAN of tagged uplinks.
+// tag is the VLAN ID of tagged uplinks.
 const tag = 77
 
 func (u Uplink) tagged() bool { return u == UplinkVLAN || u == UplinkTagged }
 
-// bond is how a Node's links share the traffic, and whether they do.
+// bond is the mode of a Node's bond, if it has one.
 func (u Uplink) bond() (mode netlink.BondMode, is bool) {
 	switch u {
 	case UplinkBond, UplinkTagged:
@@ -49,8 +49,8 @@ func (u Uplink) bond() (mode netlink.BondMode, is bool) {
 	return 0, false
 }
 
-// connectUplink makes eth0 of a host of the underlay: of a Node as its kind says, of
-// the outside host without bonds.
+// connectUplink makes eth0 of a host on the underlay, of the lab's kind. The outside host
+// has no bond.
 func (l *Lab) connectUplink(ns Namespace, name string, addresses []netip.Prefix, gateways []netip.Addr) error {
 	u := l.State.Uplink
 	mode, bonded := u.bond()
@@ -78,7 +78,7 @@ func (l *Lab) connectUplink(ns Namespace, name string, addresses []netip.Prefix,
 	return nil
 }
 
-// lowest is the name of a link that is eth0 unless there is a VLAN on it.
+// lowest is a link's name: eth0, or below if a VLAN on it is eth0.
 func lowest(u Uplink, below string) string {
 	if u.tagged() {
 		return below
@@ -86,7 +86,7 @@ func lowest(u Uplink, below string) string {
 	return "eth0"
 }
 
-// below is the link that a VLAN is on.
+// below is the link below a VLAN.
 func below(u Uplink, host string) string {
 	if _, bonded := u.bond(); bonded && host != "outside" {
 		return "bond0"
@@ -94,11 +94,11 @@ func below(u Uplink, host string) string {
 	return "port0"
 }
 
-// connectPort connects one link of a host with a link of the underlay.
+// connectPort connects a link of a host with a link of the underlay.
 func (l *Lab) connectPort(ns Namespace, port, far, master string) error {
 	w := wire{
 		inside: ns, name: port, outside: l.Underlay(), far: far, master: master, mtu: underlayMTU,
-		offloads: ports.DisableTxChecksum, // whoever captures on the underlay shall see sound packets
+		offloads: ports.DisableTxChecksum, // a capture on the underlay shall see correct checksums
 	}
 	if l.State.UnderlayOffloads {
 		w.offloads = nil
@@ -106,8 +106,8 @@ func (l *Lab) connectPort(ns Namespace, port, far, master string) error {
 	return w.connect()
 }
 
-// connectBond makes a bond of two ports. With LACP the other ends are a bond, too;
-// else they are ports of the bridge, as if they were of two switches.
+// connectBond makes a bond of two ports. With LACP the other ends are a bond, too.
+// Otherwise they are ports of the bridge, as if of two switches.
 func (l *Lab) connectBond(ns Namespace, host string, mode netlink.BondMode) error {
 	masters, fars := [2]string{bridgeName, bridgeName}, [2]string{host, host + "-1"}
 	if mode == netlink.BOND_MODE_802_3AD {
@@ -133,10 +133,9 @@ func (l *Lab) connectBond(ns Namespace, host string, mode netlink.BondMode) erro
 	})
 }
 
-// addBond makes a bond of links in the calling thread's namespace, and sets it up. The
-// members have no IPv6: a kernel has each of them report its multicast groups, by the
-// bond's address, and by a member that is not in use the switch sends there all that is
-// for the bond.
+// addBond makes a bond of links in the calling thread's namespace, and sets it up. The members
+// have no IPv6. Otherwise the kernel would report each member's multicast groups from the
+// bond's address. The bridge would then send the bond's packets to an inactive member.
 func addBond(name string, mode netlink.BondMode, members ...string) error {
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = name, underlayMTU
@@ -154,7 +153,7 @@ func addBond(name string, mode netlink.BondMode, members ...string) error {
 			err = sysctl.Write(sysctl.Root+"net/ipv6/conf/"+m+"/disable_ipv6", "1")
 		}
 		if err == nil {
-			err = netlink.LinkSetDown(link) // a bond takes no others
+			err = netlink.LinkSetDown(link) // a bond takes only links that are down
 		}
 		if err == nil {
 			err = setMaster(m, name)
@@ -180,7 +179,7 @@ func addVLAN(on, name string) error {
 	return nil
 }
 
-// running waits until a link has a carrier: LACP takes its time.
+// running waits until a link has a carrier. LACP takes a while.
 func running(name string) error {
 	for end := time.Now().Add(startTime); ; time.Sleep(20 * time.Millisecond) {
 		link, err := netlink.LinkByName(name)
@@ -191,7 +190,7 @@ func running(name string) error {
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("it has no carrier: %s", strings.ToLower(link.Attrs().OperState.String()))
+			return fmt.Errorf("no carrier: %s", strings.ToLower(link.Attrs().OperState.String()))
 		}
 	}
 }

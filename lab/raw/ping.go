@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The two families' echo messages (RFC 792, RFC 4443): the raw socket that
-// receives them, and their types.
+// The echo messages of the two families (RFC 792, RFC 4443): the raw socket's network, and
+// the types.
 var (
 	echo4 = echoKind{"ip4:icmp", 8, 0}
 	echo6 = echoKind{"ip6:ipv6-icmp", 128, 129}
@@ -51,14 +51,13 @@ func OpenPinger(to netip.Addr, id uint16) (*Pinger, error) {
 	return p, nil
 }
 
-// Send sends the request of a sequence number.
+// Send sends the request with a sequence number.
 func (p *Pinger) Send(seq uint16) error {
 	_, err := p.WriteTo(p.request(seq), &net.IPAddr{IP: p.to.AsSlice()})
 	return err
 }
 
-// Receive returns the sequence number of the next reply, and when the kernel
-// received it.
+// Receive returns the sequence number of the next reply, and the kernel's time of receipt.
 func (p *Pinger) Receive() (seq uint16, at time.Time, err error) {
 	for {
 		n, m, _, from, err := p.ReadMsgIP(p.buf, p.control)
@@ -71,8 +70,8 @@ func (p *Pinger) Receive() (seq uint16, at time.Time, err error) {
 	}
 }
 
-// payload is what follows the IPv4 header, which ReadMsgIP leaves in place; a
-// raw socket of IPv6 has none.
+// payload is the ICMP message. ReadMsgIP leaves the IPv4 header in place. A raw IPv6 socket
+// has no header.
 func (p *Pinger) payload(b []byte) []byte {
 	if p.kind == echo4 && len(b) > 0 {
 		return b[min(len(b), int(b[0]&0xf)*4):]
@@ -87,9 +86,9 @@ func (p *Pinger) reply(b []byte) (seq uint16, ok bool) {
 	return binary.BigEndian.Uint16(b[6:]), true
 }
 
-// request is an ICMP message: type, code, checksum, identifier, sequence number
-// and 56 bytes of data. The kernel fills in the checksum of ICMPv6, which covers
-// addresses too (RFC 3542, section 3.1).
+// request is an ICMP message: type, code, checksum, identifier, sequence number and 56
+// bytes of data. The kernel fills in the checksum of ICMPv6, which covers addresses, too
+// (RFC 3542, section 3.1).
 func (p *Pinger) request(seq uint16) []byte {
 	b := make([]byte, 64)
 	b[0] = p.kind.request
@@ -103,7 +102,7 @@ func (p *Pinger) request(seq uint16) []byte {
 	return b
 }
 
-// Stamp has the kernel note when it receives each packet of a socket.
+// Stamp makes the kernel time-stamp each packet that a socket receives.
 func Stamp(c syscall.Conn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -114,7 +113,7 @@ func Stamp(c syscall.Conn) error {
 	return errors.Join(err, failed)
 }
 
-// StampOf is the kernel's time in the control messages of a packet; now when
+// StampOf is the kernel's time stamp in a packet's control messages; the current time if
 // there is none.
 func StampOf(control []byte) time.Time {
 	all, err := unix.ParseSocketControlMessage(control)

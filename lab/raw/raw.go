@@ -15,17 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Socket sends and captures whole frames on one link. It sees what arrives on
-// the link and what is sent out of it. Go's own socket types do not know
-// AF_PACKET. It is for one goroutine.
+// Socket sends and captures whole frames on one link, by AF_PACKET. It sees frames that the
+// link receives and sends. Only one goroutine may use it.
 type Socket struct {
 	fd  int
-	buf []byte // what is read is copied out of it
+	buf []byte // Receive copies frames out of it
 }
 
 const (
 	maxFrame  = 1 << 16
-	rawBuffer = 8 << 20 // holds what a check sends before it reads
+	rawBuffer = 8 << 20 // bytes: all that a check sends before it reads
 )
 
 // Open opens a socket on a link of the calling thread's namespace.
@@ -59,7 +58,7 @@ func (s *Socket) Send(frame []byte) error {
 	return err
 }
 
-// Receive returns the next frame, or nil when none comes in time.
+// Receive returns the next frame, or nil if none comes in time.
 func (s *Socket) Receive(timeout time.Duration) ([]byte, error) {
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	deadline := time.Now().Add(timeout)

@@ -15,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// path is a way that datagrams go.
+// path is the route of a datagram stream.
 type path struct {
 	from, to string // pods, or a Node
-	by       string // how it goes, in words
+	by       string // the route, in words
 }
 
 func (p path) String() string { return fmt.Sprintf("from %s to %s", p.from, p.to) }
@@ -31,11 +31,11 @@ var datagramPaths = []path{
 	{node, "client-a", "from the Node itself"},
 }
 
-// firstPort is the UDP port of the first path's receiver; the others follow.
+// firstPort is the UDP port of the first path's receiver. The next path has the next port.
 const firstPort = 5100
 
-// datagrams are numbered packets on one path. The receiver answers one in
-// answerEvery, so that to conntrack it is a connection of both sides.
+// datagrams are numbered packets on one path. The receiver answers every answerEvery-th
+// packet, so that conntrack sees packets of both directions.
 type datagrams struct {
 	path path
 	rate int // packets a second
@@ -45,12 +45,12 @@ type datagrams struct {
 
 	mu   sync.Mutex
 	sent uint64 // packets so far, numbered from 0
-	// sentAt and came are by number; came 0: not yet. Nanoseconds of the clock that
-	// the kernel stamps with.
+	// sentAt and came are times by packet number, in nanoseconds of the clock of the
+	// kernel's stamps. came is 0 until the packet arrives.
 	sentAt, came []int64
-	copies       int // that came more than once
+	copies       int // duplicates
 	last         time.Time
-	// from and began are where the window that is watched begins, to is where it ends.
+	// from and began are the start of the observed window, to is its end.
 	from, to, copiesBefore int
 	began                  time.Time
 }
@@ -60,7 +60,7 @@ const (
 	answerEvery = 100
 )
 
-// start sends and receives until ctx ends; wait returns when nobody does any more.
+// start sends and receives until ctx ends. wait returns when both goroutines have ended.
 func (d *datagrams) start(ctx context.Context, l *lab.Lab) (wait func(), err error) {
 	to, err := addressOf(l, d.path.to)
 	if err != nil {
@@ -95,7 +95,8 @@ func addressOf(l *lab.Lab, pod string) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("the lab has no pod %q", pod)
 }
 
-// receiveBuffer holds what comes while the receiver does not run.
+// receiveBuffer is the socket's buffer for packets while the receiver does not run, in
+// bytes.
 const receiveBuffer = 4 << 20
 
 // open opens both sockets.
@@ -124,7 +125,7 @@ func (d *datagrams) open(l *lab.Lab, at netip.AddrPort) error {
 	})
 }
 
-// stamped has the kernel tell when each datagram came.
+// stamped sets the socket's buffer, and makes the kernel time-stamp each datagram.
 func stamped(c *net.UDPConn) error {
 	sys, err := c.SyscallConn()
 	if err != nil {
@@ -137,12 +138,11 @@ func stamped(c *net.UDPConn) error {
 	return errors.Join(err, failed, raw.Stamp(c))
 }
 
-// mostBehind is how many packets are made up for at once by a sender that did not
-// run for a while.
+// mostBehind is the most packets that a sender sends at once to catch up after a pause.
 const mostBehind = 64
 
-// runSend sends at the rate until ctx ends. What the Node's own stack refuses, as it
-// has no route while the gateway is away, is lost.
+// runSend sends at the rate until ctx ends. A packet that the Node's own stack refuses is
+// lost: without the gateway there is no route.
 func (d *datagrams) runSend(ctx context.Context) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -164,7 +164,7 @@ func (d *datagrams) runSend(ctx context.Context) {
 	}
 }
 
-// number is that of the next packet, which is sent now.
+// number is the number of the next packet, and records its time.
 func (d *datagrams) number() uint64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,7 +173,7 @@ func (d *datagrams) number() uint64 {
 	return d.sent - 1
 }
 
-// runReceive takes packets until the socket is closed.
+// runReceive receives packets until the socket is closed.
 func (d *datagrams) runReceive() {
 	b, stamp := make([]byte, 2*datagramLen), make([]byte, 128)
 	for {
@@ -192,13 +192,13 @@ func (d *datagrams) runReceive() {
 	}
 }
 
-// arrived notes a packet.
+// arrived records a packet's arrival.
 func (d *datagrams) arrived(number uint64, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
 	case number >= d.sent:
-		return // of nobody here
+		return // not one of these packets
 	case d.came[number] != 0:
 		d.copies++
 		return
@@ -206,7 +206,7 @@ func (d *datagrams) arrived(number uint64, at time.Time) {
 	d.came[number], d.last = at.UnixNano(), at
 }
 
-// cameSince says whether a packet came that was sent since.
+// cameSince says whether a packet that was sent since t has arrived.
 func (d *datagrams) cameSince(t time.Time) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -225,7 +225,7 @@ func (d *datagrams) beginWindow(at time.Time) {
 	d.from, d.copiesBefore, d.began = int(d.sent), d.copies, at
 }
 
-// straggling is how long the last packets of a window may be under way.
+// straggling is how long the last packets of a window may take to arrive.
 const straggling = 500 * time.Millisecond
 
 // end ends the window.
@@ -235,7 +235,7 @@ func (d *datagrams) end() {
 	d.to = int(d.sent)
 }
 
-// seen is what the window brought. started is when a new agent was started.
+// seen is the result of the window. started is when the new agent started.
 func (d *datagrams) seen(started time.Time) Path {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -259,7 +259,7 @@ func (d *datagrams) seen(started time.Time) Path {
 	return w
 }
 
-// milliseconds is a time in the report.
+// milliseconds is a duration in the report.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // Close closes the sockets.

@@ -1,16 +1,16 @@
-// Package upgrade measures what a lab's traffic notices when an agent or its switch is
-// killed, and when another takes its place.
+// Package upgrade measures how the traffic of a lab fares when an agent or its switch is
+// killed or replaced.
 //
 //	upgrade.go    the run: traffic, then one event after another
 //	upgradestreams.go TCP connections, each with a heartbeat
 //	datagramstream.go numbered UDP packets, and the times at which they came
-//	upgradereport.go what is told
+//	upgradereport.go the report
 //
-// All traffic passes the Node whose agent it is about: between its pods, to a
-// Service, to and from the other Node's pods, and from the Node itself. Nothing is
-// taken from the agent's word: a connection is lost when its ends say so, and a gap
-// is the time between two packets by the kernel's time stamps. What the agents say of it is
-// told beside that.
+// All traffic passes the Node whose agent is killed. It goes between the Node's pods, to a
+// Service, to and from the other Node's pods, and from the Node itself. The results come
+// from the traffic, not from the agent. A connection is lost if its ends say so. A gap is
+// the time between two packets by the kernel's time stamps. The report shows the agents'
+// own figures beside them.
 package upgrade
 
 import (
@@ -25,27 +25,26 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// Options of Run; what is zero has a default.
+// Options of Run. Each zero value has a default.
 type Options struct {
-	Connections int           // TCP connections, 1000 when 0
-	Heartbeat   time.Duration // of each connection, 200 ms when 0
-	Rate        int           // UDP packets a second, 10,000 when 0
-	// Window is how long traffic is watched after each event, and without one: 3 s
-	// when 0.
+	Connections int           // TCP connections; 0 is 1000
+	Heartbeat   time.Duration // interval of each connection; 0 is 200 ms
+	Rate        int           // UDP packets a second; 0 is 10,000
+	// Window is how long traffic is observed after each event; 0 is 3 s.
 	Window time.Duration
-	// Kills is how often the agent is killed: 20 when 0.
+	// Kills is how often the agent is killed; 0 is 20.
 	Kills int
 	// Binary is the agent to start; "" is the running program.
 	Binary   string
 	Progress io.Writer // a line per step; nil for none
 }
 
-// node is the Node whose agent goes.
+// node is the Node whose agent is killed or replaced.
 const node = "node-a"
 
 func (o *Options) complete() error {
 	if o.Connections > sourcePorts {
-		return fmt.Errorf("%d connections: there are source ports for %d", o.Connections, sourcePorts)
+		return fmt.Errorf("%d connections are too many: there are %d source ports", o.Connections, sourcePorts)
 	}
 	if o.Connections < 0 || o.Rate < 0 || o.Heartbeat < 0 || o.Window < 0 {
 		return errors.New("connections, rate, heartbeat and window are not negative")
@@ -71,7 +70,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// run is a lab with traffic in it.
+// run is a lab and its traffic.
 type run struct {
 	Options
 	lab       *lab.Lab
@@ -79,16 +78,15 @@ type run struct {
 	datagrams []*datagrams
 }
 
-// Run sends traffic through a lab that is up, and lets the agent of node-a and its switch
-// be killed, and then be taken over from, while it does. The report tells what came of it;
-// the error is for what kept it from being made, and for packets that a switch does not
-// account for.
+// Run sends traffic through a lab that is up. Meanwhile the agent of node-a and its switch
+// are killed, and then replaced. The report has the results. The error says why there is no
+// report, or which switch's packet counters do not add up.
 func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
 	}
 	if len(l.Topology.Nodes) != len(lab.TwoNodes().Nodes) {
-		return nil, errors.New("it takes a lab of two Nodes")
+		return nil, fmt.Errorf("the lab has %d Nodes, expected %d", len(l.Topology.Nodes), len(lab.TwoNodes().Nodes))
 	}
 	r := &run{Options: o, lab: l}
 	ctx, stop := context.WithCancel(ctx)
@@ -105,7 +103,7 @@ func Run(ctx context.Context, l *lab.Lab, o Options) (*Report, error) {
 	return report, err
 }
 
-// start sends traffic until ctx ends; ended returns when nobody does any more.
+// start sends traffic until ctx ends. ended returns when all goroutines have ended.
 func (r *run) start(ctx context.Context) (ended func(), err error) {
 	var closers []io.Closer
 	var running []func()
@@ -138,12 +136,12 @@ func (r *run) start(ctx context.Context) (ended func(), err error) {
 // event is something that happens to the agent.
 type event struct {
 	name string
-	// do returns when the new agent is ready; started is when it began to be
-	// started. What else it finds out goes into seen.
+	// do returns when the new agent is ready. started is when its start began. seen gets
+	// other results.
 	do func(ctx context.Context, seen *Event) (started time.Time, err error)
 }
 
-// events lets one after another happen, and tells what the traffic noticed.
+// events runs one event after another, and reports the effects on traffic.
 func (r *run) events(ctx context.Context, report *Report) error {
 	all := []event{
 		{"nothing", func(context.Context, *Event) (time.Time, error) { return time.Time{}, nil }},
@@ -165,16 +163,16 @@ func (r *run) events(ctx context.Context, report *Report) error {
 	return nil
 }
 
-// flowTime is how long packets may take to flow on all ways, and answerTime how long
-// connections may take to give an answer: TCP sends again after 25 seconds what it has
-// sent again, in vain, for half as long.
+// flowTime is how long packets may take until all paths flow. answerTime is how long
+// connections may take to answer. TCP may retransmit 25 seconds after the last try, if the
+// earlier tries failed.
 const (
 	flowTime   = 20 * time.Second
 	answerTime = time.Minute
 )
 
-// flows returns when packets came on every way, and answers by every connection
-// that is not over; silent are the connections that gave none in all that time.
+// flows returns when a packet has come on each path, and each connection that is not lost
+// has answered. silent are the connections that have not answered within answerTime.
 func (r *run) flows(ctx context.Context) (silent []*stream, err error) {
 	all := slices.Clone(r.datagrams)
 	since := time.Now()
@@ -192,7 +190,7 @@ func (r *run) flows(ctx context.Context) (silent []*stream, err error) {
 	return nil, ctx.Err()
 }
 
-// watch lets an event happen and looks at the traffic until a window after it.
+// watch runs an event and observes the traffic until a window after it.
 func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	fmt.Fprintf(r.Progress, "%s\n", e.name)
 	r.streams.beginWindow()
@@ -228,7 +226,7 @@ func (r *run) watch(ctx context.Context, e event) (*Event, error) {
 	return seen, nil
 }
 
-// connections tells what became of them.
+// connections reports the lost, silent and slowest connections.
 func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
 	lost := s.lost()
 	why := lost[min(lostBefore, len(lost)):]
@@ -238,7 +236,7 @@ func (e *Event) connections(s *streams, lostBefore int, silent []*stream) {
 	e.Silent, e.Lost, e.Why, e.Slowest = len(silent), len(why), reasons(why), milliseconds(s.slowest())
 }
 
-// killAgents kills the agent as it stands and starts another, again and again.
+// killAgents kills the agent and starts another, r.Kills times.
 func (r *run) killAgents(ctx context.Context, seen *Event) (started time.Time, err error) {
 	for range r.Kills {
 		if started, err = r.kill(ctx, seen); err != nil {
@@ -248,14 +246,14 @@ func (r *run) killAgents(ctx context.Context, seen *Event) (started time.Time, e
 	return started, nil
 }
 
-// replaceAgent starts an agent for which the one that runs leaves.
+// replaceAgent starts an agent that takes over from the running one.
 func (r *run) replaceAgent(ctx context.Context, _ *Event) (started time.Time, err error) {
 	started = time.Now()
 	return started, r.lab.ReplaceAgent(ctx, node, r.Binary)
 }
 
-// replaceBoth starts an agent for which the one that runs leaves, and whose switch takes
-// over from the one that runs.
+// replaceBoth starts an agent that takes over from the running one. Its switch takes over
+// from the running switch, too.
 func (r *run) replaceBoth(ctx context.Context, seen *Event) (started time.Time, err error) {
 	started = time.Now()
 	if err := r.lab.ReplaceAgent(ctx, node, r.Binary, "--new-switch"); err != nil {
@@ -271,7 +269,7 @@ func (r *run) replaceBoth(ctx context.Context, seen *Event) (started time.Time, 
 	return started, err
 }
 
-// killSwitch kills the switch as it stands; its agent starts another.
+// killSwitch kills the switch. Its agent starts another.
 func (r *run) killSwitch(ctx context.Context, _ *Event) (started time.Time, err error) {
 	started = time.Now()
 	if err := r.lab.KillSwitch(ctx, node); err != nil {
@@ -280,7 +278,7 @@ func (r *run) killSwitch(ctx context.Context, _ *Event) (started time.Time, err 
 	return started, r.lab.WaitAgent(ctx, node)
 }
 
-// kill kills the agent as it stands and starts another.
+// kill kills the agent and starts another.
 func (r *run) kill(ctx context.Context, _ *Event) (started time.Time, err error) {
 	if err := r.lab.KillAgent(node); err != nil {
 		return started, err

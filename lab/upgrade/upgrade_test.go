@@ -22,13 +22,14 @@ var antrail string
 
 func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
 
-// up makes a lab of two Nodes with pods' ports by this driver; it goes when the test ends.
+// up makes a lab of two Nodes whose pods' ports have this driver. It is removed when the
+// test ends.
 func up(t *testing.T, driver string) *lab.Lab {
 	t.Helper()
 	return upWith(t, lab.Options{Driver: driver})
 }
 
-// upWith makes a lab of two Nodes; it goes when the test ends.
+// upWith makes a lab of two Nodes, which is removed when the test ends.
 func upWith(t *testing.T, o lab.Options) *lab.Lab {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -50,10 +51,9 @@ func upWith(t *testing.T, o lab.Options) *lab.Lab {
 	return l
 }
 
-// TestNoConnectionIsLost is the test itself with less traffic: it asserts that no
-// connection is lost and no packet comes twice, and no times. How many packets a
-// machine loses that is busy with something else, its queues decide; in a hand-over
-// they would have to be full of this little traffic.
+// TestNoConnectionIsLost runs the measurement with less traffic. It asserts that no
+// connection is lost and no packet comes twice, but no times. On a busy machine, queues may
+// drop packets; in a hand-over they would have to be full of this little traffic.
 func TestNoConnectionIsLost(t *testing.T) {
 	for _, driver := range []string{config.DriverAuto, config.DriverAFXDP} {
 		if testing.Short() && driver == config.DriverAFXDP {
@@ -98,7 +98,7 @@ func wantNoneLost(t *testing.T, driver string) {
 	}
 }
 
-// TestWindow: what a window tells of packets whose times are given.
+// TestWindow: the result of a window with given packet times.
 func TestWindow(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) int64 { return start.Add(time.Duration(ms) * time.Millisecond).UnixNano() }
@@ -113,7 +113,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestReport: the table has a line for each way, and JSON the same numbers.
+// TestReport: the table has a line for each path, and JSON has the same numbers.
 func TestReport(t *testing.T) {
 	r := &Report{Node: node, Connections: 7, Rate: 8, Events: []Event{
 		{Name: "nothing", Paths: []Path{{By: "on the Node", Sent: 9}}},
@@ -147,8 +147,8 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestLostOrSlow: a connection that was reset is lost, and one whose other end says
-// nothing is silent, each with what the kernel knows of it.
+// TestLostOrSlow: a connection that was reset is lost. One whose other end does not answer
+// is silent. Each has the kernel's state.
 func TestLostOrSlow(t *testing.T) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -212,7 +212,7 @@ func TestLostOrSlow(t *testing.T) {
 	}
 }
 
-// TestSourcePorts: no two ways share a port, whatever the first one is.
+// TestSourcePorts: no two paths share a port, for any first port.
 func TestSourcePorts(t *testing.T) {
 	ways := map[int]int{}
 	for _, first := range []int{0, 7003, 19999} {

@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Report is what the traffic noticed. Times are milliseconds.
+// Report has the effects on traffic. Times are in milliseconds.
 type Report struct {
 	Node        string  `json:"node"`
 	Connections int     `json:"connections"`
@@ -15,46 +15,44 @@ type Report struct {
 	Events      []Event `json:"events"`
 }
 
-// Event is one thing that happened to the agent.
+// Event is one event, and its effects.
 type Event struct {
 	Name string `json:"name"`
-	// Ready is how long the new agent took until it said so, from when it was
-	// started; 0 when none was.
+	// Ready is the time from the new agent's start until it is ready; 0 if none started.
 	Ready float64 `json:"readyMs,omitempty"`
-	// Stopped is for how long the agents moved no packet, by their own account, when one
-	// took over; 0 otherwise.
+	// Stopped is how long no packet moved during a takeover, by the agents' own account; 0
+	// otherwise.
 	Stopped float64 `json:"stoppedMs,omitempty"`
-	// Lost is TCP connections that ended, or had no answer for a minute; Silent is the
-	// latter. Slowest is how long the slowest answer took of those that are not lost.
+	// Lost are TCP connections that ended, or had no answer for a minute. Silent are the
+	// latter. Slowest is the longest time to an answer on a connection that is not lost.
 	Lost    int     `json:"connectionsLost"`
 	Silent  int     `json:"connectionsSilent"`
 	Slowest float64 `json:"slowestMs"`
-	// Why is how they were lost: how many in each manner, and one of each.
+	// Why are the reasons of the losses: how many of each kind, and one of each.
 	Why   string `json:"why,omitempty"`
 	Paths []Path `json:"paths"`
 }
 
-// Path is the UDP packets of one way.
+// Path are the UDP packets of one path.
 type Path struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 	By   string `json:"by"`
 	Sent int    `json:"sent"`
 	Lost int    `json:"lost"`
-	// Copies came twice.
+	// Copies arrived twice.
 	Copies int `json:"copies"`
-	// Gap is the longest time in which none came, and Pause the longest in which
-	// none was sent.
+	// Gap is the longest time without an arrival, Pause the longest without a packet sent.
 	Gap   float64 `json:"gapMs"`
 	Pause float64 `json:"pauseMs"`
-	// Wait is the longest that one which came was under way.
+	// Wait is the longest time between sending and arrival.
 	Wait float64 `json:"waitMs"`
-	// First is when the first one came that was sent since the new agent was
-	// started, from then; 0 when none was started.
+	// First is the time from the new agent's start until the arrival of the first packet sent
+	// after it; 0 if no agent started.
 	First float64 `json:"firstMs,omitempty"`
 }
 
-// Lost is how many connections were lost in all.
+// Lost is the number of lost connections, over all events.
 func (r *Report) Lost() (n int) {
 	for _, e := range r.Events {
 		n += e.Lost
@@ -70,11 +68,11 @@ func (r *Report) JSON(w io.Writer) error {
 }
 
 const legend = `
-SLOWEST: the longest that a heartbeat took over a connection that is not lost.
-STOPPED: for how long no packet moved, by the account of the agents themselves.
-GAP: the longest time in which no packet came; PAUSE: in which none was sent.
-WAIT: the longest that a packet which came was under way.
-READY and FIRST (packet that came) count from the start of the new agent.
+SLOWEST: the longest time to a heartbeat's answer on a connection that is not lost.
+STOPPED: how long no packet moved, by the agents' own account.
+GAP: the longest time without an arrival; PAUSE: without a packet sent.
+WAIT: the longest time from sending to arrival.
+READY and FIRST (arrival) count from the start of the new agent.
 `
 
 // Write writes the report as a table.
@@ -102,7 +100,7 @@ func (r *Report) Write(w io.Writer) error {
 	return err
 }
 
-// orNone is a time, or a dash when there is none.
+// orNone is a time, or a dash for 0.
 func orNone(ms float64) string {
 	if ms == 0 {
 		return "-"

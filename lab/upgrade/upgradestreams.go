@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamPaths are where connections lead. Their names are those of the lab's pods.
+// streamPaths are the paths of connections: the lab's pods, and destinations.
 var streamPaths = []struct{ from, to string }{
 	{"client-a", "10.10.0.24:80"},    // web-a, on the same Node
 	{"client-a", "10.105.31.235:80"}, // the Service of web-a and web-b
@@ -28,13 +28,13 @@ var streamPaths = []struct{ from, to string }{
 	{node, "10.10.0.24:80"},          // from the Node itself
 }
 
-// The servers' pods and port, which policies let these clients reach.
+// The servers' pods and port. Policies let these clients reach them.
 var servers = []string{"web-a", "web-b"}
 
 const serverPort = 80
 
-// streams are TCP connections whose server says everything again. A connection is
-// lost when it ends, or says something else.
+// streams are TCP connections to echo servers. A connection is lost if it ends, or a wrong
+// answer comes back.
 type streams struct {
 	lab       *lab.Lab
 	heartbeat time.Duration
@@ -47,13 +47,13 @@ type streams struct {
 // stream is one connection.
 type stream struct {
 	net.Conn
-	answered atomic.Int64          // when the last heartbeat came back, UnixNano
-	slowest  atomic.Int64          // the longest that one took, in this window
-	over     atomic.Pointer[error] // by which it is lost
+	answered atomic.Int64          // when the last heartbeat's answer came, UnixNano
+	slowest  atomic.Int64          // the longest time to an answer in this window, nanoseconds
+	over     atomic.Pointer[error] // the error of a lost connection
 }
 
-// start makes connections and has their heartbeats go until ctx ends; wait returns
-// when nobody's does any more.
+// start makes connections and runs their heartbeats until ctx ends. wait returns when all
+// heartbeats have ended.
 func (s *streams) start(ctx context.Context, count int) (wait func(), err error) {
 	var running sync.WaitGroup
 	first := rand.IntN(sourcePorts)
@@ -65,26 +65,26 @@ func (s *streams) start(ctx context.Context, count int) (wait func(), err error)
 	for i := range count {
 		p := streamPaths[i%len(streamPaths)]
 		one, err := s.dial(ctx, p.from, p.to, sourcePort(first, i))
-		for try := 1; try < mostTries && errors.Is(err, unix.EADDRINUSE); try++ { // of an earlier run
+		for try := 1; try < mostTries && errors.Is(err, unix.EADDRINUSE); try++ { // an earlier run's port
 			one, err = s.dial(ctx, p.from, p.to, sourcePort(first, i+try*further(count)))
 		}
 		if err != nil {
 			return running.Wait, fmt.Errorf("connection %d of %d: %s to %s: %w", i+1, count, p.from, p.to, err)
 		}
-		// Heartbeats begin one after another, so that they are spread over the time.
+		// The connections start one after another, so that their heartbeats are spread out.
 		running.Go(func() { one.runHeartbeats(ctx, s.heartbeat) })
 	}
 	return running.Wait, nil
 }
 
-// keep remembers what is to be closed in the end.
-func (s *streams) keep(c io.Closer) {
+// closeLater records something for Close.
+func (s *streams) closeLater(c io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closers = append(s.closers, c)
 }
 
-// listen starts a server in a pod.
+// listen starts an echo server in a pod.
 func (s *streams) listen(pod string) error {
 	ns, err := s.lab.Namespace(pod)
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *streams) listen(pod string) error {
 		if err != nil {
 			return fmt.Errorf("server in %s: %w", pod, err)
 		}
-		s.keep(ln)
+		s.closeLater(ln)
 		go s.runServer(ln)
 		return nil
 	})
@@ -107,34 +107,34 @@ func (s *streams) runServer(ln net.Listener) {
 		if err != nil {
 			return
 		}
-		s.keep(c)
+		s.closeLater(c)
 		go io.Copy(c, c)
 	}
 }
 
-// Connections come from ports below those that the kernel chooses. A connection to
-// a Service and one to its endpoint are the same to the endpoint when they come from
-// the same port, so each way has its own: those of one remainder.
+// Source ports are below the kernel's ephemeral ports. For an endpoint, connections to its
+// Service and to itself look the same if they come from the same port. So each path has
+// ports of its own: those of one remainder.
 const (
 	firstSource = 10000
 	sourcePorts = 20000
 	mostTries   = 20
 )
 
-// further is how far from a port the next one is tried that is of the same way and of no
-// other connection of so many.
+// further is the distance to the next port to try: of the same path, and of no other
+// connection of count.
 func further(count int) int {
 	n := len(streamPaths)
 	return (count + n - 1) / n * n
 }
 
-// sourcePort is that of a connection, by its number and that of the first.
+// sourcePort is the port of connection i, if first is the first port's offset.
 func sourcePort(first, i int) int {
 	n := len(streamPaths)
 	return firstSource + (first/n*n+i)%(sourcePorts/n*n)
 }
 
-// dialTime is how long a connection may take to be made.
+// dialTime is how long a connection may take to be established.
 const dialTime = 10 * time.Second
 
 func (s *streams) dial(ctx context.Context, from, to string, port int) (*stream, error) {
@@ -150,13 +150,12 @@ func (s *streams) dial(ctx context.Context, from, to string, port int) (*stream,
 	if err != nil {
 		return nil, err
 	}
-	s.keep(one)
+	s.closeLater(one)
 	s.all = append(s.all, one)
 	return one, nil
 }
 
-// runHeartbeats sends numbers and wants them back, until ctx ends or the connection
-// does.
+// runHeartbeats sends numbers and expects them back, until ctx or the connection ends.
 func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
 	for n := uint64(1); ctx.Err() == nil; n++ {
 		sent := time.Now()
@@ -175,7 +174,7 @@ func (s *stream) runHeartbeats(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// beat is one heartbeat. It waits for as long as TCP does.
+// beat is one heartbeat. It waits as long as TCP does.
 func (s *stream) beat(n uint64) error {
 	var sent, got [8]byte
 	binary.BigEndian.PutUint64(sent[:], n)
@@ -186,12 +185,12 @@ func (s *stream) beat(n uint64) error {
 		return err
 	}
 	if got != sent {
-		return errors.New("something else came back")
+		return errors.New("the answer differs from the heartbeat")
 	}
 	return nil
 }
 
-// lost are the errors of the connections that are over.
+// lost are the errors of the lost connections.
 func (s *streams) lost() (all []error) {
 	for _, one := range s.all {
 		if err := one.over.Load(); err != nil {
@@ -201,7 +200,7 @@ func (s *streams) lost() (all []error) {
 	return all
 }
 
-// silent are the connections that are not over and have had no answer since.
+// silent are the connections that are not lost and have not answered since a time.
 func (s *streams) silent(since time.Time) (all []*stream) {
 	for _, one := range s.all {
 		if one.over.Load() == nil && one.answered.Load() <= since.UnixNano() {
@@ -226,9 +225,9 @@ func (s *streams) slowest() (d time.Duration) {
 	return d
 }
 
-// unanswered is what the kernel knows of a connection that is silent: one that waits
-// for its next retransmission is slow, and one that has nothing under way waits for
-// what the other end has not sent.
+// unanswered is the kernel's state of a silent connection. If it waits for a
+// retransmission, it is slow. If nothing is unacknowledged, the other end has not sent an
+// answer.
 func (s *stream) unanswered() error {
 	tcp, is := s.Conn.(*net.TCPConn)
 	if !is {
@@ -248,8 +247,8 @@ func (s *stream) unanswered() error {
 		s.LocalAddr(), s.RemoteAddr(), told.State, told.Unacked, told.Retransmits, time.Duration(told.Rto)*time.Microsecond)
 }
 
-// reasons are errors in few words: how many there are of each kind, and one of them
-// whole. Kinds are what is left without addresses and ports.
+// reasons summarizes errors: how many of each kind, and one in full. Errors of one kind
+// differ only in addresses and ports.
 func reasons(all []error) string {
 	count, one := map[string]int{}, map[string]error{}
 	for _, err := range all {
@@ -267,7 +266,7 @@ func reasons(all []error) string {
 	return strings.Join(words, "; ")
 }
 
-// Close ends servers and connections.
+// Close closes servers and connections.
 func (s *streams) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
