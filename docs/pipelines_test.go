@@ -93,7 +93,7 @@ var windowsRows = []row{
 	{"W-22", "Pod to pod as on Linux", w + "TestNotTranslated " + w + "TestARPOfPods " + w + "TestForged", ""},
 	{"W-23", "ClusterIP in the pipeline", w + "TestNotTranslated " + uplinkPeers, "one endpoint"},
 	{"W-24", "NodePort by kube-proxy; its request enters by the gateway", w + "TestNodePort " + uplinkPeers, "kube-proxy is a test's own step, and rules of nftables with real sockets"},
-	{"W-25", "The host's traffic is told from pods' by its source", w + "TestHostsOwnStream", ""},
+	{"W-25", "The source distinguishes the host's traffic from pods'", w + "TestHostsOwnStream", ""},
 	{"W-26", "Named pipes for local connections", "door.TestTalkManyDescriptors", "Linux has unix sockets"},
 	{"W-27", "The agent is a host process that a DaemonSet manages", "hack/deploy.TestLeastRights", "Linux has a privileged container"},
 	{"A-W1", "Four kinds of packets, and ARP", w + "TestFourKinds " + u + "TestFourKinds", ""},

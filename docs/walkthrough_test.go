@@ -29,8 +29,8 @@ var changing = []*regexp.Regexp{
 // columns are as wide as their longest value, which may be one that changes.
 var columns = regexp.MustCompile(` {2,}`)
 
-// TestWalkthrough runs walkthrough.md from its first command to its last, as somebody
-// does who has never seen antrail, and compares what each command prints.
+// TestWalkthrough runs walkthrough.md from its first command to its last, as a new user
+// does, and compares the output of each command.
 func TestWalkthrough(t *testing.T) {
 	top, antrail, text := builtFor(t, "walkthrough.md")
 	w := &walkthrough{top: top, binary: antrail, tmp: t.TempDir(), labs: reaptest.LabDir(t)}

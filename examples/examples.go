@@ -1,12 +1,11 @@
-// Package examples holds pipelines to run and to read: as objects of a cluster,
-// or as flow entries, groups, meters and ports in the text that ovs-ofctl
-// prints.
+// Package examples holds pipelines to run and to read. They are objects of a cluster, or flow
+// entries, groups, meters and ports in the text that ovs-ofctl prints.
 //
 //	web-app/    the lab's two Nodes as Kubernetes and Antrea objects: the seed's
 //	seed/       one Node with every kind of object, as a plain dump
-//	two-nodes/  the lab's two Nodes, filled by hand and commented
+//	two-nodes/  the lab's two Nodes, written by hand and commented
 //
-// Each directory has a README.md that says what is in it and what to try.
+// Each directory has a README.md with its contents and things to try.
 package examples
 
 import "embed"

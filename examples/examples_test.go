@@ -70,8 +70,8 @@ func exchange(pairs ...string) *strings.Replacer {
 	return strings.NewReplacer(both...)
 }
 
-// What is said of one Node holds for the other: the files differ only in which
-// Node is which.
+// The files of both Nodes are the same with their names and addresses exchanged, so the tests
+// of one Node hold for the other.
 func TestTheTwoNodesMirrorEachOther(t *testing.T) {
 	for _, kind := range []string{".flows", ".groups", ".meters", ".ports"} {
 		a := strings.Split(swapped.Replace(readFile(t, "two-nodes/node-a"+kind)), "\n")

@@ -60,7 +60,7 @@ func TestForgedFramesAreCountedUnderTheirGuard(t *testing.T) {
 	lab.expectLosses(t, "node-a ARPSpoofGuard entry")
 }
 
-// A Service without endpoints is no loss: the agent gets the packet and refuses.
+// A packet to a Service without endpoints is not lost: the agent gets it and refuses it.
 func TestServiceWithoutEndpointGoesToTheAgent(t *testing.T) {
 	lab := newLab(t, newOwnNode)
 	n := lab.nodes["node-a"].(*ownNode)

@@ -9,10 +9,10 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// What the walks leave out: other protocols, errors about translated packets, ends
+// Cases that the walks leave out: other protocols, errors about translated packets, ends
 // of connections, frames that are not IPv4.
 
-// step is one frame and where it must arrive; "" when nowhere, "*" when it is
+// step is one frame and the port where it must arrive: "" if nowhere, "*" if it is
 // flooded.
 type step struct {
 	from, at string

@@ -15,10 +15,10 @@ import (
 
 var walks = []struct {
 	name     string
-	from     string // who sends
-	to       string // address and port it sends to; port 0 is a ping
-	at       string // where the packet arrives; "" when nowhere
-	ttl      byte   // with which TTL, of 64
+	from     string // the sender
+	to       string // destination address and port; port 0 is a ping
+	at       string // where the packet arrives; "" if nowhere
+	ttl      byte   // the TTL on arrival, of 64
 	deciding string // entries that the first packet must take
 }{
 	{"pod to pod on one Node", "client-a", "10.10.0.24:80", "web-a", 64, "node-a L3Forwarding 200, node-a AntreaPolicyIngressRule 14500"},

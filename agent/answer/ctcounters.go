@@ -78,7 +78,7 @@ var ctCounters = []ctCounter{
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Torn) })},
 	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
-	{"ct_revalidated_total", "Restored connections that were revalidated: kept; or removed: denied, moved to another endpoint, or unknown who sends there.",
+	{"ct_revalidated_total", "Revalidated connections after a restart: kept; or removed: denied, moved to another endpoint, or of an unknown sender.",
 		"outcome", prometheus.CounterValue, byOutcome},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
 	{"frag_datagrams", "Datagrams of which fragments wait, or came and are refused.", "", prometheus.GaugeValue,

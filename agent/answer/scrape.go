@@ -21,7 +21,7 @@ func Registry(p *Answers) *prometheus.Registry {
 }
 
 // Objects by state.
-var objectStates = describe("objects", "Objects that this Node has to do with, by kind and state (installed, pending, refused).", "kind", "state")
+var objectStates = describe("objects", "Objects that concern this Node, by kind and state (installed, pending, refused).", "kind", "state")
 
 var objectEdits = describe("objects_edit_refused", "Objects that stay as they were because their newest state, or the file that they stand in, is refused.", "kind")
 

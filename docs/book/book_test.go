@@ -262,7 +262,7 @@ func TestNumbersAreKnown(t *testing.T) {
 	}
 }
 
-// TestBadSources: a table's file without a head is told by its name.
+// TestBadSources: the error for a table's file without a head names the table.
 func TestBadSources(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := readSources("", dir, tables.TableNames()); err == nil || !strings.Contains(err.Error(), "PipelineRootClassifier") {

@@ -23,7 +23,7 @@ const (
 
 var nodes = []string{"node-a", "node-b"}
 
-// cluster is the switches of both Nodes, and what is known of their tables.
+// cluster is the switches of both Nodes, with their tables.
 type cluster struct {
 	rehearsal *answer.Rehearsal
 	variants  []*answer.Rehearsal
@@ -42,7 +42,7 @@ type pipe struct {
 	groups  map[uint32]*flow.Group
 }
 
-// names are those of its tables and ports; without a pipeline there are none.
+// names are the names of its tables and ports; without a pipeline there are none.
 func (p *pipe) names() *flow.Names {
 	if p == nil {
 		return nil
@@ -54,7 +54,7 @@ func (p *pipe) names() *flow.Names {
 type table struct {
 	*tableSource
 	pipe    *pipe
-	variant *variant // nil: as bookNode has it
+	variant *variant // nil: the table of bookNode
 	number  uint8
 	entries []*flow.Entry
 }
@@ -74,7 +74,7 @@ func newCluster(top string, sources []*tableSource) (*cluster, error) {
 	return c, nil
 }
 
-// readTables learns the tables of all switches.
+// readTables reads the tables of all switches.
 func (c *cluster) readTables(top string, sources []*tableSource) (err error) {
 	for _, node := range nodes {
 		if c.pipes[node], err = newPipe(c.rehearsal.Client(node)); err != nil {
@@ -131,7 +131,7 @@ func (c *cluster) variantPipe(top string, v *variant) (*pipe, error) {
 	return newPipe(r.Client(bookNode))
 }
 
-// newPipe asks a switch for its pipeline, in the text of its dumps.
+// newPipe reads a switch's pipeline, in the text of its dumps.
 func newPipe(client *api.Client) (*pipe, error) {
 	ctx := context.Background()
 	p := &pipe{client: client, groups: map[uint32]*flow.Group{}}
@@ -163,7 +163,7 @@ func newPipe(client *api.Client) (*pipe, error) {
 	return p, err
 }
 
-// origins are the objects that want an entry, or a group as its line begins.
+// origins are the objects that made an entry, or a group given by its line.
 func (p *pipe) origins(line string) ([]api.OriginText, error) {
 	var all []api.Explained
 	if err := p.client.JSON(context.Background(), "/explain", url.Values{"what": {line}}, &all); err != nil {

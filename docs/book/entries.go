@@ -13,8 +13,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Entries, numbered and explained: the entry as a dump writes it, the marks that
-// its bits mean, whose its addresses are, and the object that wants it.
+// Entries, numbered and explained. Each has its line of a dump and the marks that its bits mean.
+// It also has the owners of its addresses, and the objects that made it.
 
 // entryList writes a table's entries.
 func (b *page) entryList(t *table) error {
@@ -46,7 +46,7 @@ func actionsText(p *pipe, actions []flow.Action) string {
 	return cmp.Or(flow.ActionsText(actions, flow.Format{Names: p.program.Names}), "drop")
 }
 
-// meaning is what an entry asks for and sets, by the names of marks.
+// meaning is the marks that an entry examines and sets, by name.
 func (b *page) meaning(t *table, p *pipe, e *flow.Entry) string {
 	var parts []string
 	if asks := texts(examinedBits(e.Match), t.tableSource, p); len(asks) > 0 {
@@ -60,7 +60,7 @@ func (b *page) meaning(t *table, p *pipe, e *flow.Entry) string {
 	return strings.Join(parts, "; ")
 }
 
-// withoutGroups leaves out what only a group's page part can tell.
+// withoutGroups leaves out the part that only the groups' section has.
 func withoutGroups(actions []flow.Action) []flow.Action {
 	return slices.DeleteFunc(slices.Clone(actions), func(a flow.Action) bool {
 		_, is := a.(flow.GroupAction)
@@ -78,11 +78,10 @@ func texts(all []layout.Bits, s *tableSource, p *pipe) (out []string) {
 	return out
 }
 
-// mostOrigins is how many objects behind an entry are named.
+// mostOrigins is how many objects of an entry are named.
 const mostOrigins = 3
 
-// originText names the objects that want an entry. What every Node has is of its
-// NodeConfig.
+// originText names the objects of an entry. Entries that every Node has belong to its NodeConfig.
 func originText(all []api.OriginText) string {
 	var names []string
 	for _, o := range all {
@@ -91,7 +90,7 @@ func originText(all []api.OriginText) string {
 	return someOf(names)
 }
 
-// someOf are the first of some names, and how many more there are.
+// someOf returns the first of some names, and how many more there are.
 func someOf(names []string) string {
 	if more := len(names) - mostOrigins; more > 0 {
 		return strings.Join(names[:mostOrigins], "; ") + fmt.Sprintf(" and %d more", more)
@@ -99,14 +98,14 @@ func someOf(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-// groupList writes the groups that a table's entries name, with what for.
+// groupList writes the groups that a table's entries name, with their objects.
 func (b *page) groupList(t *table) error {
 	p := t.pipe
 	ids := groupsOf(t.entries)
 	if len(ids) == 0 {
 		return nil
 	}
-	b.printf("\n## Groups\n\nOf a `select` group one bucket is chosen for each connection, of an `all` group each gets a copy.\n\n")
+	b.printf("\n## Groups\n\nA `select` group chooses one bucket for each connection. An `all` group sends a copy to each bucket.\n\n")
 	for _, id := range ids {
 		text := p.groups[id].Text(p.program.Names)
 		origins, err := p.origins(text)
@@ -130,7 +129,7 @@ func groupsOf(entries []*flow.Entry) (ids []uint32) {
 	return ids
 }
 
-// page is one that is being written.
+// page is a page that is being written.
 type page struct {
 	*book
 	text strings.Builder
@@ -138,12 +137,12 @@ type page struct {
 
 func (b *page) printf(format string, args ...any) { fmt.Fprintf(&b.text, format, args...) }
 
-// code is a text as Markdown's code.
+// code writes a text as Markdown's code.
 func code(text string) string { return "`" + strings.ReplaceAll(text, "`", "'") + "`" }
 
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
-// linked puts links to the tables that a text speaks of, but for one.
+// linked puts links to the tables that a text names, except one.
 func (b *book) linked(text, but, dir string) string {
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		if b.sources[w] == nil || w == but || w == "IPv6" {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// place is where a field lies: reg0[0..3].
+// place is the bits of a field: reg0[0..3].
 func place(f tables.Field) string {
 	name := flow.FieldByID(f.Subfield.Field).Name
 	if f.N == 1 {
@@ -22,18 +22,18 @@ func place(f tables.Field) string {
 const indexText = `# The pipeline, table by table
 
 A **packet** enters by a **port** and walks **tables of flow entries** until an entry gives a verdict. This book has a page
-for each table: what it is for, who sets what it reads, and each of its entries with the object that wants it. The entries
-are those of %s in the cluster of [%s](../../%s); %s has the same tables. Words that are new are in
-[Read the pipeline](../reading.md), which is the page to begin with: it has one packet's walk with a reason at each table.
+for each table: its purpose, the tables that set its marks, and each of its entries with its object. The entries are those of
+%s in the cluster of [%s](../../%s); %s has the same tables. Begin with [Read the pipeline](../reading.md): it explains the words,
+and one packet's walk with a reason at each table.
 
-Everything here is made by ` + "`go run ./docs/book`" + ` from the tables' own files, from the objects and from packets that
-walk; a test keeps it fresh.
+` + "`go run ./docs/book`" + ` makes these pages from the tables' files, from objects and from real packets. A test fails if they
+are stale.
 
 ![The pipeline](pipeline.svg)
 
 ## Walks
 
-Real packets through the switches of both Nodes, table by table, with the map of their way and a capture.
+Real packets through the switches of both Nodes, table by table, with a map and a capture.
 
 `
 
@@ -73,14 +73,14 @@ func (b *book) numberText(t *table) string {
 	return fmt.Sprintf(", table %d, %d %s", t.number, len(t.entries), entries)
 }
 
-// sentence is the first one of a table's text, without the table's name.
+// sentence is the first sentence of a table's text, without the table's name.
 func sentence(t *table) string {
 	s, _, _ := strings.Cut(t.text[0]+" ", ". ")
 	s = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(s), t.name+" "), ".") + "."
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// zonesText tells the conntrack zones of the pipeline apart.
+// zonesText lists the conntrack zones of the pipeline.
 const zonesText = `
 ## Conntrack zones
 
@@ -90,10 +90,11 @@ const zonesText = `
 | %d | %d | those of a Service whose source is translated too, by [SNAT](SNAT.md) |
 `
 
-// marksPart lists every named field with its values, who sets it and who reads it.
+// marksPart lists every named field with its values, the tables that set it and the tables that
+// read it.
 func (b *book) marksPart(p *page) {
 	p.printf(zonesText, tables.CtZone, tables.CtZoneV6, tables.SNATCtZone, tables.SNATCtZoneV6)
-	p.printf("\n## Marks\n\nWhat a packet carries in registers lives as long as its walk; what is in ct_mark and ct_label, as long as its\nconnection. A field that no entry of the sample uses has empty columns.\n\n| field | bits | values | set by | read by |\n|---|---|---|---|---|\n")
+	p.printf("\n## Marks\n\nRegisters live as long as the packet's walk, ct_mark and ct_label as long as its connection. A field that no entry of\nthe sample uses has empty columns.\n\n| field | bits | values | set by | read by |\n|---|---|---|---|---|\n")
 	for _, f := range tables.Fields() {
 		var values []string
 		for _, m := range tables.Marks() {

@@ -12,10 +12,10 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Numbers that a reader of an entry would have to look up: whose address, MAC or zone
-// it is. They are taken from the objects, and from package tables.
+// Addresses, MACs and zones that a reader of an entry would have to look up. The names come from
+// the objects, and from package tables.
 
-// known is what texts in entries stand for, by the text.
+// known maps a text in an entry to what it stands for.
 type known map[string]string
 
 // newKnown reads the objects of the sample.
@@ -80,11 +80,11 @@ func (k known) addrs(all []netip.Addr, what string) {
 
 func macText(m [6]byte) string { return net.HardwareAddr(m[:]).String() }
 
-// number is a text that may be known: a zone, an address, a prefix or a MAC.
+// number matches a text that may be known: a zone, an address, a prefix or a MAC.
 var number = regexp.MustCompile(`zone=\d+|[0-9a-fA-F]*[.:][0-9a-fA-F.:]+(/\d+)?`)
 
-// of says what the texts in a line stand for, each once, but for objects that are told
-// already.
+// of returns the meaning of each known text in a line, once. It leaves out the objects that told
+// names.
 func (k known) of(line, told string) string {
 	var all []string
 	for _, text := range number.FindAllString(strings.ReplaceAll(line, "set_field:", ""), -1) {

@@ -1,23 +1,30 @@
-// Command book writes docs/pipeline: a page for each table of the pipeline, and
-// a page for each of some packets' walks. Nothing there is written by hand; it
-// is made from
+// Command book writes docs/pipeline: a page for each table of the pipeline, and a page for each
+// of some packets' walks. No page is written by hand. Its sources are
 //
-//   - the head of each table's file in tables/, which is its author's text;
-//   - the flow entries that the objects of examples/web-app become on node-a,
-//     with the object behind each;
+//   - the head of each table's file in tables/;
+//   - the flow entries on node-a for the objects of examples/web-app, with the object of each;
 //   - real packets, which walk the switches of both Nodes on ports in memory.
 //
-// So it is true as long as it is fresh, and the test beside it fails when it is
-// not. To write it anew, from the top of the repository:
+// The test beside it fails if the book is stale. To write the book, from the top of the
+// repository:
 //
 //	go run ./docs/book
 //
-// The files, in the order in which a page comes about: cluster.go asks the
-// switches, variants.go makes entries of features that the sample has not, source.go
-// reads tables/, marks.go gives bits their names and known.go numbers, usage.go tells
-// who sets what others read, entries.go explains entries, tablepage.go, walks.go and
-// walkpage.go write pages, programs.go those of other programs, index.go the first one, wrap.go
-// breaks long lines.
+// The files, in the order in which a page is made:
+//
+//	cluster.go    asks the switches
+//	variants.go   makes entries of features that the sample lacks
+//	source.go     reads tables/
+//	marks.go      names of bits
+//	known.go      names of addresses and zones
+//	usage.go      tables that set and read each field
+//	entries.go    explains entries
+//	tablepage.go  writes the page of a table
+//	walks.go      the walks
+//	walkpage.go   writes the page of a walk
+//	programs.go   writes the pages of other programs
+//	index.go      writes the first page
+//	wrap.go       breaks long lines
 package main
 
 import (
@@ -31,7 +38,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// pages is where the book lies, from the top of the repository.
+// pages is the directory of the book, from the top of the repository.
 const pages = "docs/pipeline"
 
 func main() {
@@ -41,8 +48,8 @@ func main() {
 	}
 }
 
-// write makes the book of the repository at a directory, and deletes what is no
-// page of it any more.
+// write writes the book of the repository at a directory, and deletes files that are no longer
+// pages.
 func write(top string) error {
 	files, err := generate(top)
 	if err != nil {

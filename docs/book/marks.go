@@ -8,23 +8,21 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// What bits of registers, ct_mark, ct_label and pkt_mark are called, and what
-// their values mean.
+// Names of the bits of registers, ct_mark, ct_label and pkt_mark, and of their values.
 
-// namesOf are the named fields that bits are of. Of fields that share bits those are
-// meant that the reader's own head speaks of.
+// namesOf are the named fields of some bits. If fields share bits, it returns those that the head
+// of the reading table names.
 func namesOf(b layout.Bits, s *tableSource) []layout.NamedBits {
 	return tables.Program.Marks.Named(b, func(f tables.Field) bool { return s != nil && s.says(f.Name) })
 }
 
-// overlap says whether two fields share bits without being two names for the
-// same ones.
+// overlap reports whether two fields share bits and are not two names of the same bits.
 func overlap(a, b tables.Field) bool {
 	same := a.Subfield == b.Subfield
 	return a.Name == b.Name || !same && a.Subfield.Field == b.Subfield.Field && !a.Mask().And(b.Mask()).IsZero()
 }
 
-// examinedBits are the bits that a match asks for.
+// examinedBits are the bits that a match examines.
 func examinedBits(m flow.Minimatch) (all []layout.Bits) {
 	for id := range marked {
 		if v, mask := m.Get(id); !mask.IsZero() {
@@ -44,7 +42,7 @@ var marked = func() map[flow.FieldID]bool {
 	return all
 }()
 
-// effect is what actions read and write of named bits.
+// effect is the named bits that actions read and write.
 type effect struct{ reads, writes []layout.Bits }
 
 func (x *effect) read(s flow.Subfield) {
@@ -55,7 +53,7 @@ func (x *effect) write(id flow.FieldID, value, mask flow.Value, known bool) {
 	x.writes = append(x.writes, layout.Bits{Field: id, Mask: mask, Value: value, Known: known})
 }
 
-// actions adds what actions do, those of the groups that they name too.
+// actions adds the effects of actions, with those of the groups that they name.
 func (x *effect) actions(p *pipe, actions []flow.Action) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -85,7 +83,7 @@ func (x *effect) actions(p *pipe, actions []flow.Action) {
 	}
 }
 
-// learn reads what it puts into entries. They write in their own table.
+// learn adds the bits that a learn action reads. The learned entries write in their own table.
 func (x *effect) learn(a *flow.Learn) {
 	for _, s := range a.Specs {
 		if s.FromField {

@@ -11,9 +11,9 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// Programs beside Antrea's. Each has one page: all its tables, with the heads of their files,
-// and its entries on the Node of its sample, each with the statement of the document that it
-// is for.
+// Programs beside Antrea's. Each has one page, with all its tables and the heads of their files.
+// The page lists the program's entries on the Node of its sample, each with the statement of the
+// document behind it.
 
 // programPage is a program's page while it is written.
 type programPage struct {
@@ -64,7 +64,7 @@ func (p *programPage) printf(format string, args ...any) { fmt.Fprintf(&p.text, 
 func (p *programPage) write() {
 	name := p.of.Name
 	p.printf("# Program %s\n\n%s.\n\n", name, p.of.Sentence)
-	p.printf("The document that it is made from is taken apart in [pipelines](../../pipelines.md): the rows below are its statements.\nThe program at a prompt:\n\n")
+	p.printf("[Pipelines](../../pipelines.md) lists the statements of the document behind it: the rows below name them.\nThe program at a prompt:\n\n")
 	p.printf("```sh\nbin/antrail dump-flows --program %s --names --no-stats --explain\nbin/antrail pipeline --program %s -o svg -w -\n```\n\n", name, name)
 	p.printf("![The tables of %s](%s.svg)\n\n", name, name)
 	p.marks()
@@ -73,9 +73,9 @@ func (p *programPage) write() {
 	}
 }
 
-// marks lists what bits mean.
+// marks lists the meaning of bits.
 func (p *programPage) marks() {
-	p.printf("## Marks\n\nThe same bits mean other things in other programs.\n\n| field | bits | values |\n|---|---|---|\n")
+	p.printf("## Marks\n\nIn other programs the same bits have other meanings.\n\n| field | bits | values |\n|---|---|---|\n")
 	for _, f := range p.of.Marks.Fields {
 		var values []string
 		for _, m := range p.of.Marks.Marks {
@@ -106,7 +106,7 @@ func (p *programPage) table(t layout.Table, s *tableSource) {
 	}
 }
 
-// entry writes an entry, the marks that its bits mean, and what it is for.
+// entry writes an entry, the marks that its bits mean, and its purpose.
 func (p *programPage) entry(n int, e *flow.Entry) {
 	pipe := &pipe{program: p.prog}
 	p.printf("%d. %s<br>\n   → %s<br>\n", n, code(entryHead(pipe, e)), code(actionsText(pipe, e.Actions)))
@@ -129,7 +129,7 @@ func (p *programPage) entry(n int, e *flow.Entry) {
 	p.printf("   for %s%s: %s\n", o.Row, literal, o.Why)
 }
 
-// programLinks leads from the first page to those of programs.
+// programLinks links the first page to those of programs.
 func (b *book) programLinks(p *page) {
 	p.printf("\n## Other programs\n\n")
 	for _, name := range programs.Names() {

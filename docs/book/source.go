@@ -11,12 +11,12 @@ import (
 	"strings"
 )
 
-// tableSource is what a table's file says of it.
+// tableSource is the head of a table's file.
 type tableSource struct {
 	name, file string
 	text       []string    // paragraphs
-	labels     [][2]string // Reads, Writes, Next, each with what stands behind it
-	more       []string    // paragraphs behind the labels
+	labels     [][2]string // Reads, Writes, Next, each with its text
+	more       []string    // paragraphs after the labels
 	functions  []function
 }
 
@@ -77,7 +77,7 @@ func readSource(table, path, dir string) (*tableSource, error) {
 	return s, nil
 }
 
-// head takes a head apart: paragraphs, the labelled lines, paragraphs.
+// head splits a head: paragraphs, the labelled lines, paragraphs.
 func (s *tableSource) head(text string) {
 	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
 		if strings.HasPrefix(paragraph, "Reads:") {
@@ -92,8 +92,7 @@ func (s *tableSource) head(text string) {
 	}
 }
 
-// label reads the labelled lines. A line without a label goes on with the one
-// before.
+// label reads the labelled lines. A line without a label continues the one before.
 func (s *tableSource) label(paragraph string) {
 	for line := range strings.Lines(paragraph) {
 		word, rest, ok := strings.Cut(line, ":")
@@ -106,7 +105,7 @@ func (s *tableSource) label(paragraph string) {
 	}
 }
 
-// says whether the head speaks of a word.
+// says reports whether the head contains a word.
 func (s *tableSource) says(word string) bool {
 	all := strings.Join(append(append([]string{}, s.text...), s.more...), " ")
 	for _, l := range s.labels {

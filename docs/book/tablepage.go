@@ -37,7 +37,7 @@ func (b *book) tablePage(t *table) error {
 	return nil
 }
 
-// neighbours are the stage and links to the pages before and after.
+// neighbours writes the stage, and links to the pages before and after.
 func (b *book) neighbours(t *table) string {
 	s := "Stage " + tables.Stage(t.name) + " · [all tables](README.md)"
 	for i, x := range b.tables {
@@ -61,14 +61,14 @@ func (b *book) drawTable(t *table) error {
 	return err
 }
 
-// marksTable tells who sets the marks that the table reads, and who reads those
-// that it sets.
+// marksTable lists the tables that set the marks that the table reads, and the tables that read
+// its own.
 func (p *page) marksTable(t *table) {
-	p.side(t, "Who sets what it reads", "reads", "set by", reads, writes, "nobody here: the packet comes with it, or conntrack knows it")
-	p.side(t, "Who reads what it sets", "sets", "read by", writes, reads, "nobody here: it is for traces, for the agent, or for the next packet")
+	p.side(t, "Marks that it reads", "reads", "set by", reads, writes, "no table: the packet or conntrack brings it")
+	p.side(t, "Marks that it sets", "sets", "read by", writes, reads, "no table: it is for traces, the agent, or the next packet")
 }
 
-// side is one of the two.
+// side writes one of the two lists.
 func (p *page) side(t *table, title, does, by string, mine, theirs func(*uses) []string, nobody string) {
 	fields := p.usage.of(t.name, mine)
 	if len(fields) == 0 {
@@ -87,9 +87,9 @@ func (p *page) side(t *table, title, does, by string, mine, theirs func(*uses) [
 
 // entriesPart is the table's entries on bookNode, and their groups.
 func (p *page) entriesPart(t *table) error {
-	p.printf("\n## Entries\n\nThose of %s in [%s](../../%s), table %d, as they are matched: the highest priority first.", bookNode, objects, objects, t.number)
+	p.printf("\n## Entries\n\nEntries of %s in [%s](../../%s), table %d, the highest priority first.", bookNode, objects, objects, t.number)
 	if t.variant != nil {
-		p.printf(" As the objects stand %s has no such table; here its NodeConfig has %s.", bookNode, t.variant.told)
+		p.printf(" In the sample, %s has no such table. Here its NodeConfig has %s.", bookNode, t.variant.told)
 	}
 	p.printf("\n\n")
 	if err := p.entryList(t); err != nil {
@@ -113,13 +113,13 @@ var shared = map[string]string{
 	"ServiceLB": "service_lb.go", "Output": "packetin.go",
 }
 
-// codePart leads to the code.
+// codePart links to the code.
 func (p *page) codePart(t *table) {
 	p.printf("\n## Code\n\n[`%s`](../../%s)", t.file, t.file)
 	if s := "tables/" + shared[t.name]; shared[t.name] != "" && s != t.file {
 		p.printf(", [`%s`](../../%s)", s, s)
 	}
-	p.printf(" makes the entries; [`tables/objects.go`](../../tables/objects.go) says which object has which; [`tables/pipeline.go`](../../tables/pipeline.go) has the order, the stages and the table-misses.\n")
+	p.printf(" makes the entries; [`tables/objects.go`](../../tables/objects.go) has the entries of each object; [`tables/pipeline.go`](../../tables/pipeline.go) has the order, the stages and the table-misses.\n")
 	if len(t.functions) == 0 {
 		return
 	}

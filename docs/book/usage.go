@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// usage is which tables read and write each named field, by the entries of both
-// Nodes and of variants; names are in the order of the pipeline.
+// usage has the tables that read and write each named field, by the entries of both Nodes and of
+// variants. Names are in the order of the pipeline.
 type usage map[string]*uses
 
 type uses struct{ reads, writes []string }
@@ -38,7 +38,7 @@ func newUsage(c *cluster) usage {
 	return u
 }
 
-// pipesWith are the pipelines that show what a table does.
+// pipesWith are the pipelines that have a table.
 func (c *cluster) pipesWith(t *table) (all []*pipe) {
 	if t.variant != nil {
 		return []*pipe{t.pipe}
@@ -65,7 +65,7 @@ func (u usage) entry(c *cluster, t *table, p *pipe, e *flow.Entry) {
 	u.learned(c, p, e)
 }
 
-// learned notes what entries do in the table where a learn action puts them.
+// learned records the effects of learned entries, in the table of the learn action.
 func (u usage) learned(c *cluster, p *pipe, e *flow.Entry) {
 	for _, a := range e.Actions {
 		l, ok := a.(*flow.Learn)
@@ -101,8 +101,8 @@ func (u usage) of(table string, side func(*uses) []string) (all []tables.Field) 
 	return all
 }
 
-// others are the tables on a side of a field or of one that shares bits with it,
-// but for the table itself, in the order of the pipeline.
+// others are the other tables on a side of a field, or of one that shares bits with it. They are
+// in the order of the pipeline.
 func (u usage) others(f tables.Field, not string, side func(*uses) []string) (all []string) {
 	for _, t := range tables.TableNames() {
 		for _, g := range tables.Fields() {

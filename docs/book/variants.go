@@ -9,11 +9,11 @@ import (
 	"github.com/antrail/antrail/agent/answer"
 )
 
-// Tables that the sample does not have, because no feature of it needs them, are
-// shown as bookNode would have them with other features.
+// Tables that the sample lacks, because it does not use their feature, are shown as bookNode
+// would have them with that feature.
 
-// variant is a change of the sample's objects, as texts in them and what stands in
-// their place; told is how the page says it. With alone, the objects are others.
+// variant is a change of the sample's objects: texts, and their replacements. told describes it
+// on the page. With alone, it has other objects.
 type variant struct {
 	table, told string
 	changes     map[string]string
@@ -113,7 +113,7 @@ func (v *variant) rehearse(top string) (*answer.Rehearsal, error) {
 	return answer.Rehearse(dir, bookNode)
 }
 
-// change changes each text once in a file, and notes those that it found.
+// change replaces each text once in a file, and records those that it found.
 func (v *variant) change(text []byte, found map[string]bool) []byte {
 	for was, is := range v.changes {
 		found[was] = found[was] || bytes.Contains(text, []byte(was))

@@ -18,8 +18,8 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// walkPage has a walk's packets walk, and writes what became of them: a page, a
-// picture for each Node that each packet came to, and a capture.
+// walkPage sends a walk's packets and writes their outcome. That is a page, a capture, and a
+// picture for each Node that each packet visits.
 func (b *book) walkPage(i int) error {
 	w := &walks[i]
 	p := &page{book: b}
@@ -29,8 +29,8 @@ func (b *book) walkPage(i int) error {
 		return err
 	}
 	p.printf("# %s\n\n[All tables and walks](../README.md)%s\n\n%s\n\n", w.title, otherWalks(i), oneLine(w.text))
-	p.printf("All of it as a capture for Wireshark: [%s.pcapng](%s.pcapng). An interface is a port; comments tell the tables.\n\n", w.file, w.file)
-	p.printf("A row is a table and the entry that takes the packet; `priority=0` alone is the table-miss. *goes to* is a jump; *calls* comes back, where the row says so. [All words](../../reading.md#words).\n")
+	p.printf("A capture for Wireshark: [%s.pcapng](%s.pcapng). Its interfaces are ports; its comments name the tables.\n\n", w.file, w.file)
+	p.printf("A row is a table and the matching entry; `priority=0` alone is the table-miss. *goes to* is a jump. *calls* is a call, and a later row says *back in*. [All words](../../reading.md#words).\n")
 	var t talk
 	for n := range w.packets {
 		way, err := t.send(b.rehearsal, &w.packets[n])
@@ -63,12 +63,12 @@ func otherWalks(i int) string {
 
 // talk is a connection whose packets are sent.
 type talk struct {
-	node, port string         // of who began
+	node, port string         // of the first sender
 	arrived    answer.Leaving // the last packet
-	answered   []byte         // the answer, as it came to who began
+	answered   []byte         // the answer, as the first sender got it
 }
 
-// send sends a packet, and checks that it comes to where the page says.
+// send sends a packet, and checks that it arrives where the page says.
 func (t *talk) send(r *answer.Rehearsal, s *sent) (trace.Joined, error) {
 	node, port, frame, err := t.next(s)
 	if err != nil {
@@ -92,7 +92,7 @@ func (t *talk) send(r *answer.Rehearsal, s *sent) (trace.Joined, error) {
 	return way, nil
 }
 
-// next is the packet that is sent now, and where.
+// next returns the next packet to send, and its port.
 func (t *talk) next(s *sent) (node, port string, frame []byte, err error) {
 	switch s.kind {
 	case answering:
@@ -104,7 +104,7 @@ func (t *talk) next(s *sent) (node, port string, frame []byte, err error) {
 	return s.from.node, s.from.port, frame, err
 }
 
-// turned is what an end host sends back to a frame that came to it at a port.
+// turned is an end host's answer to a frame at a port.
 func turned(port string, frame []byte, flags uint16) []byte {
 	b := packettest.Answer(frame, flags)
 	e := packet.Ethernet(b)
@@ -124,7 +124,7 @@ func turned(port string, frame []byte, flags uint16) []byte {
 	return b
 }
 
-// packet writes what became of a packet.
+// packet writes the outcome of a packet.
 func (p *page) packet(w *walk, n int, way trace.Joined) error {
 	p.printf("\n## %d. %s\n\n`%s`\n", n+1, w.packets[n].text, trace.Summary(way[0].Frame))
 	for i, hop := range way {
@@ -211,8 +211,8 @@ func (p *page) turns(w *trace.Walk) error {
 	return nil
 }
 
-// numberOf is the number that an entry has on its table's page, if it is there:
-// those of bookNode are, and those that every Node has.
+// numberOf is the number of an entry on its table's page. That page has the entries of bookNode
+// and those that every Node has.
 func (b *book) numberOf(node string, s *trace.Step) string {
 	i := slices.IndexFunc(b.tables, func(t *table) bool { return t.name == s.Table })
 	if i < 0 || s.Entry == nil || b.tables[i].variant != nil || node != bookNode && len(wanters(s.Entry)) > 0 {
@@ -227,8 +227,7 @@ func (b *book) numberOf(node string, s *trace.Step) string {
 	return ""
 }
 
-// entryText is an entry that a walk met, and who wants it, if that is not what
-// every Node has.
+// entryText is an entry of a walk. It names the entry's objects, unless every Node has the entry.
 func entryText(e *trace.Entry) string {
 	if e == nil {
 		return "none matches"
@@ -240,7 +239,7 @@ func entryText(e *trace.Entry) string {
 	return text
 }
 
-// wanters are the objects that want an entry which not every Node has.
+// wanters are the objects of an entry that not every Node has.
 func wanters(e *trace.Entry) (objects []string) {
 	for _, o := range e.Objects {
 		if !strings.HasPrefix(o.Object, "NodeConfig/") {
@@ -250,7 +249,7 @@ func wanters(e *trace.Entry) (objects []string) {
 	return objects
 }
 
-// does are the things that a table's entry did to the packet.
+// does lists the effects of a table's entry on the packet.
 func (p *page) does(w *trace.Walk, steps []trace.Step) (all []string, err error) {
 	pipe := p.pipes[w.Node]
 	source := p.sources[steps[0].Table]
@@ -290,8 +289,7 @@ func (p *page) does(w *trace.Walk, steps []trace.Step) (all []string, err error)
 	return all, nil
 }
 
-// actionText is an action: the marks that it sets, or what it changes, or where
-// it goes.
+// actionText describes an action: the marks that it sets, what it changes, or its next table.
 func actionText(p *pipe, source *tableSource, s *trace.Step) (string, error) {
 	if table, ok := strings.CutPrefix(s.Action, "goto_table:"); ok {
 		return "goes to " + table, nil
@@ -318,7 +316,7 @@ func actionText(p *pipe, source *tableSource, s *trace.Step) (string, error) {
 	return cell(cmp.Or(strings.Join(parts, ", "), code(s.Action))), nil
 }
 
-// ctText is conntrack's answer and what it changed.
+// ctText describes conntrack's answer and its changes.
 func ctText(c *trace.CT) []string {
 	all := []string{fmt.Sprintf("conntrack, zone %d: %s", c.Zone, cell(code(c.State)))}
 	if c.Mark != 0 {
@@ -338,5 +336,5 @@ func bucketText(b *trace.Bucket) string {
 	return text
 }
 
-// cell is a text within a table's cell.
+// cell writes a text for a table's cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }

@@ -6,19 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// lineWidth is how many characters a line of prose has at most, the targets of its links
-// left aside.
+// lineWidth is the most characters of a line of prose, without the targets of its links.
 const lineWidth = 118
 
 var (
-	// unbroken is what a line does not break in: code, and links.
+	// unbroken matches text without line breaks: code, and links.
 	unbroken = regexp.MustCompile("`[^`]*`|\\[[^\\]]*\\]\\([^)]*\\)")
 	linkEnd  = regexp.MustCompile(`\]\([^)]*\)`)
 	listMark = regexp.MustCompile(`^\s*(?:[-*] |\d+\. )?`)
 )
 
-// wrapped breaks the long lines of a page's prose. Code, tables and headings stay as they
-// are.
+// wrapped breaks the long lines of a page's prose. Code, tables and headings stay.
 func wrapped(page []byte) []byte {
 	var out strings.Builder
 	code := false
@@ -35,8 +33,7 @@ func wrapped(page []byte) []byte {
 	return []byte(out.String())
 }
 
-// wrapLine writes a line as one or more. The further ones are indented as the text of the
-// first.
+// wrapLine breaks a line. Further lines are indented like the text of the first.
 func wrapLine(out *strings.Builder, line string) {
 	const blank = "\x00"
 	mark := listMark.FindString(line)

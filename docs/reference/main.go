@@ -1,13 +1,12 @@
-// Command reference writes docs/configuration.md: every key of the agent's configuration
-// file, made of the Go types, their comments and their tags:
+// Command reference writes docs/configuration.md: every key of the agent's configuration file,
+// from the Go types, their comments and their tags:
 //
 //	json     the key
-//	unit     what a number counts
-//	default  in words, a default that depends on the Node; others are config.Parse's
-//	since    the version that the key came with; none for the first one
+//	unit     the unit of a number
+//	default  a default that depends on the Node, in words; others are config.Parse's
+//	since    the version of the key; none for the first one
 //
-// A test beside it fails when the page is stale. To write it, from the top of the
-// repository:
+// A test beside it fails if the page is stale. To write it, from the top of the repository:
 //
 //	go run ./docs/reference
 package main
@@ -26,7 +25,7 @@ import (
 	"github.com/antrail/antrail/agent/config"
 )
 
-// page is where the reference lies, from the top of the repository.
+// page is the path of the reference, from the top of the repository.
 const page = "docs/configuration.md"
 
 const head = `# Configuration reference
@@ -37,7 +36,7 @@ A key without a default must be set, or is off if it is not set. A key is of the
 Paths are relative to the file. Write a time as ` + "`90s`, `2h` or `20us`" + `. A test keeps this page; ` + "`go run ./docs/reference`" + ` writes it.
 `
 
-// packages are those whose types the configuration is made of.
+// packages are those with types of the configuration.
 var packages = []string{"agent/config", "switchd/local"}
 
 func main() {
@@ -144,8 +143,8 @@ func (r *reference) section(above string, t reflect.Type, defaults reflect.Value
 	}
 }
 
-// structBelow returns the struct of keys that a field's type leads to, or nil, and
-// whether there is a list of them.
+// structBelow returns the struct of keys in a field's type, or nil, and whether it is a list of
+// them.
 func structBelow(t reflect.Type) (s reflect.Type, list bool) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		list = list || t.Kind() == reflect.Slice

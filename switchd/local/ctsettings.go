@@ -15,7 +15,7 @@ type Conntrack struct {
 	// Max is how many connections may exist. Each takes 208 bytes of memory, at once.
 	Max int `json:"max,omitempty" unit:"connections" default:"32,768 for each processor, at least 131,072"`
 	// NewRate is how many connections a port may begin in a second, after a
-	// burst of two seconds' worth; -1 is no limit.
+	// burst of two seconds' worth; -1 is unlimited.
 	NewRate int `json:"newRate,omitempty" unit:"connections/s" default:"20,000"`
 	// ZoneMax is how many connections a zone may have that is not in zones.
 	ZoneMax uint32 `json:"zoneMax,omitempty" unit:"connections" default:"no limit"`
