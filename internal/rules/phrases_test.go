@@ -65,7 +65,6 @@ var weakYet = []string{
 	"dataplane/sched",
 	"diagram",
 	"docs/learn.md",
-	"docs/services-and-policies.md",
 	"door",
 	"dut",
 	"filter",
