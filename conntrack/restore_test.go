@@ -267,12 +267,12 @@ func TestRestoreRefusesHeaders(t *testing.T) {
 		why    string
 		change func(h []byte)
 	}{
-		{"it is no arena", func(h []byte) { h[0] ^= 1 }},
+		{"it is not an arena", func(h []byte) { h[0] ^= 1 }},
 		{"it was written by another version", func(h []byte) { h[8] ^= 1 }},
-		{"the machine was started since", func(h []byte) { h[16] ^= 1 }},
+		{"the machine was restarted since", func(h []byte) { h[16] ^= 1 }},
 		{"it was made for 99 connections, not 100", func(h []byte) { binary.NativeEndian.PutUint64(h[32:], 100) }},
-		{"its mark of used cells lies outside of it", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 102) }},
-		{"its mark of used cells lies outside of it", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 0) }},
+		{"its mark of used cells is outside the arena", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 102) }},
+		{"its mark of used cells is outside the arena", func(h []byte) { binary.NativeEndian.PutUint32(h[40:], 0) }},
 	} {
 		memory := pages(t, ArenaSize(100))
 		restored(t, memory, 5e9, Config{}).variety()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Stats is counters since the table was made, and how full it is.
+// Stats is the counters since the table was made, and how full the table is.
 type Stats struct {
 	Entries int `json:"entries"`
 	Max     int `json:"max"`
@@ -29,7 +29,7 @@ type Stats struct {
 	// SweepTime is the time of all slices of the sweep, SweepLast that of the last one.
 	SweepTime time.Duration `json:"sweepTimeNS"`
 	SweepLast time.Duration `json:"sweepLastNS"`
-	// Restored is what the table began with.
+	// Restored is what the table restored when it was made.
 	Restored Restored `json:"restored"`
 }
 
@@ -92,8 +92,8 @@ type PortStats struct {
 	Evicted uint64 `json:"evicted"`
 }
 
-// Ports is every port that has a count above 0, by number. Ports beyond 16 bits count together,
-// as 65535.
+// Ports is every port with a count above 0, by number. Ports beyond 16 bits count together, as
+// 65535.
 func (t *Table) Ports() (all []PortStats) {
 	t.shares.all(func(port uint32, s *portShare) {
 		p := PortStats{port, int(s.count.Load()), s.dropped.Load(), s.evicted.Load()}
@@ -104,7 +104,7 @@ func (t *Table) Ports() (all []PortStats) {
 	return all
 }
 
-// Restored is what a table has restored from an arena that outlived a process.
+// Restored counts the connections restored from an arena that outlived a process.
 type Restored struct {
 	// Entries counts the restored connections.
 	Entries int `json:"entries"`
@@ -114,7 +114,7 @@ type Restored struct {
 	// Expired counts the expired connections, Refused those beyond a limit of this table.
 	Expired int `json:"expired"`
 	Refused int `json:"refused"`
-	// Empty says why the arena was not read. It is "" if it was.
+	// Empty says why the arena was not restored. It is "" if it was.
 	Empty string `json:"empty,omitzero"`
 	// Took is how long the restore took.
 	Took time.Duration `json:"tookNS"`

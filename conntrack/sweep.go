@@ -10,14 +10,14 @@ import (
 
 // Expiry:
 //
-//  1. A lookup never finds a connection whose time has passed, whether it has been removed
-//     or not. So the sweep may be late.
+//  1. A lookup never finds a connection whose time has passed, whether it has been removed or
+//     not. So the sweep may be late.
 //  2. The sweep walks the arena in a circle, and frees the cells of expired connections. A call
 //     walks as far as it must to finish a round in sweepRound.
-//  3. The sweep holds only the locks of the connection that it removes, and reads one cache
-//     line of each cell. So it does not stop the workers.
-//  4. A packet may advance a connection while the sweep removes it. The expiry decides which
-//     of the two is first (store.Cell, rule 6).
+//  3. The sweep holds only the locks of the connection that it removes, and reads one cache line
+//     of each cell. So it does not stop the workers.
+//  4. A packet may advance a connection while the sweep removes it. The expiry decides which of
+//     the two comes first (store.Cell, rule 6).
 
 const (
 	sweepRound = 30 * time.Second
@@ -33,7 +33,7 @@ type sweeper struct {
 }
 
 // Sweep removes connections that have expired at now. The caller calls it about once a second,
-// outside of the packet path.
+// outside the packet path.
 func (t *Table) Sweep(now int64) {
 	for left := t.due(now); left > 0; left -= sweepSlice {
 		start := time.Now()

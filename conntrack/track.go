@@ -21,7 +21,7 @@ import (
 //	6. finish           ct_state, ct_mark and ct_label for later tables.
 //	7. translate        the frame, if the action says nat (translate.go).
 
-// visit is one ct() action at work.
+// visit is one ct() action while it runs.
 type visit struct {
 	tuple.Packet
 	t   *Table
@@ -35,7 +35,7 @@ type visit struct {
 
 	at      store.Handle // the packet's connection, zero for none
 	dir     int
-	e       store.Entry   // the copy of it
+	e       store.Entry   // a copy of it
 	outcome proto.Outcome // of its state machine
 	locked  bool          // the cell's lock is held
 	head    uint64        // of the cell, at the snapshot
@@ -44,14 +44,14 @@ type visit struct {
 	rewrite bool // the packet gets the connection's other key
 }
 
-// Track is one ct() action on the packet in f, whose headers lie where l says. It writes what
-// later tables see to m, the packet's own Meta. m is zero before the packet's first ct() and
-// after ct_clear. If r.NAT is set, Track may rewrite addresses, ports and checksums in the
-// frame. That changes no lengths, so l stays valid. now is the time in nanoseconds, on the
-// clock of Config.Now.
+// Track is one ct() action on the packet in f, with headers at l. It writes the state for later
+// tables to m, the packet's own Meta. m is zero before the packet's first ct() and after
+// ct_clear. If r.NAT is set, Track may rewrite addresses, ports and checksums in the frame.
+// Lengths do not change, so l stays valid. now is the time in nanoseconds, on the clock of
+// Config.Now.
 //
-// A packet that cannot be tracked gets +inv+trk and continues. A packet that is to be dropped
-// gets a Verdict with a DropReason.
+// A packet that cannot be tracked gets +inv+trk and continues. A packet that must be dropped gets
+// a Verdict with a DropReason.
 func (t *Table) Track(f *packet.Frame, l *packet.Layers, m *Meta, r *Request, now int64) Verdict {
 	var v visit // filled in place, because a literal would be copied
 	v.t, v.f, v.l, v.m, v.r, v.now = t, f, l, m, r, now
@@ -99,7 +99,7 @@ func (v *visit) run() DropReason {
 	}
 }
 
-// readPacket reads what the state machine needs.
+// readPacket reads the packet for the state machine.
 func (v *visit) readPacket() {
 	if !v.Related {
 		v.packet.Read(v.Key.Proto, v.f.Bytes()[v.L4:v.End])
@@ -109,7 +109,7 @@ func (v *visit) readPacket() {
 // known says whether the packet has a connection.
 func (v *visit) known() bool { return v.at.Slot != 0 }
 
-// replace ends the packet's connection, so that the packet may begin another. It discards the
+// replace ends the packet's connection, so that the packet may begin another one. It discards the
 // changes of the copy.
 func (v *visit) replace() {
 	v.t.arena.At(v.at.Slot).Unlock(v.at.Gen)
@@ -117,9 +117,9 @@ func (v *visit) replace() {
 	v.at, v.e, v.locked = store.Handle{}, store.Entry{}, false
 }
 
-// findAgain finds the connection that an earlier ct() in this zone has found for this packet.
-// The packet must still have the tuple that conntrack has left. Then the state machine does
-// not run again, and ct_state stays (D6).
+// findAgain finds the connection that an earlier ct() in this zone has found for this packet. The
+// packet must still have the tuple that this ct() left. Then the state machine does not run
+// again, and ct_state stays (D6).
 func (v *visit) findAgain() bool {
 	m := v.m
 	if m.State&Tracked == 0 || m.Zone != v.r.Zone || v.r.Force || !m.seen.Equal(&v.Key) || m.State&Related != 0 != v.Related {
@@ -132,9 +132,9 @@ func (v *visit) findAgain() bool {
 	return true
 }
 
-// unknown says whether an earlier ct() in this zone has found no connection of the packet. Then
-// a commit does not look it up again. If another worker has begun the connection meanwhile,
-// the insertion fails, and the packet is looked up after that.
+// unknown says whether an earlier ct() in this zone has found no connection for the packet. Then
+// a commit skips the lookup. If another worker has begun the connection meanwhile, the insertion
+// fails, and the packet is looked up after that.
 func (v *visit) unknown() bool {
 	m := v.m
 	if !m.unknown || !v.r.Commit || m.Zone != v.r.Zone || !m.seen.Equal(&v.Key) {
@@ -144,9 +144,9 @@ func (v *visit) unknown() bool {
 	return true
 }
 
-// find looks the packet up. The tuple of a packet that was translated in this zone before is no
-// key of its connection, but the reversed tuple is. A tuple that was seen in another zone, or
-// rewritten since, is looked up as it is.
+// find looks the packet up. If the packet was translated in this zone before, its tuple is not a
+// key of its connection, but the reversed tuple is. If the tuple was seen in another zone or
+// rewritten since, find looks it up as it is.
 func (v *visit) find() {
 	translated := v.m.State & (SNATed | DNATed)
 	v.m.State &= translated
@@ -160,9 +160,9 @@ func (v *visit) find() {
 	v.seek(&v.Key, tuple.Original)
 }
 
-// seek finds the connection of a key, and joins it. of is tuple.Reply for the key of an answer to
-// the packet. If the connection ends in between, seek looks again, because another connection
-// may have the key by now.
+// seek finds the connection of a key, and joins it. of is tuple.Reply if the key is that of a
+// reply to the packet. If the connection ends in between, seek looks again, because another
+// connection may now have the key.
 func (v *visit) seek(k *tuple.Key, of int) bool {
 	for {
 		h, dir, ok := v.t.find(k, v.r.Near, v.now)
@@ -177,7 +177,7 @@ func (v *visit) seek(k *tuple.Key, of int) bool {
 	}
 }
 
-// forced says whether force replaces the connection. Only a packet of its reply direction does
+// forced says whether force replaces the connection. Only a packet of the reply direction causes
 // that (CT-23).
 func (v *visit) forced() bool { return v.r.Force && v.dir == tuple.Reply && !v.Related }
 
@@ -243,9 +243,9 @@ func (v *visit) finish() {
 	}
 }
 
-// nat decides whether the packet is to be translated. It is if the action says nat, the
-// connection has a translation, and the packet was not translated in this zone before.
-// ct_state shows a translation even if no byte changes (CT-3).
+// nat decides whether to translate the packet. The action must say nat, the connection must have
+// a translation, and this zone must not have translated the packet before. ct_state shows a
+// translation even if no byte changes (CT-3).
 func (v *visit) nat() {
 	bits := natBits(v.e.Flags, v.dir)
 	if v.r.NAT == nil || bits == 0 || v.m.State&(SNATed|DNATed) != 0 {
@@ -256,8 +256,8 @@ func (v *visit) nat() {
 	v.rewrite = !v.m.seen.Equal(&v.Key)
 }
 
-// natBits is what NAT does to a packet of direction dir. A reply to a translated destination
-// gets its source translated back.
+// natBits is the ct_state bit of the translation in direction dir. A reply to a translated
+// destination has its source translated back.
 func natBits(flags proto.Flags, dir int) State {
 	switch {
 	case flags&(store.SourceNAT|store.DestinationNAT) == 0:

@@ -28,9 +28,9 @@ func (v *visit) translate() bool {
 	return true
 }
 
-// translateError rewrites an ICMP error (CT-33). The quoted packet becomes the packet that its
-// sender has sent. If NAT translates a side, the error's own address of that side is
-// translated too, even if a router has sent the error.
+// translateError rewrites an ICMP error (CT-33). The quoted packet becomes the packet as its
+// sender sent it. If NAT translates a side, the error's own address of that side is translated
+// too, even if a router has sent the error.
 func (v *visit) translateError(b []byte, to *tuple.Key) {
 	sent := v.Key.Reversed()
 	v.Packet.Rewrite(b, &sent, &v.e.Keys[1-v.dir], false)

@@ -6,26 +6,26 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Warming: to load the memory that a batch of packets will need into the processor's cache.
-// The processor then waits for many places at once, and not for one after the other. The
-// functions decide nothing. The numbers that they return have no meaning. They keep the
-// compiler from removing the loads.
+// Warming loads the memory that a batch of packets will need into the processor's cache. The
+// processor then waits for many loads at once, instead of one after the other. The functions
+// decide nothing. The numbers that they return have no meaning: they prevent the compiler from
+// removing the loads.
 
-// Warm warms the cell for a packet that is to Pass.
+// Warm warms the cell for a packet that will Pass.
 func (t *Table) Warm(s *Seen) uint64 { return t.arena.At(s.at.Slot).Warm() }
 
 // Warm warms a Seen itself.
 func (s *Seen) Warm() uint64 { return uint64(s.at.Slot) }
 
-// Near holds the places at which a packet and its answers are looked up in a zone, computed in
-// advance for a Request. The zero value is of no packet.
+// Near holds the places where a packet and its replies are looked up in a zone, computed in
+// advance for a Request. The zero value belongs to no packet.
 type Near struct {
 	t     *Table
 	words [2]tuple.Words
 	at    place
 }
 
-// Near writes the places at which a packet would be looked up in a zone to n.
+// Near writes the places where a packet would be looked up in a zone to n.
 func (t *Table) Near(n *Near, f *packet.Frame, l *packet.Layers, zone uint16) {
 	var s tuple.Packet
 	if n.t = nil; !s.Read(f.Bytes(), l, zone) {
@@ -42,7 +42,7 @@ func (t *Table) Near(n *Near, f *packet.Frame, l *packet.Layers, zone uint16) {
 	}
 }
 
-// chain is the chain of a key. It is n's if n is of this key.
+// chain is the chain of a key. It uses n if n has this key.
 func (t *Table) chain(w *tuple.Words, n *Near) uint32 {
 	if n != nil && n.t == t && n.words[tuple.Original].Equal(w) {
 		return n.at.forward
@@ -50,7 +50,7 @@ func (t *Table) chain(w *tuple.Words, n *Near) uint32 {
 	return t.index.Bucket(t.chains.Hash(w))
 }
 
-// place is the two chains of a connection. They are n's if n is of its keys.
+// place is the two chains of a connection. It uses n if n has its keys.
 func (t *Table) place(f *store.FixedWords, n *Near) place {
 	if n != nil && n.t == t && n.words[tuple.Original].Equal(f.Key(tuple.Original)) && n.words[tuple.Reply].Equal(f.Key(tuple.Reply)) {
 		return n.at
@@ -58,7 +58,7 @@ func (t *Table) place(f *store.FixedWords, n *Near) place {
 	return place{t.chain(f.Key(tuple.Original), n), t.index.Bucket(t.chains.Hash(f.Key(tuple.Reply)))}
 }
 
-// WarmNear warms the chains for packets that are to be looked up, or begin connections.
+// WarmNear warms the chains for packets that will be looked up or begin connections.
 func (t *Table) WarmNear(list []Near) (sink uint64) {
 	for i := range list {
 		if n := &list[i]; n.t == t {

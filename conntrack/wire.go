@@ -10,23 +10,23 @@ import (
 	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// The values that this package reports, as JSON for another process. For most types the tags
-// of their fields are enough. These types have methods:
+// The values that this package reports, as JSON for another process. For most types the tags of
+// their fields are enough. These types have methods:
 //
 //	State       words joined by "|": "new|trk"; "0" for none
 //	Label       128 bits in hexadecimal, as dumps show it
 //	DropReason  its name
-//	Stats       packets refused as an object by DropReason, those that are not 0
+//	Stats       refused packets as an object by DropReason, those that are not 0
 //	Meta        state, zone, mark, label and the original tuple
 //
-// The JSON of a Meta does not hold the place of its connection, and that of a Request does not
-// hold Near. Both have a meaning only for one table. So a Meta that arrives is for reading.
+// The JSON of a Meta omits the place of its connection, and that of a Request omits Near. Both
+// have a meaning only for one table. So a decoded Meta is only for reading.
 
 // stateWords names the bits of a State: element i is bit i.
 var stateWords = [...]string{"new", "est", "rel", "rpl", "inv", "trk", "snat", "dnat"}
 
 // MarshalText implements encoding.TextMarshaler. Bits without a name become one hexadecimal
-// number behind the words.
+// number after the words.
 func (s State) MarshalText() ([]byte, error) {
 	var b []byte
 	for i, word := range stateWords {
@@ -66,7 +66,7 @@ func stateBits(word string) (State, error) {
 	}
 	n, err := strconv.ParseUint(word, 0, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%.40q is no state of a connection; expected one of %s", word, strings.Join(stateWords[:], " "))
+		return 0, fmt.Errorf("%.40q is not a connection state; expected one of %s", word, strings.Join(stateWords[:], " "))
 	}
 	return State(n), nil
 }
@@ -92,8 +92,7 @@ func (l *Label) UnmarshalText(text []byte) (err error) {
 	return nil
 }
 
-// MarshalText implements encoding.TextMarshaler. The error is for a number that no
-// reason has.
+// MarshalText implements encoding.TextMarshaler. The error is for a number that is not a reason.
 func (r DropReason) MarshalText() ([]byte, error) {
 	if r >= numDropReasons {
 		return nil, fmt.Errorf("no reason of conntrack has the number %d", r)
@@ -109,11 +108,10 @@ func (r *DropReason) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%.40q is no reason of conntrack; expected one of %s", text, strings.Join(dropNames[:], " "))
+	return fmt.Errorf("%.40q is not a drop reason of conntrack; expected one of %s", text, strings.Join(dropNames[:], " "))
 }
 
-// plainStats is Stats without its methods. Its fields Drops and NATTries are hidden by
-// those of wireStats.
+// plainStats is Stats without its methods. wireStats hides its fields Drops and NATTries.
 type plainStats Stats
 
 type wireStats struct {

@@ -81,15 +81,15 @@ func TestWrongJSON(t *testing.T) {
 		into       any
 		text, want string
 	}{
-		{new(State), `"new|old"`, `"old" is no state of a connection`},
+		{new(State), `"new|old"`, `"old" is not a connection state`},
 		{new(State), `""`, `"" is no state`},
 		{new(State), `"0x100000000"`, `"0x100000000" is no state`},
 		{new(Label), `"12"`, `label "12"`},
 		{new(Label), `"0x"`, `label "0x"`},
 		{new(Label), `"0x1` + strings.Repeat("0", 32) + `"`, "up to 32 hexadecimal digits"},
 		{new(Label), `"0x-1"`, `label "0x-1"`},
-		{new(DropReason), `"full"`, `"full" is no reason of conntrack`},
-		{new(Stats), `{"drops":{"full":1}}`, `"full" is no reason`},
+		{new(DropReason), `"full"`, `"full" is not a drop reason of conntrack`},
+		{new(Stats), `{"drops":{"full":1}}`, `"full" is not a drop reason`},
 		{new(Stats), `{"natTries":[1,2,3,4,5,6,7,8,9,10,11]}`, "natTries has 11 elements"},
 		{new(Stats), `{"entries":"x"}`, "entries"},
 		{new(Meta), `{"original":{"src":"10.0.0.1","dst":"fd00::1"}}`, "original: 10.0.0.1 and fd00::1"},

@@ -9,15 +9,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Packet is what the state machines read of a packet.
+// Packet is the part of a packet that the state machines read.
 type Packet struct {
 	Protocol uint8
 	Segment  Segment     // of TCP
 	SCTP     packet.SCTP // the header and all chunks
 }
 
-// Read reads a packet from its transport header and the bytes behind it. A header of TCP
-// or SCTP is Valid.
+// Read reads a packet from its transport header and the bytes behind it. The caller has checked
+// that a TCP or SCTP header is Valid.
 func (p *Packet) Read(protocol uint8, transport []byte) {
 	p.Protocol = protocol
 	switch protocol {
@@ -28,7 +28,7 @@ func (p *Packet) Read(protocol uint8, transport []byte) {
 	}
 }
 
-// Stateful says whether the packet's protocol has a state machine of its own.
+// Stateful says whether the packet's protocol has its own state machine.
 func (p *Packet) Stateful() bool {
 	return p.Protocol == packet.ProtoTCP || p.Protocol == packet.ProtoSCTP
 }
@@ -62,8 +62,8 @@ func (m *Machine) Open(s *State, p *Packet, now int64) {
 	s.Touch(d, now)
 }
 
-// Update runs the state machine for a packet in direction dir of a known connection. It
-// says what the packet is, and which part of s it has changed.
+// Update runs the state machine for a packet in direction dir of a known connection. It returns
+// the packet's outcome, and which part of s it has changed.
 func (m *Machine) Update(s *State, p *Packet, dir int, now int64) (Outcome, Change) {
 	switch p.Protocol {
 	case packet.ProtoTCP:
@@ -74,7 +74,7 @@ func (m *Machine) Update(s *State, p *Packet, dir int, now int64) (Outcome, Chan
 	return m.updateOther(s, p.Protocol, dir, now)
 }
 
-// Outcome is that of an accepted packet: new until a reply was seen (D1).
+// Outcome is the outcome of an accepted packet: new until a reply was seen (D1).
 func (s *State) Outcome() Outcome {
 	if s.Flags&Replied != 0 {
 		return OutcomeEstablished

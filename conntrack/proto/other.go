@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// UDP, ICMP and each protocol without a state machine of its own. A connection is new until a
-// reply was seen, then established (CT-16, CT-17, CT-19).
+// UDP, ICMP and each protocol without its own state machine. A connection is new until a reply
+// was seen, then established (CT-16, CT-17, CT-19).
 
 // updateOther updates the state for a packet in direction dir.
 func (m *Machine) updateOther(s *State, proto uint8, dir int, now int64) (Outcome, Change) {

@@ -4,9 +4,9 @@ package proto
 // changes one word, the Sequence of its direction. Two more words, which seldom change, hold
 // the rest of each side.
 
-// Sequence is the sequence state of one direction, as one word. The lower half is Next
-// of the side that sends, the upper half is Limit of the side that receives. Segments of the
-// other direction change neither.
+// Sequence is the sequence state of one direction, as one word. The lower half is Next of the
+// sending side, the upper half is Limit of the receiving side. Segments of the other direction
+// change neither.
 type Sequence uint64
 
 // SequenceOf is the sequence state of the segments that src sends to dst.

@@ -7,13 +7,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// SCTP: an association has one state, as seen from between its two ends (RFC 9260,
-// section 4). The states are those of Linux. Control chunks change the state, DATA chunks
-// do not. Each direction must carry its verification tag (section 8.5).
+// SCTP: an association has one state, as seen from between its two ends (RFC 9260, section 4).
+// The states are those of Linux. Control chunks change the state, DATA chunks do not. Each
+// direction must carry its verification tag (section 8.5).
 //
-// An INIT announces the tag of the packets that answer it. So a tag is learned from the
-// chunk and not from the common header. HEARTBEAT is the exception, because it may be the
-// first packet of a path.
+// An INIT announces the tag of the packets that answer it. So a tag is learned from the chunk,
+// not from the common header. HEARTBEAT is the exception, because it may be the first packet of a
+// path.
 
 // SCTPState is the state of an association.
 type SCTPState uint8
@@ -40,8 +40,8 @@ func (s SCTPState) String() string {
 // Valid says whether s is one of the states.
 func (s SCTPState) Valid() bool { return s <= sctpHeartbeatSent }
 
-// reflected is the T bit of ABORT and SHUTDOWN COMPLETE. The sender had no association and
-// sent the tag of the packet that it answers.
+// reflected is the T bit of ABORT and SHUTDOWN COMPLETE. The sender had no association, and sent
+// the tag of the packet that it answers.
 const reflected = 1
 
 // opensSCTP says whether a packet may begin an association. An INIT may, if it has tag 0 and
@@ -57,7 +57,7 @@ func opensSCTP(h packet.SCTP) bool {
 	return typ == packet.SCTPHeartbeat
 }
 
-// openSCTP sets the state by the first packet, which opensSCTP has accepted.
+// openSCTP sets the state by the first packet. opensSCTP has accepted that packet.
 func (s *State) openSCTP(h packet.SCTP) {
 	typ, _, value, _, _ := h.Chunks().Next()
 	if typ == packet.SCTPInit {
@@ -149,7 +149,7 @@ func (s SCTPState) after(typ uint8, dir int) SCTPState {
 	return s.afterShutdown(typ, dir)
 }
 
-// afterShutdown is the part of after that ends an association.
+// afterShutdown is after for the chunks that end an association.
 func (s SCTPState) afterShutdown(typ uint8, dir int) SCTPState {
 	switch {
 	case typ == packet.SCTPShutdown && s == sctpEstablished && dir == tuple.Original:

@@ -8,12 +8,12 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// State is what the state machine of its protocol knows of a connection, and when the
-// connection ends. Other protocols leave a protocol's fields 0.
+// State is a connection's state in its protocol's state machine, and its expiry. The fields of
+// other protocols are 0.
 type State struct {
 	Expires int64     // when the connection ends without another packet, nanoseconds
-	TCP     [2]Peer   // TCP, by direction: the side that sends in it
-	ISN     uint32    // TCP, if annotated: of a SYN on an established connection
+	TCP     [2]Peer   // TCP, by direction: the sending side
+	ISN     uint32    // TCP, if annotated: the number of a SYN on an established connection
 	Tag     [2]uint32 // SCTP, by direction: the verification tag of its packets
 	Flags   Flags
 	SCTP    SCTPState
@@ -27,11 +27,11 @@ const (
 	Replied        Flags = 1 << iota // a packet of the reply direction was seen
 	annotated                        // State.ISN is set, by the original side
 	annotatedReply                   // … by the reply side
-	pickedUp                         // began with a TCP segment that was no SYN
+	pickedUp                         // began with a TCP segment that was not a SYN
 	FirstFree                        // the caller's first flag
 )
 
-// Outcome is what a protocol says about a packet of a known connection.
+// Outcome is a protocol's verdict on a packet of a known connection.
 type Outcome uint8
 
 // The outcomes.
@@ -43,7 +43,7 @@ const (
 	OutcomeOutside                    // a TCP segment outside the window; nothing has changed
 )
 
-// Change says how much of a State an update may have changed. Each value includes those
+// Change says how much of a State an update may have changed. Each value includes the values
 // before it.
 type Change uint8
 
@@ -51,7 +51,7 @@ type Change uint8
 const (
 	ChangedExpiry   Change = iota
 	ChangedSequence        // the Sequence of the packet's direction
-	ChangedWindow          // Peer.Window of the side that sends
+	ChangedWindow          // Peer.Window of the sending side
 	ChangedState           // everything
 )
 
@@ -74,15 +74,15 @@ func (s *State) Progress(protocol uint8, dir int) Progress {
 // one at a time on one State.
 type Machine struct {
 	Timeouts Timeouts
-	// SeqCheck says whether the sequence numbers of TCP are checked. Without it every
-	// segment counts as inside the window, and every RST as exact.
+	// SeqCheck turns the check of TCP sequence numbers on. Without it every segment counts as
+	// inside the window, and every RST as exact.
 	SeqCheck atomic.Bool
 }
 
-// Touch starts the connection's timeout again.
+// Touch restarts the connection's timeout.
 func (s *State) Touch(d time.Duration, now int64) { s.Expires = now + int64(d) }
 
-// markReplied sets Replied if an accepted packet is of the reply direction.
+// markReplied sets Replied if an accepted packet has the reply direction.
 func (s *State) markReplied(dir int) {
 	if dir == tuple.Reply {
 		s.Flags |= Replied

@@ -13,15 +13,15 @@ import (
 //	   ──FIN──▶ TCPClosing ──acknowledged──▶ TCPFinWait2
 //	any state ──exact RST──▶ TCPTimeWait, for both sides
 //
-// A strict check would cut some connections in which the two ends still believe. So these
-// packets pass, and the state stays:
+// A strict check would end connections that both ends still consider alive. So these packets
+// pass, and the state stays:
 //
-//   - data outside the window (D3)
-//   - a RST inside the window that has not the exact next number (D4; RFC 5961, section 3)
-//   - a SYN on an established connection (D5; RFC 5961, section 4)
+//  - data outside the window (D3)
+//  - a RST inside the window that does not have the exact next number (D4; RFC 5961, section 3)
+//  - a SYN on an established connection (D5; RFC 5961, section 4)
 //
-// Two numbers of a direction change with nearly every segment: Next of the side that sends,
-// and Limit of the side that receives. They are the direction's Sequence (pack.go).
+// Nearly every segment changes two numbers of a direction: Next of the sending side, and Limit of
+// the receiving side. They are the direction's Sequence (pack.go).
 
 // TCPState is the state of one side.
 type TCPState uint8
@@ -42,17 +42,17 @@ func (s TCPState) String() string {
 	return [...]string{"CLOSED", "SYN_SENT", "ESTABLISHED", "CLOSING", "TIME_WAIT", "TIME_WAIT"}[s]
 }
 
-// Peer is what is known of one side.
+// Peer is the tracked state of one side.
 type Peer struct {
-	Next   uint32 // the sequence number after the last one it used
-	Limit  uint32 // one past the last it may use, by the other's window
-	Window uint32 // the largest window it offered, bytes
+	Next   uint32 // the sequence number after the last one that it used
+	Limit  uint32 // one past the last number that it may use, by the other side's window
+	Window uint32 // the largest window that it offered, bytes
 	State  TCPState
 	scale  uint8 // its window scale
 	scaled scaling
 }
 
-// scaling says how sure Peer.scale is.
+// scaling says how certain Peer.scale is.
 type scaling uint8
 
 const (
@@ -61,18 +61,18 @@ const (
 	unknownScale                // its SYN was never seen
 )
 
-// farAck is how far an acknowledgement may lie from the numbers that were seen: a full window
-// without scaling, and a segment.
+// farAck is how far an acknowledgement may lie from the seen numbers: a full window without
+// scaling, plus a segment.
 const farAck = 0xffff + 1500
 
 // maxScale is the largest window scale (RFC 7323, section 2.3).
 const maxScale = 14
 
-// Segment is what the state machine reads of a TCP segment.
+// Segment is the part of a TCP segment that the state machine reads.
 type Segment struct {
 	Seq, Ack uint32
 	Length   uint32 // payload, bytes
-	Window   uint32 // as it stands in the header
+	Window   uint32 // as in the header, unscaled
 	Flags    uint16
 	scale    uint8
 	scaled   scaling
@@ -106,10 +106,10 @@ func (g *Segment) end() uint32 {
 	return end
 }
 
-// empty says whether the segment takes no sequence number.
+// empty says whether the segment uses no sequence number.
 func (g *Segment) empty() bool { return g.end() == g.Seq }
 
-// sane says whether the flags make sense together (CT-9).
+// sane says whether the combination of flags is valid (CT-9).
 func (g *Segment) sane() bool {
 	syn, ack, rst := g.hasFlag(packet.TCPSyn), g.hasFlag(packet.TCPAck), g.hasFlag(packet.TCPRst)
 	switch {
@@ -121,8 +121,8 @@ func (g *Segment) sane() bool {
 	return ack || !g.hasFlag(packet.TCPFin|packet.TCPPsh|packet.TCPUrg)
 }
 
-// opens says whether the segment may begin a connection. A SYN may, and so may a bare ACK,
-// whose connection may be older than the switch (CT-11, D2).
+// opens says whether the segment may begin a connection. A SYN may, and so may a plain ACK, whose
+// connection may be older than the switch (CT-11, D2).
 func (g *Segment) opens() bool {
 	if !g.sane() || g.hasFlag(packet.TCPRst|packet.TCPFin) {
 		return false
@@ -147,8 +147,8 @@ func (p *Peer) first(other *Peer, g *Segment) {
 	p.Window = max(p.offer(g, other), 1)
 }
 
-// Shift is by how many bits a side's windows are shifted. It is 0 unless both sides offered
-// scaling, and maxScale if a scale is unknown.
+// Shift is the shift of a side's windows, in bits. It is 0 unless both sides offered scaling, and
+// maxScale if a scale is unknown.
 func (p *Peer) Shift(other *Peer) uint8 {
 	switch {
 	case p.scaled == unknownScale || other.scaled == unknownScale:
@@ -210,8 +210,8 @@ func (m *Machine) updateTCP(s *State, dir int, g *Segment, now int64) (Outcome, 
 	return s.Outcome(), ChangedSequence
 }
 
-// updateSyn runs the state machine for a SYN without ACK. It is of the handshake, or begins
-// the next connection if this one is over, or is a SYN on an established connection (D5).
+// updateSyn runs the state machine for a SYN without ACK. The SYN belongs to the handshake,
+// begins the next connection if this one is over, or is a SYN on an established connection (D5).
 func (m *Machine) updateSyn(s *State, dir int, g *Segment, now int64) Outcome {
 	src, dst := &s.TCP[dir], &s.TCP[1-dir]
 	switch {
@@ -224,7 +224,7 @@ func (m *Machine) updateSyn(s *State, dir int, g *Segment, now int64) Outcome {
 		return OutcomeNew
 	}
 	if before(g.Seq, src.Next) && before(src.Next-src.Window-1, g.Seq) {
-		return s.Outcome() // sent again
+		return s.Outcome() // a retransmission
 	}
 	s.ISN = g.Seq
 	s.Flags &^= annotated | annotatedReply
@@ -232,7 +232,7 @@ func (m *Machine) updateSyn(s *State, dir int, g *Segment, now int64) Outcome {
 	return s.Outcome()
 }
 
-// annotation is the flag that says that side dir sent State.ISN.
+// annotation is the flag of a State.ISN from side dir.
 func annotation(dir int) Flags {
 	if dir == tuple.Reply {
 		return annotatedReply
@@ -240,14 +240,14 @@ func annotation(dir int) Flags {
 	return annotated
 }
 
-// answersAnnotated says whether a segment in direction dir is the SYN/ACK to the SYN with
-// the number State.ISN. Then the two ends have agreed on a new connection.
+// answersAnnotated says whether a segment in direction dir is the SYN/ACK to the SYN with the
+// number State.ISN. Then the two ends have agreed on a new connection.
 func (s *State) answersAnnotated(dir int, g *Segment) bool {
 	return s.Flags&annotation(1-dir) != 0 && g.hasFlag(packet.TCPSyn) && g.Ack == s.ISN+1
 }
 
-// restart begins a new connection by a SYN/ACK in direction dir. Its windows are learned
-// from here on.
+// restart begins a new connection by a SYN/ACK in direction dir. Its windows are learned from
+// then on.
 func (s *State) restart(dir int, g *Segment) {
 	src, dst := &s.TCP[dir], &s.TCP[1-dir]
 	*src, *dst = Peer{scaled: unknownScale}, Peer{scaled: unknownScale}
@@ -274,20 +274,21 @@ func (p *Peer) grant(other *Peer, g *Segment) {
 	}
 }
 
-// inWindow says whether a segment of p lies where the other side expects it. It must not lie
-// beyond the window, nor further back than a window. It must not acknowledge a number that
-// is far from those sent. As in Open vSwitch and Linux, the sequence number of an empty
-// segment does not matter.
+// inWindow says whether a segment of p is in the other side's window.
+//
+//  1. It must not lie beyond the window, nor more than one window back.
+//  2. It must not acknowledge a number that is far from those sent.
+//  3. As in Open vSwitch and Linux, the sequence number of an empty segment does not matter.
 func (p *Peer) inWindow(other *Peer, g *Segment) bool {
 	return (g.empty() || p.seqInWindow(other, g)) && p.ackInWindow(other, g)
 }
 
 func (p *Peer) seqInWindow(other *Peer, g *Segment) bool {
 	low, high := p.Next-other.Window, p.Limit
-	if other.State == TCPClosed { // its window is not known
+	if other.State == TCPClosed { // its window is unknown
 		low, high = p.Next-farAck, p.Next+farAck
 	}
-	// The end alone could lie half the sequence space ahead, which is behind.
+	// The end alone could be half the sequence space ahead, which compares as behind.
 	return !before(g.Seq, low) && !After(g.Seq, high) && !After(g.end(), high)
 }
 
@@ -308,7 +309,7 @@ func (p *Peer) advance(other *Peer, g *Segment) {
 	p.grant(other, g)
 }
 
-// acknowledge updates both states by FIN and ACK of an accepted segment.
+// acknowledge updates both states by the FIN and ACK of an accepted segment.
 func (p *Peer) acknowledge(other *Peer, g *Segment) {
 	if g.hasFlag(packet.TCPFin) && p.State < TCPClosing {
 		p.State = TCPClosing
@@ -324,8 +325,8 @@ func (p *Peer) acknowledge(other *Peer, g *Segment) {
 	}
 }
 
-// ForgetWindows clears the windows of a TCP connection. The first segment of each side sets
-// them again, as for a connection that was picked up.
+// ForgetWindows clears the windows of a TCP connection. The first segment of each side sets them
+// again, as for a picked-up connection.
 func (s *State) ForgetWindows() {
 	s.Flags |= pickedUp
 	for dir := range s.TCP {
@@ -333,8 +334,8 @@ func (s *State) ForgetWindows() {
 	}
 }
 
-// updateReset runs the state machine for a RST. An exact RST ends the connection, one that is
-// only in the window passes (CT-13).
+// updateReset runs the state machine for a RST. An exact RST ends the connection. A RST that is
+// only inside the window passes (CT-13).
 func (m *Machine) updateReset(s *State, dir int, g *Segment, now int64) Outcome {
 	src, dst := &s.TCP[dir], &s.TCP[1-dir]
 	switch {
@@ -349,9 +350,9 @@ func (m *Machine) updateReset(s *State, dir int, g *Segment, now int64) Outcome 
 	return OutcomeInvalid
 }
 
-// exactReset says whether a RST carries the next sequence number of its side. A side that was
-// not seen yet refuses the other side's SYN by acknowledging it (RFC 9293, section
-// 3.10.7.3). Or it answers a picked-up segment, at the number which that acknowledged.
+// exactReset says whether a RST has the next sequence number of its side. A side without packets
+// so far refuses the other side's SYN by acknowledging it (RFC 9293, section 3.10.7.3). Or it
+// answers a picked-up segment, at the number which that segment acknowledged.
 func (s *State) exactReset(dir int, g *Segment) bool {
 	src, dst := &s.TCP[dir], &s.TCP[1-dir]
 	switch {

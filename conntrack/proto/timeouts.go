@@ -2,12 +2,11 @@ package proto
 
 import "time"
 
-// Timeouts is how long a connection without packets is kept, by protocol and state. Each
-// accepted packet restarts the timeout of the state that it leads to. ICMP errors and
-// invalid packets do not (CT-15).
+// Timeouts is how long a connection without packets is kept, by protocol and state. Each accepted
+// packet restarts the timeout of its new state. ICMP errors and invalid packets do not (CT-15).
 type Timeouts struct {
 	TCPSynSent     time.Duration // only one side was seen
-	TCPSynReceived time.Duration // both sides, the handshake not yet done
+	TCPSynReceived time.Duration // both sides, the handshake is unfinished
 	TCPEstablished time.Duration
 	TCPHalfClosed  time.Duration // one FIN
 	TCPLastAck     time.Duration // both FINs, not both acknowledged
@@ -29,11 +28,11 @@ type Timeouts struct {
 	OtherReplied time.Duration
 }
 
-// MaxTimeout is the longest timeout that a table may have. A connection in a file that
-// ends later was not written by this program.
+// MaxTimeout is the longest timeout that a table may have. A stored connection that expires later
+// was not written by this program.
 const MaxTimeout = 30 * 24 * time.Hour
 
-// DefaultTimeouts is what antrail runs with.
+// DefaultTimeouts is antrail's timeouts.
 func DefaultTimeouts() Timeouts {
 	return Timeouts{
 		TCPSynSent:     30 * time.Second,
@@ -60,7 +59,7 @@ func DefaultTimeouts() Timeouts {
 	}
 }
 
-// OVSTimeouts is what the userspace datapath of Open vSwitch 3.1 uses, for comparing the two.
+// OVSTimeouts is the timeouts of the userspace datapath of Open vSwitch 3.1, for comparison.
 func OVSTimeouts() Timeouts {
 	return Timeouts{
 		TCPSynSent:     30 * time.Second,

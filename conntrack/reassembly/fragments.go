@@ -8,14 +8,14 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Limits of fragments that wait (CT-36).
+// Limits of waiting fragments (CT-36).
 const (
-	MaxDatagrams = 1024             // known at a time
+	MaxDatagrams = 1024             // at a time
 	MaxFragments = 64               // of one datagram
-	MaxBytes     = 4 << 20          // of memory that waiting fragments take
+	MaxBytes     = 4 << 20          // of memory for waiting fragments
 	PortShare    = 8                // one port may use an eighth of datagrams and memory
-	Timeout      = 15 * time.Second // from the first fragment of a datagram on
-	MinFragment  = 256              // bytes of an IP packet that is not its datagram's last
+	Timeout      = 15 * time.Second // from the first fragment of a datagram
+	MinFragment  = 256              // bytes of an IP packet, except a datagram's last
 	MaxDatagram  = 65535            // bytes, as the length field of the whole would count them
 )
 
@@ -24,10 +24,9 @@ type Drop uint8
 
 // The reasons.
 const (
-	// DropNone: the fragment is not dropped; it waits.
+	// DropNone: the fragment waits.
 	DropNone Drop = iota
-	// DropShape: the fragment cannot be one, or it is not the last and shorter than
-	// MinFragment.
+	// DropShape: the fragment is malformed, or shorter than MinFragment and not the last.
 	DropShape
 	// DropTooLong: the datagram would be longer than MaxDatagram.
 	DropTooLong
@@ -36,7 +35,7 @@ const (
 	// DropOverlap: two fragments of the datagram overlap or contradict each
 	// other.
 	DropOverlap
-	// DropDuplicate: the same fragment waits already.
+	// DropDuplicate: the same fragment already waits.
 	DropDuplicate
 	// DropFull: no room is left for waiting fragments, or for those of this port.
 	DropFull
@@ -44,15 +43,15 @@ const (
 	DropExpired
 )
 
-// Fragments holds fragments until their datagrams are whole. T is what the caller needs to
-// continue with a fragment. Any goroutine may call it.
+// Fragments holds fragments until their datagrams are whole. T is the caller's data for
+// continuing with a fragment. Any goroutine may call it.
 type Fragments[T any] struct {
 	dropped func(*Piece[T], Drop)
 
 	mu        sync.Mutex
 	memory    pieceMemory
 	datagrams map[fragKey]*Datagram[T]
-	oldest    *Datagram[T] // in a ring by age; nil when there is none
+	oldest    *Datagram[T] // in a ring by age; nil if there is none
 	shares    map[uint32]share
 	all       share
 	pieces    []*Piece[T]    // free ones
@@ -60,11 +59,11 @@ type Fragments[T any] struct {
 	completed uint64
 }
 
-// share is what a port, or all of them, use of the limits.
+// share is a port's use of the limits, or that of all ports.
 type share struct{ datagrams, pieces, bytes int }
 
-// fragKey says which fragments belong together. For IPv6 it has no protocol:
-// only the first fragment's counts (RFC 8200, section 4.5).
+// fragKey says which fragments belong together. For IPv6 it omits the protocol, because only the
+// first fragment's counts (RFC 8200, section 4.5).
 type fragKey struct {
 	src, dst tuple.Address
 	id       uint32
@@ -73,10 +72,10 @@ type fragKey struct {
 	family   tuple.Family
 }
 
-// Piece is a fragment that waits.
+// Piece is a waiting fragment.
 type Piece[T any] struct {
 	Frame *packet.Frame
-	Then  T // what the caller needs to continue with it
+	Then  T // the caller's data for continuing with it
 
 	at     packet.Fragment
 	l3     int
@@ -84,15 +83,15 @@ type Piece[T any] struct {
 	port   uint32
 }
 
-// Datagram is a datagram of which fragments wait.
+// Datagram is a datagram with waiting fragments.
 type Datagram[T any] struct {
 	key     fragKey
 	pieces  []*Piece[T] // by offset
-	held    int         // bytes of the datagram that are there
+	held    int         // bytes of the datagram that have come
 	total   int         // bytes of the whole datagram, 0 while unknown
 	expires int64
 	dead    Drop   // why it can no longer become whole
-	port    uint32 // that brought the first
+	port    uint32 // of the first fragment
 	older   *Datagram[T]
 	newer   *Datagram[T]
 }
@@ -100,7 +99,7 @@ type Datagram[T any] struct {
 // Pieces is the datagram's fragments in order.
 func (d *Datagram[T]) Pieces() []*Piece[T] { return d.pieces }
 
-// Stats counts what waits now, and the datagrams that became whole.
+// Stats counts waiting fragments, and the datagrams that became whole.
 type Stats struct {
 	Datagrams int    `json:"datagrams"`
 	Fragments int    `json:"fragments"`
@@ -108,8 +107,7 @@ type Stats struct {
 	Completed uint64 `json:"completed"`
 }
 
-// Arrival is a fragment that came to a ct() action from a port, in Frame, whose
-// headers lie where Layers says.
+// Arrival is a fragment that came to a ct() action from a port, in Frame with headers at Layers.
 type Arrival struct {
 	Frame  *packet.Frame
 	Layers *packet.Layers
@@ -117,20 +115,20 @@ type Arrival struct {
 	Port   uint32
 }
 
-// NewFragments makes an empty store. The store calls dropped for each fragment that waits and
-// is dropped. dropped must not call the store.
+// NewFragments makes an empty store. The store calls dropped for each waiting fragment that it
+// drops. dropped must not call the store.
 func NewFragments[T any](dropped func(*Piece[T], Drop)) *Fragments[T] {
 	return &Fragments[T]{dropped: dropped, datagrams: map[fragKey]*Datagram[T]{}, shares: map[uint32]share{}}
 }
 
 // Owns says whether a frame is in the store's memory, because it has waited before. Add keeps
-// that frame, and copies any other.
+// such a frame, and copies any other.
 func (s *Fragments[T]) Owns(f *packet.Frame) bool { return f.Pool() == packet.Pool(&s.memory) }
 
-// Add lets a fragment wait, or says why it cannot wait. Then the frame still belongs to the
-// caller. fill writes what the caller needs to continue with it. If the fragment makes its
-// datagram whole, Add returns the datagram, which belongs to the caller until Release. now
-// is in nanoseconds, on a monotonic clock.
+// Add makes a fragment wait, or returns why it cannot wait. Then the frame still belongs to the
+// caller. fill writes the caller's data for continuing with it. If the fragment completes its
+// datagram, Add returns the datagram, which belongs to the caller until Release. now is in
+// nanoseconds, on a monotonic clock.
 func (s *Fragments[T]) Add(a *Arrival, now int64, fill func(*T)) (*Datagram[T], Drop) {
 	g, drop := a.fragment()
 	if drop != DropNone {
@@ -157,7 +155,7 @@ func (s *Fragments[T]) Add(a *Arrival, now int64, fill func(*T)) (*Datagram[T], 
 	return d, DropNone
 }
 
-// key is the datagram that a fragment belongs to.
+// key is the datagram of a fragment.
 func (a *Arrival) key(g *packet.Fragment) fragKey {
 	k := tuple.Key{Family: tuple.IPv6}
 	if a.Layers.EtherType == packet.EtherTypeIPv4 {
@@ -167,7 +165,7 @@ func (a *Arrival) key(g *packet.Fragment) fragKey {
 	return fragKey{src: k.Src, dst: k.Dst, id: g.ID, zone: a.Zone, proto: k.Proto, family: k.Family}
 }
 
-// find is the datagram of a key, which may be a new one.
+// find is the datagram of a key. It makes one if there is none.
 func (s *Fragments[T]) find(k fragKey, port uint32, now int64) (*Datagram[T], Drop) {
 	s.expire(now)
 	if d := s.datagrams[k]; d != nil {
@@ -184,7 +182,7 @@ func (s *Fragments[T]) find(k fragKey, port uint32, now int64) (*Datagram[T], Dr
 	return d, DropNone
 }
 
-// insert lets the fragment wait at index i of its datagram.
+// insert makes the fragment wait at index i of its datagram.
 func (s *Fragments[T]) insert(d *Datagram[T], i int, a *Arrival, g *packet.Fragment, fill func(*T)) Drop {
 	n := bufferFor(a.Frame.Len())
 	if s.Owns(a.Frame) {
@@ -208,8 +206,8 @@ func (s *Fragments[T]) insert(d *Datagram[T], i int, a *Arrival, g *packet.Fragm
 	return DropNone
 }
 
-// kill drops the fragments of a datagram that cannot become whole. Its later
-// fragments are dropped for the same reason.
+// kill drops the fragments of a datagram that cannot become whole. The datagram's later fragments
+// are dropped for the same reason.
 func (s *Fragments[T]) kill(d *Datagram[T], why Drop) {
 	d.dead = why
 	for _, p := range d.pieces {
@@ -259,14 +257,14 @@ func (s *Fragments[T]) Release(d *Datagram[T]) {
 	s.freeRecord(d)
 }
 
-// Stats counts what waits now.
+// Stats counts waiting fragments.
 func (s *Fragments[T]) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Stats{Datagrams: s.all.datagrams, Fragments: s.all.pieces, Bytes: s.all.bytes, Completed: s.completed}
 }
 
-// charge adds to what a port uses.
+// charge adds to a port's use of the limits.
 func (s *Fragments[T]) charge(port uint32, by share) {
 	s.all.add(by)
 	one := s.shares[port]
@@ -287,7 +285,7 @@ func (s *share) add(by share) {
 	s.bytes += by.bytes
 }
 
-// append puts a datagram behind the others in the ring.
+// append appends a datagram to the ring.
 func (s *Fragments[T]) append(d *Datagram[T]) {
 	if s.oldest == nil {
 		d.older, d.newer, s.oldest = d, d, d
@@ -297,7 +295,7 @@ func (s *Fragments[T]) append(d *Datagram[T]) {
 	d.older.newer, d.newer.older = d, d
 }
 
-// unlink takes a datagram out of the ring.
+// unlink removes a datagram from the ring.
 func (s *Fragments[T]) unlink(d *Datagram[T]) {
 	d.older.newer, d.newer.older = d.newer, d.older
 	switch {

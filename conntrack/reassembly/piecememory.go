@@ -7,9 +7,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// pieceSizes are the sizes of the buffers in which fragments wait, in bytes with headroom. They
-// fit an MTU of 1500, the chunks of AF_XDP, jumbo frames, and the largest frames of virtual
-// links.
+// pieceSizes are the sizes of the buffers of waiting fragments, in bytes with headroom. They fit
+// an MTU of 1500, the chunks of AF_XDP, jumbo frames, and the largest frames of virtual links.
 var pieceSizes = [...]int{2048, 4096, 10240, 16384, 32768, 66048}
 
 // bufferFor is the size of the buffer for a frame of n bytes. It is 0 if no buffer is large
@@ -22,11 +21,11 @@ func bufferFor(n int) int {
 	return pieceSizes[i]
 }
 
-// maxPieceMemory bounds all buffers: those in which fragments wait, and as much again for
-// fragments on their way out.
+// maxPieceMemory limits all buffers: those of waiting fragments, and as much again for fragments
+// on their way out.
 const maxPieceMemory = 2 * MaxBytes
 
-// pieceMemory is the buffers of waiting fragments. A buffer is made when it is first needed.
+// pieceMemory is the buffers of waiting fragments. A buffer is allocated when it is first needed.
 // Any goroutine may call pieceMemory.
 type pieceMemory struct {
 	mu    sync.Mutex
@@ -55,7 +54,7 @@ func (m *pieceMemory) get(n int) *packet.Frame {
 	return packet.NewFrame(make([]byte, pieceSizes[i]), m)
 }
 
-// makeRoom discards free buffers of other sizes until a buffer of n bytes may be made.
+// makeRoom discards free buffers of other sizes until a buffer of n bytes may be allocated.
 func (m *pieceMemory) makeRoom(n int) bool {
 	for i := range m.free {
 		for m.bytes+n > maxPieceMemory && len(m.free[i]) > 0 {
@@ -68,7 +67,7 @@ func (m *pieceMemory) makeRoom(n int) bool {
 	return m.bytes+n <= maxPieceMemory
 }
 
-// Put takes frames back.
+// Put returns frames to the memory.
 func (m *pieceMemory) Put(frames []*packet.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,7 +76,7 @@ func (m *pieceMemory) Put(frames []*packet.Frame) {
 	}
 }
 
-// put takes one frame back.
+// put returns one frame to the memory.
 func (m *pieceMemory) put(f *packet.Frame) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +88,7 @@ func (m *pieceMemory) addPiece(f *packet.Frame) {
 	m.free[i] = append(m.free[i], f)
 }
 
-// newPiece is a piece. It reuses a free one if there is one.
+// newPiece is an empty piece. It reuses a free one if possible.
 func (s *Fragments[T]) newPiece() *Piece[T] {
 	if last := len(s.pieces) - 1; last >= 0 {
 		p := s.pieces[last]

@@ -5,20 +5,20 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Joiner is the memory in which a worker puts datagrams together. The zero value is ready. The
-// memory is made for the first datagram.
+// Joiner is a worker's memory for joining datagrams. The zero value is ready. The memory is
+// allocated for the first datagram.
 type Joiner struct {
 	frame  *packet.Frame
 	layers packet.Layers
 }
 
-// maxL2 is the most bytes that stand in front of the network header: Ethernet, two VLAN tags,
+// maxL2 is the largest number of bytes in front of the network header: Ethernet, two VLAN tags,
 // an LLC/SNAP header.
 const maxL2 = packet.EthernetLen + 2*packet.VLANLen + 8
 
-// Join puts the datagram together: the headers of the first fragment, as they were before the
-// datagram was cut, and all parts. The frame and its layers belong to the Joiner, which uses
-// them for the next datagram.
+// Join joins the datagram: the headers of the first fragment, as before the fragmentation, and
+// all parts. The frame and its layers belong to the Joiner, which reuses them for the next
+// datagram.
 func (d *Datagram[T]) Join(j *Joiner) (*packet.Frame, *packet.Layers) {
 	d.join(j)
 	j.layers = packet.ParseLayers(j.frame.Bytes())
@@ -33,7 +33,7 @@ func (d *Datagram[T]) join(j *Joiner) {
 	j.frame.Reset()
 	first := d.pieces[0]
 	n := first.at.Repeated + d.total
-	j.frame.SetLen(n) // it fits: Add has checked
+	j.frame.SetLen(n) // it fits, because Add has checked
 	b := j.frame.Bytes()
 	copy(b, first.Frame.Bytes()[:first.at.Repeated])
 	for _, p := range d.pieces {
@@ -50,8 +50,8 @@ func (d *Datagram[T]) join(j *Joiner) {
 	b[first.at.NextAt] = first.at.Next
 }
 
-// Scatter writes the datagram in b back into the fragments, after NAT may have changed it. b
-// is the frame that Join has returned.
+// Scatter writes the datagram in b back into the fragments, after NAT may have changed it. b is
+// the frame that Join returned.
 func (d *Datagram[T]) Scatter(b []byte) {
 	first := d.pieces[0]
 	to := tuple.Key{Family: d.key.family}

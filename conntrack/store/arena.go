@@ -2,18 +2,18 @@ package store
 
 import "sync/atomic"
 
-// Arena is the cells of a table, in one piece of memory of a fixed size without Go pointers.
-// So a million connections cost the garbage collector nothing. Slot 0 is never used, so that
-// 0 can mean none. Any goroutine may use an arena.
+// Arena is the cells of a table, in one piece of memory of a fixed size without Go pointers. So a
+// million connections cost the garbage collector nothing. Slot 0 is never used, so that 0 can
+// mean none. Any goroutine may use an arena.
 type Arena struct {
 	cells []Cell
-	top   *atomic.Uint32 // slots below it have been handed out at least once
-	free  atomic.Uint64  // first free slot in the low half; a tag against reuse above
-	// header is that of memory that outlives the process; nil otherwise.
+	top   *atomic.Uint32 // slots below it have been allocated at least once
+	free  atomic.Uint64  // first free slot in the low half; above it a tag that detects reuse
+	// header is the header of memory that outlives the process; nil otherwise.
 	header *header
 }
 
-// NewArena makes an arena for n connections in memory of the process's own.
+// NewArena makes an arena for n connections in the process's own memory.
 func NewArena(n int) *Arena {
 	a := &Arena{cells: make([]Cell, n+1), top: new(atomic.Uint32)}
 	a.top.Store(1)
@@ -23,13 +23,13 @@ func NewArena(n int) *Arena {
 // Capacity is how many connections fit.
 func (a *Arena) Capacity() int { return len(a.cells) - 1 }
 
-// End is the slot behind the last one that was ever handed out.
+// End is the slot after the highest one that was ever allocated.
 func (a *Arena) End() uint32 { return a.top.Load() }
 
 // At is the cell of a slot.
 func (a *Arena) At(slot uint32) *Cell { return &a.cells[slot] }
 
-// Alloc hands out the slot of a free cell, 0 if there is none.
+// Alloc allocates the slot of a free cell; 0 if there is none.
 func (a *Arena) Alloc() uint32 {
 	for {
 		f := a.free.Load()
@@ -46,9 +46,9 @@ func (a *Arena) Alloc() uint32 {
 	}
 }
 
-// grow hands out a cell that was never used, and makes it a free one first. The sweep reads
-// the cell as soon as top includes it. A process with another layout, or before the last
-// boot, may have left bytes there that look like a connection.
+// grow allocates a cell that was never used, and first makes it a free one. The sweep reads the
+// cell as soon as top includes it. A process with another layout, or before the last boot, may
+// have left bytes there that look like a connection.
 func (a *Arena) grow() uint32 {
 	for {
 		top := a.top.Load()
@@ -57,7 +57,8 @@ func (a *Arena) grow() uint32 {
 		}
 		c := a.At(top)
 		head := c.Head()
-		// Until top changes, head is what was left there. A head never has one value twice.
+		// Until top changes, the head may be left from an earlier process. A head never has one
+		// value twice.
 		if a.top.Load() == top && c.clean(head) && a.top.CompareAndSwap(top, top+1) {
 			return top
 		}
@@ -92,5 +93,5 @@ func (a *Arena) Read(slot uint32, e *Entry) (h Handle, ok bool) {
 	return h, true
 }
 
-// Sees says whether a handle names a slot that this arena has handed out.
+// Sees says whether a handle names a slot that this arena has allocated.
 func (a *Arena) Sees(h Handle) bool { return h.Slot != 0 && h.Slot < a.top.Load() }

@@ -49,7 +49,7 @@ import (
 //	1     mark; from bit 32 on flags, from bit 40 on the SCTP state
 //	2, 3  label
 //	4, 5  by direction: the sequence state of TCP; or in word 4 the two SCTP tags
-//	6, 7  by direction: the rest of the side of TCP that sends (proto.Peer.Pack)
+//	6, 7  by direction: the rest of the sending side of TCP (proto.Peer.Pack)
 //	8     ISN; from bit 32 on Entry.OffloadSlot
 //
 // Protocols without sides or tags do not write words 4 to 7.
@@ -81,7 +81,7 @@ const spins = 32
 // Head is the cell's generation in the lower half, its lock and its turns.
 func (c *Cell) Head() uint64 { return c.state.Load() }
 
-// Live says whether a head is of a connection.
+// Live says whether a head belongs to a live connection.
 func Live(head uint64) bool { return head&1 != 0 }
 
 // LockIf locks the cell if it still holds the connection of generation gen. The caller must
@@ -103,7 +103,7 @@ func (c *Cell) LockIf(gen uint32) bool {
 // Unlock unlocks the cell. gen is the generation from now on.
 func (c *Cell) Unlock(gen uint32) { setWord(&c.state, c.state.Load()&^(turn-1)+turn|uint64(gen)) }
 
-// clean makes the cell a free one. It reports false if the head has changed since it was read.
+// clean makes the cell a free one. It reports false if the head has changed meanwhile.
 func (c *Cell) clean(head uint64) bool {
 	if !Live(head) && head&Locked == 0 {
 		return true
@@ -129,12 +129,12 @@ func (c *Cell) holds(dir uint32, w *tuple.Words) (gen uint32, ok bool) {
 // Expires is when the connection ends without another packet.
 func (c *Cell) Expires() int64 { return int64(c.mut[0].Load()) }
 
-// Postpone changes the expiry. It reports false if the expiry is not from any more.
+// Postpone changes the expiry. It reports false if the expiry is no longer from.
 func (c *Cell) Postpone(from, to int64) bool {
 	return c.mut[0].CompareAndSwap(uint64(from), uint64(to))
 }
 
-// Port is where the connection's first packet came in.
+// Port is the port where the connection's first packet entered.
 func (c *Cell) Port() uint32 { return uint32(c.fixed.Load()) }
 
 // KeyWords is the key of direction dir.
@@ -145,8 +145,8 @@ func (c *Cell) KeyWords(dir int) (w tuple.Words) {
 	return w
 }
 
-// Load copies the connection to e. The caller holds the lock, or checks the head before and
-// after (rule 2), or accepts words of several moments.
+// Load copies the connection to e. The caller holds the lock, or checks the head before and after
+// (rule 2), or accepts a torn copy.
 func (c *Cell) Load(e *Entry) {
 	for dir := range e.Keys {
 		e.Keys[dir].Load(&c.keys[dir])
@@ -203,7 +203,7 @@ func (c *Cell) Store(e *Entry) {
 	put(&m[8], uint64(e.ISN)|uint64(e.OffloadSlot)<<32)
 	switch e.Keys[tuple.Original].Proto {
 	case packet.ProtoTCP:
-		for dir := range e.TCP { // before the states, for a process that restores
+		for dir := range e.TCP { // before the states, so that a process that restores the cell finds valid words
 			put(&m[4+dir], uint64(proto.SequenceOf(&e.TCP[dir], &e.TCP[1-dir])))
 		}
 		for dir := range e.TCP {
@@ -222,8 +222,7 @@ func put(at *atomic.Uint64, w uint64) {
 	}
 }
 
-// Fill writes a connection into a free cell, and the checksum of f last. f is the words that
-// never change.
+// Fill writes a connection into a free cell, and the checksum of f last. f is the fixed words.
 func (c *Cell) Fill(e *Entry, f *FixedWords) {
 	m := &c.mut
 	setWord(&m[0], uint64(e.Expires))

@@ -2,9 +2,9 @@ package store
 
 import "github.com/antrail/antrail/conntrack/tuple"
 
-// The checksum shows whether a cell is whole. A cell whose writing was cut off is half one
-// connection and half the one before. The checksum guards against no attacker, so its keys
-// are not secret. Words are multiplied in independent pairs, which the processor computes at
+// The checksum shows whether a cell is whole. If writing a cell was cut off, the cell is half one
+// connection and half the previous one. The checksum does not protect against an attacker, so its
+// keys are not secret. Words are multiplied in independent pairs, which the processor computes at
 // the same time.
 
 // sumKeys keep a word of zeros from making its product 0.
@@ -15,7 +15,7 @@ var sumKeys = func() (keys [len(FixedWords{}) + 1]uint64) {
 	return keys
 }()
 
-// Checksum is the checksum of the words of a connection that never change. It is not 0 for zeros.
+// Checksum is the checksum of a connection's fixed words. It is not 0 for zeros.
 func Checksum(f *FixedWords) uint32 {
 	k := &sumKeys
 	sum := tuple.FoldedProduct(f[0]^k[0], f[1]^k[1]) + tuple.FoldedProduct(f[2]^k[2], f[3]^k[3]) +

@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/conntrack/tuple"
 )
 
-// An arena may lie in memory that outlives the process: a mapped file on tmpfs. That memory
-// holds a header of one page, then the cells. It does not hold the index. Each process builds
-// the index by a new secret, so no secret is ever stored.
+// An arena may lie in memory that outlives the process: a mapped file on tmpfs. That memory holds
+// a header of one page, then the cells. It does not hold the index. Each process builds the index
+// with a new secret, so no secret is ever stored.
 
 // headerSize is the bytes before the cells.
 const headerSize = 4096
@@ -42,7 +42,7 @@ func OverMemory(memory []byte) (*Arena, error) {
 	return &Arena{cells: cells, top: &h.top, header: h}, nil
 }
 
-// layout is a hash over all that gives the bits of a cell their meaning. If the meaning of a
+// layout is a hash over everything that defines the meaning of a cell's bits. If the meaning of a
 // word changes and its place does not, change layoutVersion.
 func layout() uint64 {
 	h := fnv.New64a()
@@ -58,23 +58,23 @@ func layout() uint64 {
 	return h.Sum64()
 }
 
-// layoutVersion is for Cell.Store, Entry.pack, FixedWords, Checksum, the flags, the states
-// of protocols, proto.Peer.Pack, proto.Sequence and tuple.Key.Words.
+// layoutVersion stands for Cell.Store, Entry.pack, FixedWords, Checksum, the flags, the states of
+// protocols, proto.Peer.Pack, proto.Sequence and tuple.Key.Words.
 const layoutVersion = 6
 
-// Stamp makes an arena over memory an empty one of this boot. boot is different after each
-// time that the clock was set back.
+// Stamp makes an arena over memory an empty one of this boot. boot is different each time that
+// the clock was reset.
 func (a *Arena) Stamp(boot [16]byte) { a.header.stamp(boot, len(a.cells)) }
 
 func (h *header) stamp(boot [16]byte, cells int) {
-	h.magic = 0 // until all other fields are right
+	h.magic = 0 // until all other fields are valid
 	h.top.Store(1)
 	h.schema, h.boot, h.cells = layout(), boot, uint64(cells)
 	h.magic = magic
 }
 
-// Foreign says why the connections in an arena over memory cannot be restored. It is "" if
-// they can.
+// Foreign says why the connections in an arena over memory cannot be restored. It is "" if they
+// can.
 func (a *Arena) Foreign(boot [16]byte) string { return a.header.foreign(boot, len(a.cells)) }
 
 func (h *header) foreign(boot [16]byte, cells int) string {
@@ -82,15 +82,15 @@ func (h *header) foreign(boot [16]byte, cells int) string {
 	case h.magic == 0:
 		return "it is new"
 	case h.magic != magic:
-		return "it is no arena"
+		return "it is not an arena"
 	case h.schema != layout():
 		return "it was written by another version"
 	case h.boot != boot:
-		return "the machine was started since"
+		return "the machine was restarted since"
 	case h.cells != uint64(cells):
 		return fmt.Sprintf("it was made for %d connections, not %d", h.cells-1, cells-1)
 	case h.top.Load() == 0 || int(h.top.Load()) > cells:
-		return "its mark of used cells lies outside of it"
+		return "its mark of used cells is outside the arena"
 	}
 	return ""
 }

@@ -12,42 +12,42 @@ import (
 // the cells (Cell.chain), so inserting allocates nothing. Both keys of a connection are in
 // the index. A reference is a slot and a direction in one number.
 //
-//  1. A chain belongs to one of 1024 stripes. A worker that inserts or removes a connection
-//     holds the locks of the stripes of both keys (LockPair). It takes the lower one first,
-//     so two workers never wait for each other.
-//  2. A lookup holds no lock. Meanwhile another worker may unlink the cell that the lookup
-//     reads, and link it into another chain. So the end of a chain holds the chain's number.
-//     A lookup that comes to the end of another chain starts again, as in Linux's hlist_nulls.
-//  3. A cell is always linked at the head of a chain. So a lookup which a relinked cell leads back
-//     to the head of its own chain misses no cell.
-//  4. A connection is linked under both keys while its generation is even, so no lookup finds
-//     it. Then one store of the generation makes it live under both keys at the same moment.
+//  1. A chain belongs to one of 1024 stripes. A worker that inserts or removes a connection holds
+//     the locks of the stripes of both keys (LockPair). It takes the lower one first, so two
+//     workers never wait for each other.
+//  2. A lookup holds no lock. Meanwhile another worker may unlink the cell that the lookup reads,
+//     and link it into another chain. So the end of a chain holds the chain's number. A lookup
+//     that comes to the end of another chain starts again, as in Linux's hlist_nulls.
+//  3. A cell is always linked at the head of a chain. If a relinked cell leads a lookup back to
+//     the head of its own chain, the lookup misses no cell.
+//  4. A connection is linked under both keys while its generation is even, so no lookup finds it.
+//     Then one store of the generation makes it live under both keys at the same moment.
 type Index struct {
 	heads   []atomic.Uint32
 	stripes *[stripeCount]sync.Mutex
 }
 
-// ref is slot<<1 | direction. The end of a chain is atEnd | the chain's number. A head that
-// was never used is 0.
+// ref is slot<<1 | direction. The end of a chain is atEnd | the chain's number. An unused head is
+// 0.
 type ref = uint32
 
 // The limits of an index.
 const (
 	atEnd       = ref(1 << 31)
-	stripeCount = 1024 // as Linux has locks for conntrack
-	// MaxChain is how long a chain may become. With a secret hash and twice as many heads as
-	// keys, chance makes a chain of ten in one of a million tables.
+	stripeCount = 1024 // as many as Linux's conntrack has locks
+	// MaxChain is the largest length of a chain. With a secret hash and twice as many heads as
+	// keys, a chain of ten occurs by chance in one of a million tables.
 	MaxChain = 80
-	// headsPerEntry is the chain heads for each connection that fits.
+	// headsPerEntry is the number of chain heads for each connection.
 	headsPerEntry = 4
-	// restarts is how often a lookup begins again before it takes the lock.
+	// restarts is how often a lookup starts again before it takes the lock.
 	restarts = 8
 )
 
 func makeRef(slot uint32, dir int) ref { return slot<<1 | uint32(dir) }
 
-// NewIndex makes an index for n connections. It never grows, because the table would stop
-// while all connections are moved.
+// NewIndex makes an index for n connections. It never grows, because the table would stop while
+// all connections move.
 func NewIndex(n int) Index {
 	return Index{
 		heads:   make([]atomic.Uint32, max(16, headsPerEntry*n)),
@@ -55,8 +55,9 @@ func NewIndex(n int) Index {
 	}
 }
 
-// MapPages writes each page of an index that has no connection yet. A page's first write takes longer than
-// linking a connection, so a table that is to be restored in no time has them written before.
+// MapPages writes each page of an index that has no connection yet. A page's first write takes
+// longer than linking a connection. So the pages are written in advance for a table that must be
+// restored quickly.
 func (x *Index) MapPages() {
 	clear(x.heads)
 }
@@ -81,8 +82,8 @@ func (x *Index) Find(a *Arena, b uint32, w *tuple.Words) (h Handle, dir int, ok 
 	return Handle{r >> 1, gen}, int(r & 1), r != 0
 }
 
-// walk looks for a key in a chain. r is 0 if the key is not there. sure is false if the walk
-// has left the chain.
+// walk searches for a key in a chain. r is 0 if the key is absent. sure is false if the walk has
+// left the chain.
 func (x *Index) walk(a *Arena, b uint32, w *tuple.Words) (r ref, gen uint32, sure bool) {
 	r = x.heads[b].Load()
 	for range 2 * MaxChain {
@@ -110,7 +111,7 @@ func (x *Index) LockPair(a, b uint32) {
 	}
 }
 
-// UnlockPair releases what LockPair took.
+// UnlockPair releases the locks of LockPair.
 func (x *Index) UnlockPair(a, b uint32) {
 	a, b = a%stripeCount, b%stripeCount
 	x.stripes[a].Unlock()
@@ -119,8 +120,8 @@ func (x *Index) UnlockPair(a, b uint32) {
 	}
 }
 
-// Search looks for a key in a chain whose lock is held. length counts the references in front
-// of it.
+// Search searches for a key in a chain. The caller holds the chain's lock. length counts the
+// references before the key.
 func (x *Index) Search(a *Arena, b uint32, w *tuple.Words) (found bool, length int) {
 	r := x.heads[b].Load()
 	for r != 0 && r&atEnd == 0 {
@@ -134,7 +135,7 @@ func (x *Index) Search(a *Arena, b uint32, w *tuple.Words) (found bool, length i
 	return false, length
 }
 
-// Link inserts one key of a connection at the head of a chain whose lock is held.
+// Link inserts one key of a connection at the head of a chain. The caller holds the chain's lock.
 func (x *Index) Link(a *Arena, b, slot uint32, dir int) {
 	r := makeRef(slot, dir)
 	next := x.heads[b].Load()
@@ -145,8 +146,8 @@ func (x *Index) Link(a *Arena, b, slot uint32, dir int) {
 	setHalf(&x.heads[b], r)
 }
 
-// Unlink removes one key of a connection from a chain whose lock is held. The key must be in
-// it.
+// Unlink removes one key of a connection from a chain that contains it. The caller holds the
+// chain's lock.
 func (x *Index) Unlink(a *Arena, b, slot uint32, dir int) {
 	r := slot<<1 | uint32(dir)
 	at := &x.heads[b]
@@ -161,10 +162,10 @@ func (x *Index) Unlink(a *Arena, b, slot uint32, dir int) {
 	}
 }
 
-// WarmHead reads the head of a chain. The number means nothing.
+// WarmHead reads the head of a chain. The result has no meaning.
 func (x *Index) WarmHead(b uint32) uint64 { return uint64(x.heads[b].Load()) }
 
-// WarmChain reads the first cell of a chain. The number means nothing.
+// WarmChain reads the first cell of a chain. The result has no meaning.
 func (x *Index) WarmChain(a *Arena, b uint32) uint64 {
 	r := x.heads[b].Load()
 	if r == 0 || r&atEnd != 0 {

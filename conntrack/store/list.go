@@ -3,28 +3,28 @@ package store
 import "sync/atomic"
 
 // List is a list of connections by age. It runs through the cells (Cell.older, Cell.newer). A
-// cell is in one list at most. The zero value is an empty list. A lock of the caller guards
-// changes. A value that is read without that lock may be out of date.
+// cell is in at most one list. The zero value is an empty list. The caller's lock guards changes.
+// A value that is read without that lock may be out of date.
 type List struct {
 	first, last atomic.Uint32 // slots
 	length      atomic.Int32
 }
 
-// tickBits is the unit of time of lists: 2^20 nanoseconds, about a millisecond. A cell
-// holds 32 bits of it, which go round in seven weeks.
+// tickBits is the unit of time of lists: 2^20 nanoseconds, about a millisecond. A cell holds 32
+// bits of it, which wrap around in seven weeks.
 const tickBits = 20
 
-// Oldest is the slot of the connection that was listed first, 0 for none.
+// Oldest is the slot of the connection that was listed first; 0 for none.
 func (l *List) Oldest() uint32 { return l.first.Load() }
 
 // Len is how many connections are in the list.
 func (l *List) Len() int32 { return l.length.Load() }
 
-// Next is the slot of the connection that was listed next after the cell's, 0 for none.
+// Next is the slot of the connection listed next after the cell's; 0 for none.
 func (c *Cell) Next() uint32 { return c.newer.Load() }
 
-// TicksAfterListing is how many ticks a moment lies after the one at which the cell was
-// listed. It is negative for an earlier moment.
+// TicksAfterListing is how many ticks a moment lies after the listing of the cell. It is negative
+// for an earlier moment.
 func (c *Cell) TicksAfterListing(moment int64) int32 {
 	return int32(uint32(moment>>tickBits) - c.since.Load())
 }

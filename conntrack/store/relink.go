@@ -2,13 +2,13 @@ package store
 
 import "github.com/antrail/antrail/conntrack/tuple"
 
-// Building the index for restored connections. A key's place in the index is at random, and
-// so is the cell that a chain leads to. To wait for neither in memory:
+// Building the index for restored connections. A key's place in the index is random, and so is
+// the cell to which a chain leads. These rules avoid waiting for memory:
 //
 //  1. The index is built part by part, each in a workbench that fits a processor's cache.
-//  2. Most keys are the last of their chains, and place writes that into their cells.
-//  3. The next references of the other keys are collected by slice of cells, and written
-//     slice by slice.
+//  2. Most keys are the last of their chains. place writes that into their cells.
+//  3. The next references of the other keys are collected by slice of cells, and written slice by
+//     slice.
 
 // partBits is the size of a part: 2^16 heads, 256 kB.
 const partBits = 16
@@ -16,15 +16,15 @@ const partBits = 16
 // parts is how many parts the index has.
 func (x *Index) parts() int { return (len(x.heads)-1)>>partBits + 1 }
 
-// placed is a key to be put into a chain of its part.
+// placed is a key and its chain in a part.
 type placed struct {
 	chain uint16 // in the part
-	tag   uint16 // of the key's hash, what the chain's number does not show
+	tag   uint16 // bits of the key's hash that the chain's number does not have
 	ref   ref
 }
 
-// workbench is one part of the index while it is built. Its chains run through links by
-// position, counted from 1. 0 ends a chain.
+// workbench is one part of the index while it is built. Its chains run through links by position,
+// counted from 1. 0 ends a chain.
 type workbench struct {
 	heads [1 << partBits]uint32
 	links []link
@@ -39,7 +39,7 @@ type link struct {
 // followed is a key that is not the last of its chain.
 type followed struct{ ref, next ref }
 
-// place collects a key for its chain, and makes its cell the end of that chain.
+// place collects a key for its chain, and marks its cell as the end of that chain.
 func (k *worker) place(r ref, of *tuple.Key) {
 	var w tuple.Words
 	of.Store(&w)
@@ -56,8 +56,8 @@ func (k *worker) place(r ref, of *tuple.Key) {
 // follow writes the next reference of r in its chain. 0 means that r is in no chain.
 func (a *Arena) follow(r, next ref) { *unshared(&a.At(r >> 1).chain[r&1]) = next }
 
-// runLink builds the chains of one part of the index after the other, in the order of the
-// cells that each worker has verified.
+// runLink builds the parts of the index one after the other, in the order of the cells that each
+// worker has verified.
 func (k *worker) runLink() {
 	w := new(workbench)
 	for part := int(k.next.Add(1)) - 1; part < k.x.parts(); part = int(k.next.Add(1)) - 1 {
@@ -93,8 +93,8 @@ func (k *worker) link(w *workbench, p placed) {
 	k.chain = max(k.chain, length)
 }
 
-// copyPart moves the workbench's chains to a part of the index, and leaves its heads 0. The work
-// is that of the keys, so that an empty part costs nothing.
+// copyPart moves the workbench's chains to a part of the index, and leaves its heads 0. The cost
+// depends only on the keys, so an empty part costs nothing.
 func (x *Index) copyPart(part int, w *workbench) {
 	heads := x.heads[part<<partBits:]
 	for i := range w.links {
@@ -122,7 +122,7 @@ func (k *worker) runFollow() {
 	}
 }
 
-// UnlinkStray removes the keys of a stray from the chains in which they are.
+// UnlinkStray removes the keys of a stray from their chains.
 func (x *Index) UnlinkStray(a *Arena, chains *tuple.ChainSecret, slot uint32) {
 	c := a.At(slot)
 	for dir := range c.keys {

@@ -9,17 +9,17 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Restoring the connections that an earlier process has left in an arena (CT-43). The contents
-// of the memory are treated as hostile. A connection is sound if its checksum is right and a
-// table could have written every field.
+// Restoring the connections that an earlier process has left in an arena (CT-43). The contents of
+// the memory are treated as hostile. A connection is sound if its checksum is right and a table
+// could have written every field.
 //
-// A killed process leaves at most one half-written cell for each worker. The generation of
-// that cell is still even, so it is no connection. An update that was cut short leaves words
-// of two moments. Each word is valid, so only a TCP window may be out of date (CT-12).
+// A killed process leaves at most one half-written cell for each worker. The generation of that
+// cell is still even, so it does not count as a connection. An update that was cut short leaves
+// words of two moments. Each word is valid, so only a TCP window may be out of date (CT-12).
 
-// restorer is what the restoring workers share. They work in three phases. Each phase reads
-// memory in order, or stays within a processor's cache. Waiting for memory would take longer
-// than all other work.
+// restorer is the shared state of the restoring workers. They work in three phases. Each phase
+// reads memory in order, or stays within a processor's cache. Waiting for memory would take
+// longer than all other work.
 //
 //  1. runVerify verifies cells, and collects their keys by part of the index.
 //  2. runLink builds the chains of each part (relink.go).
@@ -33,7 +33,7 @@ type restorer struct {
 	next    atomic.Uint32 // the phase's next slice of cells, or part of the index
 }
 
-// worker is a restoring worker, and what it has found.
+// worker is a restoring worker, and its results.
 type worker struct {
 	*restorer
 	no    int
@@ -46,19 +46,19 @@ type worker struct {
 	chain    int // the longest
 }
 
-// RestoreWorkers is how many workers restore an arena, of at most so many. On a busy machine each may
+// RestoreWorkers is how many workers restore an arena, at most most. On a busy machine each may
 // have to wait for a processor, so a small arena has one: the caller.
 func (a *Arena) RestoreWorkers(most int) int { return min(most, 1+int(a.End())/restoreSlice) }
 
-// Restore builds the index for the connections that lie in an arena, and frees the other
-// cells. No other goroutine may use arena and index yet.
+// Restore builds the index for the connections in an arena, and frees the other cells. No other
+// goroutine may use arena and index yet.
 //
 // accept says whether a connection stays. sound says whether a table could have written it.
-// accept may change the entry, which is then stored. Several workers call accept at a time,
-// each with its number and for other slots.
+// accept may change the entry, which is then stored. Several workers call accept at a time, each
+// with its number and for other slots.
 //
-// strays are slots of connections with a key that another connection has too, or whose chain
-// is too long. Only a forged arena has them. longest is the length of the longest chain.
+// strays are slots of connections with a key that another connection has too, or whose chain is
+// too long. Only a forged arena has them. longest is the length of the longest chain.
 func (x *Index) Restore(
 	a *Arena, chains *tuple.ChainSecret, workers int, accept func(worker int, slot uint32, e *Entry, sound bool) bool,
 ) (strays []uint32, longest int) {
@@ -96,7 +96,7 @@ func runPhase(k *worker, phase func(*worker)) { phase(k) }
 // restoreSlice is how many cells a worker takes at a time.
 const restoreSlice = 1 << 12
 
-// slice is the next slots for a worker, none when first is end.
+// slice is the next slots for a worker. There are none if first equals end.
 func (r *restorer) slice() (first, end uint32) {
 	top := uint64(r.a.End())
 	at := uint64(r.next.Add(1)-1) * restoreSlice
@@ -131,8 +131,8 @@ func (k *worker) restoreCell(slot uint32) {
 	}
 }
 
-// restoreConnection restores the connection in a cell, except for its chains. It reports false
-// if there is none that may stay.
+// restoreConnection restores the connection in a cell, except for its chains. It reports false if
+// no connection stays.
 func (k *worker) restoreConnection(slot uint32, c *Cell) bool {
 	e := &k.e
 	*e = Entry{}
@@ -142,15 +142,14 @@ func (k *worker) restoreConnection(slot uint32, c *Cell) bool {
 		return false
 	}
 	c.Store(e)
-	// The reply key comes first, as when a connection is inserted. So a lookup finds the
-	// original direction if both keys are equal.
+	// The reply key comes first, as when a connection is inserted. So if both keys are equal, a
+	// lookup finds the original direction.
 	k.place(makeRef(slot, tuple.Reply), &e.Keys[tuple.Reply])
 	k.place(makeRef(slot, tuple.Original), &e.Keys[tuple.Original])
 	return true
 }
 
-// plausible says whether a table could have written the entry. Of fixed, it checks the upper
-// half.
+// plausible says whether a table could have written the entry. It checks the upper half of fixed.
 func (e *Entry) plausible(m *mutable, fixed uint64) bool {
 	return plausible(&e.Keys[tuple.Original]) && plausible(&e.Keys[tuple.Reply]) &&
 		mayAnswer(&e.Keys[tuple.Original], &e.Keys[tuple.Reply]) &&
@@ -159,7 +158,7 @@ func (e *Entry) plausible(m *mutable, fixed uint64) bool {
 		(!e.Keys[tuple.Original].TCP() || proto.ValidPeer(m[6].Load()) && proto.ValidPeer(m[7].Load()))
 }
 
-// plausible says whether a packet could show the key.
+// plausible says whether a packet could have the key.
 func plausible(k *tuple.Key) bool {
 	switch k.Family {
 	case tuple.IPv4:
@@ -170,7 +169,7 @@ func plausible(k *tuple.Key) bool {
 	return false
 }
 
-// mayAnswer says whether back can be the key of an answer to k.
+// mayAnswer says whether back can be the key of a reply to k.
 func mayAnswer(k, back *tuple.Key) bool {
 	return k.Zone == back.Zone && k.Proto == back.Proto && k.Family == back.Family
 }

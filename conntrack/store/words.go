@@ -7,7 +7,7 @@ import "sync/atomic"
 // setWord stores a word of a cell that the caller has locked, or whose generation is even.
 func setWord(at *atomic.Uint64, w uint64) { at.Store(w) }
 
-// setFixed is setWord for all that never changes.
+// setFixed is setWord for the fixed words.
 func (c *Cell) setFixed(f *FixedWords) {
 	for dir := range c.keys {
 		for i, w := range f.Key(dir) {

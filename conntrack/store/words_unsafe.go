@@ -20,10 +20,10 @@ import (
 // would also wait until it has reached memory, for each word of a new connection.
 func setWord(at *atomic.Uint64, w uint64) { *(*uint64)(unsafe.Pointer(at)) = w }
 
-// setFixed is setWord for all that never changes.
+// setFixed is setWord for the fixed words.
 func (c *Cell) setFixed(f *FixedWords) { *(*FixedWords)(unsafe.Pointer(&c.keys)) = *f }
 
-// The fixed words of a cell lie one behind the other.
+// The fixed words of a cell are contiguous.
 var _ = [1]struct{}{}[unsafe.Offsetof(Cell{}.fixed)-unsafe.Offsetof(Cell{}.keys)-unsafe.Sizeof(Cell{}.keys)]
 
 // setHalf is setWord for half a word.

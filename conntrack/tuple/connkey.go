@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Address is an IPv4 or IPv6 address without Go pointers. An IPv4 address lies
-// in the low 32 bits; the key beside it says which family it is.
+// Address is an IPv4 or IPv6 address without Go pointers. An IPv4 address is in the low 32 bits.
+// The key has the family.
 type Address struct{ Hi, Lo uint64 }
 
 // Family is the network layer of a key.
@@ -21,12 +21,11 @@ const (
 	IPv6 Family = 6
 )
 
-// Key is one direction of a connection in one zone. A packet is looked up by its
-// key. Keys are compared whole, so every field is always set.
+// Key is one direction of a connection in one zone. A packet is looked up by its key. Keys are
+// compared whole, so every field is always set.
 //
-// For ICMP, SrcPort is the identifier and DstPort is type and code, so that the
-// reverse key carries the type of the answer (CT-5). Protocols without ports
-// have 0 in both.
+// For ICMP, SrcPort is the identifier and DstPort is type and code, so that the reverse key has
+// the type of the reply (CT-5). Protocols without ports have 0 in both.
 type Key struct {
 	Src, Dst         Address
 	SrcPort, DstPort uint16
@@ -41,7 +40,7 @@ const (
 	Reply    = 1
 )
 
-// makeAddress makes an address of 4 or 16 bytes of a header.
+// makeAddress makes an address from 4 or 16 bytes of a header.
 func makeAddress(b []byte) Address {
 	if len(b) == 4 {
 		return Address{Lo: uint64(binary.BigEndian.Uint32(b))}
@@ -49,7 +48,7 @@ func makeAddress(b []byte) Address {
 	return Address{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
-// AddressOf makes an address of a netip.Addr of either family.
+// AddressOf makes an address from a netip.Addr of either family.
 func AddressOf(a netip.Addr) Address {
 	if a.Is4() {
 		b := a.As4()
@@ -59,7 +58,7 @@ func AddressOf(a netip.Addr) Address {
 	return makeAddress(b[:])
 }
 
-// put writes the address over the 4 or 16 bytes of a header.
+// put writes the address to 4 or 16 bytes of a header.
 func (a Address) put(b []byte) {
 	if len(b) == 4 {
 		binary.BigEndian.PutUint32(b, uint32(a.Lo))
@@ -77,7 +76,7 @@ func (a Address) Addr(f Family) netip.Addr {
 	return netip.AddrFrom16(a.bytes())
 }
 
-// Add is the address n addresses further on.
+// Add is the address plus n.
 func (a Address) Add(n uint64) Address {
 	lo := a.Lo + n
 	if lo < a.Lo {
@@ -86,14 +85,14 @@ func (a Address) Add(n uint64) Address {
 	return Address{a.Hi, lo}
 }
 
-// Reversed is the key of the answer: addresses and ports are swapped. For ICMP the
-// identifier stays, and the type is the answering one.
+// Reversed is the key of the reply: addresses and ports are swapped. For ICMP the identifier
+// stays, and the type is the reply's.
 func (k *Key) Reversed() (r Key) {
 	k.Reverse(&r)
 	return r
 }
 
-// Reverse writes the key of the answer to r (see Load).
+// Reverse writes the key of the reply to r (see Load).
 func (k *Key) Reverse(r *Key) {
 	r.Src.Hi, r.Src.Lo, r.Dst.Hi, r.Dst.Lo = k.Dst.Hi, k.Dst.Lo, k.Src.Hi, k.Src.Lo
 	r.Zone, r.Proto, r.Family = k.Zone, k.Proto, k.Family
@@ -119,7 +118,7 @@ func (k *Key) TCP() bool { return k.Proto == packet.ProtoTCP }
 // ICMPType is the type in an ICMP key.
 func (k *Key) ICMPType() uint8 { return uint8(k.DstPort >> 8) }
 
-// HasPorts says whether NAT can move a port, or an identifier, of this protocol.
+// HasPorts says whether NAT can change a port, or an identifier, of this protocol.
 func (k *Key) HasPorts() bool {
 	switch k.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP, packet.ProtoICMP, packet.ProtoICMPv6:
@@ -128,8 +127,8 @@ func (k *Key) HasPorts() bool {
 	return false
 }
 
-// ShownPorts is the ports as ct_tp_src and ct_tp_dst show them. For ICMP they are
-// type and code (CT-4).
+// ShownPorts is the ports in the form of ct_tp_src and ct_tp_dst. For ICMP they are type and code
+// (CT-4).
 func (k *Key) ShownPorts() (src, dst uint16) {
 	if k.ICMP() {
 		return k.DstPort >> 8, k.DstPort & 0xff
@@ -163,12 +162,11 @@ func (w *Words) Zone() uint16 { return uint16(w[4] >> 16) }
 // Proto is the key's protocol.
 func (w *Words) Proto() uint8 { return uint8(w[4] >> 8) }
 
-// Load reads a key from words that other goroutines may be writing. The caller checks whether
-// the words belong together.
+// Load reads a key from words that other goroutines may be writing. The caller checks whether the
+// words belong together.
 //
-// On the packet path a key is filled field by field, where it lies. A copy made right after
-// that, 16 bytes at a time, would wait until the stores of the fields have left the
-// processor.
+// On the packet path a key is filled field by field, in place. A copy right after that, 16 bytes
+// at a time, would wait until the stores of the fields have left the processor.
 func (k *Key) Load(w *[len(Words{})]atomic.Uint64) {
 	k.Src.Hi, k.Src.Lo, k.Dst.Hi, k.Dst.Lo = w[0].Load(), w[1].Load(), w[2].Load(), w[3].Load()
 	last := w[4].Load()

@@ -6,26 +6,26 @@ import (
 	"math/bits"
 )
 
-// Keys come from the network. An attacker that could predict a hash would choose packets that
-// all fall into one chain, or would know the port that NAT chooses. So hashes are keyed, and
-// the secrets never leave the process (CT-41).
+// Keys come from the network. An attacker that could predict a hash would choose packets that all
+// fall into one chain, or would know the port that NAT chooses. So hashes are keyed, and the
+// secrets never leave the process (CT-41).
 //
 // There are two hashes:
 //
 //  1. NAT uses SipHash-1-3 (Aumasson and Bernstein, 2012). Other hosts see the port that NAT
-//     chooses, so each choice shows them a little of the hash. SipHash is made for that.
-//  2. The index uses ChainSecret's hash. Neither a dump nor a packet shows a place in the
+//     chooses, so each choice reveals a little of the hash. SipHash is designed for that.
+//  2. The index uses ChainSecret's hash. Neither a dump nor a packet reveals a place in the
 //     index, so it is enough that the place cannot be guessed. The hash is computed for every
 //     packet, and takes a fifth of SipHash's time.
 
-// Secret is SipHash's 128 bits. All other secrets are drawn from it.
+// Secret is SipHash's 128 bits. All other secrets are derived from it.
 type Secret [2]uint64
 
-// ChainSecret is 448 bits that SipHash has drawn, for the hash of the index. Its hashes show
-// nothing of Secret.
+// ChainSecret is 448 bits that SipHash derives from Secret. It keys the hash of the index, whose
+// values reveal nothing of Secret.
 type ChainSecret [7]uint64
 
-// Chains draws the secret of the index from the secret.
+// Chains derives the secret of the index.
 func (s Secret) Chains() (c ChainSecret) {
 	for i := range c {
 		c[i] = s.hashWords(&Words{}, uint64(i)) // no key is all zero: it has a family
@@ -33,11 +33,11 @@ func (s Secret) Chains() (c ChainSecret) {
 	return c
 }
 
-// Hash adds each word of the key to a secret word without carry. It multiplies the sums in
-// pairs to 128 bits, and folds the products, as wyhash and Go's own maps do. If the secret is
-// unknown, two different keys have one hash with a chance near 2^-64. The index bounds its
-// chains against an attacker that knows the secret. The last product is for keys that differ
-// by a pattern in one word.
+// Hash adds each word of the key to a secret word without carry. It multiplies the sums in pairs
+// to 128 bits, and folds the products, as wyhash and Go's own maps do. If the secret is unknown,
+// two different keys have one hash with a chance near 2^-64. The index limits its chains, in case
+// an attacker knows the secret. The last product is for keys that differ by a pattern in one
+// word.
 func (c *ChainSecret) Hash(w *Words) uint64 {
 	low := FoldedProduct(w[1]^c[0], w[4]^c[1])
 	high := FoldedProduct(w[0]^c[2], w[3]^c[3])
@@ -50,10 +50,10 @@ func FoldedProduct(a, b uint64) uint64 {
 	return high ^ low
 }
 
-// NewSecret draws a secret from the system's source of random numbers.
+// NewSecret draws a secret from the system's random number source.
 func NewSecret() Secret {
 	var b [16]byte
-	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
+	rand.Read(b[:]) // never fails, because crypto/rand ends the process instead
 	return Secret{binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])}
 }
 

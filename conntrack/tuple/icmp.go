@@ -2,8 +2,8 @@ package tuple
 
 import "github.com/antrail/antrail/packet"
 
-// answerType is the ICMP type that answers typ, or that typ answers. It is typ itself if typ
-// is neither request nor reply.
+// answerType is the type of the ICMP reply to typ, or of the request that typ answers. It is typ
+// itself if typ is neither request nor reply.
 func answerType(proto, typ uint8) uint8 {
 	if proto == packet.ProtoICMPv6 {
 		switch typ {
@@ -72,17 +72,17 @@ func believable(k *Key, h packet.ICMP) bool {
 // icmpFragNeeded is the code of "fragmentation needed and DF set" (RFC 1191).
 const icmpFragNeeded = 4
 
-// quotedLen is how much of the quoted packet's transport header must be there
-// (RFC 792: the first 64 bits).
+// quotedLen is how many bytes of the quoted packet's transport header must be present (RFC 792:
+// the first 64 bits).
 const quotedLen = 8
 
-// readQuoted makes the key of an ICMP error. It is that of an answer to the quoted packet, so
-// its direction is the error's own. at is where the quoted packet begins. outer is the key
-// of the error's own addresses.
+// readQuoted makes the key of an ICMP error. It is the key of a reply to the quoted packet, so
+// its direction is the error's own. at is where the quoted packet begins. outer is the key of the
+// error's own addresses.
 //
-// The receiver of the error must have sent the quoted packet, which must be neither a
-// fragment nor an error. Nothing more is checked, because the packet's end and its checksums
-// may be cut off (CT-32). Quoted IPv6 extension headers are not understood.
+// The receiver of the error must have sent the quoted packet, which must be neither a fragment
+// nor an error. Nothing more is checked, because the packet's end and its checksums may be cut
+// off (CT-32). Quoted IPv6 extension headers are not supported.
 func (s *Packet) readQuoted(b []byte, at int, outer *Key) bool {
 	s.Related, s.L3 = true, at
 	k := Key{Zone: outer.Zone, Family: outer.Family}

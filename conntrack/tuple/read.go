@@ -6,18 +6,18 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Packet is a packet's key, and where its headers lie in the frame. For an ICMP error they are
-// those of the quoted packet, and the key is that of an answer to it.
+// Packet is a packet's key, and the offsets of its headers in the frame. For an ICMP error the
+// headers are those of the quoted packet, and the key is that of a reply to it.
 type Packet struct {
 	Key         Key
 	Related     bool // it is an ICMP error
-	L3, L4, End int  // of the packet that the key was read from; End may be cut off
+	L3, L4, End int  // of the packet that the key was read from; it may be cut off at End
 }
 
-// Read reads the key of the packet in frame b, whose headers lie where l says, in a
-// zone. It reports false for a packet that cannot be tracked (CT-6):
+// Read reads the key of the packet in frame b, with headers at l, in a zone. It reports false for
+// a packet that cannot be tracked (CT-6):
 //
-//   - no IP packet, or one whose lengths do not fit
+//   - not an IP packet, or its lengths do not fit
 //   - a fragment, which can be tracked only as part of its datagram (reassembly)
 //   - a port of 0
 //   - an ICMP type that is neither request, reply nor error
@@ -48,8 +48,8 @@ func (s *Packet) Read(b []byte, l *packet.Layers, zone uint16) bool {
 	return k.readPorts(p)
 }
 
-// readPlain reads the key of TCP or UDP behind an IPv4 header without options. Most packets
-// are like that, and it takes fewer steps than the functions below.
+// readPlain reads the key of TCP or UDP after an IPv4 header without options. Most packets are
+// like that, and it takes fewer steps than the functions below.
 func (k *Key) readPlain(b []byte, proto uint8) bool {
 	h := (*[packet.IPv4Len + 4]byte)(b)
 	addrs, ports := binary.BigEndian.Uint64(h[12:]), binary.BigEndian.Uint32(h[packet.IPv4Len:])
@@ -79,8 +79,8 @@ func (k *Key) ReadAddresses(b []byte) {
 	k.readIPv6(packet.IPv6(b), 0)
 }
 
-// readPorts reads the ports from a transport header of at least 8 bytes, and
-// says whether the protocol can be tracked with them.
+// readPorts reads the ports from a transport header of at least 8 bytes. It returns false if the
+// packet cannot be tracked with them.
 func (k *Key) readPorts(p []byte) bool {
 	switch k.Proto {
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
@@ -96,9 +96,8 @@ func (k *Key) readPorts(p []byte) bool {
 	return true
 }
 
-// ChecksumsValid says whether the checksums of a packet that Read has accepted are
-// right. A transport checksum that the sender left to hardware is not there to be
-// verified (CT-8).
+// ChecksumsValid says whether the checksums of a packet that Read has accepted are right. It
+// skips a transport checksum that the sender left to hardware (CT-8).
 func ChecksumsValid(f *packet.Frame, l *packet.Layers) bool {
 	b := f.Bytes()
 	if l.EtherType == packet.EtherTypeIPv4 && !packet.IPv4(b[l.L3:]).ChecksumValid() {

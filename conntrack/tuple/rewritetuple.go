@@ -6,14 +6,14 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Writing a tuple into a frame. A checksum is changed by the difference only (RFC 1624), so
-// a corrupted payload stays visible. The caller computes two checksums again: SCTP's CRC, and
-// that of an ICMP error whose quoted packet changes. Both were verified when the packet came.
+// Writing a tuple into a frame. A checksum is changed only by the difference (RFC 1624), so a
+// corrupted payload stays visible. The caller recomputes two checksums: SCTP's CRC, and that of
+// an ICMP error whose quoted packet changes. Both were verified when the packet came.
 
-// Rewrite changes the addresses, ports and checksums of the packet in frame b from
-// those of one key to those of another. It changes no lengths. A quoted packet may
-// be cut off behind 8 bytes of transport header. If partial is set, the checksum
-// field holds the sum of the pseudo header only.
+// Rewrite changes the addresses, ports and checksums of the packet in frame b from those of one
+// key to those of another. It changes no lengths. A quoted packet may be cut off after 8 bytes of
+// transport header. If partial is set, the checksum field holds only the sum of the pseudo
+// header.
 func (s *Packet) Rewrite(b []byte, from, to *Key, partial bool) {
 	RewriteAddresses(b[s.L3:], from, to)
 	p := b[s.L4:s.End]
@@ -24,14 +24,14 @@ func (s *Packet) Rewrite(b []byte, from, to *Key, partial bool) {
 		binary.BigEndian.PutUint16(p[2:], to.DstPort)
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		packet.ICMP(p).SetID(to.SrcPort)
-		if blank(p) { // the sum of zeros is +0, which no difference leads to
+		if blank(p) { // the sum of zeros is +0, which adjusting never gives
 			packet.ICMP(p).SetChecksum(0xffff)
 		}
 	}
 }
 
-// blank says whether all bytes are zero: an echo reply with identifier 0 and an
-// empty or zero payload, whose checksum has become 0.
+// blank says whether all bytes are zero. That is an echo reply with identifier 0 and an empty or
+// zero payload, whose checksum has become 0.
 func blank(p []byte) bool {
 	for _, b := range p {
 		if b != 0 {
@@ -82,7 +82,7 @@ func rewriteChecksum(p []byte, from, to *Key, partial bool) {
 	binary.BigEndian.PutUint16(field, sum)
 }
 
-// checksumAt is where a transport header has its Internet checksum.
+// checksumAt is the offset of a transport header's Internet checksum.
 func checksumAt(proto uint8) (int, bool) {
 	switch proto {
 	case packet.ProtoTCP:
@@ -104,13 +104,14 @@ func updateAddresses(sum uint16, from, to *Key) uint16 {
 	return packet.Update128(sum, from.Dst.bytes(), to.Dst.bytes())
 }
 
-// bytes is an IPv6 address as it stands in a header.
+// bytes is the address as an IPv6 header has it.
 func (a Address) bytes() (b [16]byte) {
 	a.put(b[:])
 	return b
 }
 
-// updatePorts is for ports, or for ICMP the identifier: type and code stay.
+// updatePorts updates a sum for changed ports, or for ICMP's identifier. ICMP's type and code
+// stay.
 func updatePorts(sum uint16, from, to *Key) uint16 {
 	sum = packet.Update16(sum, from.SrcPort, to.SrcPort)
 	if to.ICMP() {
