@@ -82,8 +82,8 @@ func TestWrongJSON(t *testing.T) {
 		text, want string
 	}{
 		{new(State), `"new|old"`, `"old" is not a connection state`},
-		{new(State), `""`, `"" is no state`},
-		{new(State), `"0x100000000"`, `"0x100000000" is no state`},
+		{new(State), `""`, `"" is not a connection state`},
+		{new(State), `"0x100000000"`, `"0x100000000" is not a connection state`},
 		{new(Label), `"12"`, `label "12"`},
 		{new(Label), `"0x"`, `label "0x"`},
 		{new(Label), `"0x1` + strings.Repeat("0", 32) + `"`, "up to 32 hexadecimal digits"},

@@ -9,18 +9,18 @@ import (
 	"os"
 )
 
-// wakeLatency is where a process tells the kernel how many microseconds a processor may
-// take to wake. The kernel heeds the strictest as long as the file is open
+// wakeLatency is the file in which a process requests how many microseconds a processor may take
+// to wake. The kernel applies the strictest request while its file is open
 // (Documentation/power/pm_qos_interface.rst).
 const wakeLatency = "/dev/cpu_dma_latency"
 
-// Awake keeps the machine's idle processors from falling asleep: one that has nothing to
-// do looks for work until it has some. Waking one that sleeps takes an interrupt and the
-// time to leave its state. With a hypervisor it takes 8 to 16 µs.
+// Awake keeps the machine's idle processors awake: an idle processor polls for work. Waking a
+// sleeping one takes an interrupt and the time to leave its state. With a hypervisor that is 8 to
+// 16 µs.
 type Awake struct{ request *os.File }
 
-// OpenAwake lets processors sleep until Keep says otherwise. It takes root, and a
-// kernel that has such requests.
+// OpenAwake opens a request. Processors may sleep until Keep(true). It needs root, and a kernel
+// with wake-up latency requests.
 func OpenAwake() (*Awake, error) {
 	f, err := OpenAwakeFile()
 	if err != nil {
@@ -29,7 +29,7 @@ func OpenAwake() (*Awake, error) {
 	return AwakeBy(f)
 }
 
-// OpenAwakeFile opens a request for a process that may not open one (AwakeBy). Until it
+// OpenAwakeFile opens a request for a process that may not open one (AwakeBy). Until the request
 // is written, the processors sleep as before.
 func OpenAwakeFile() (*os.File, error) {
 	f, err := os.OpenFile(wakeLatency, os.O_WRONLY, 0)
@@ -39,13 +39,13 @@ func OpenAwakeFile() (*os.File, error) {
 	return f, nil
 }
 
-// AwakeBy is OpenAwake with a request that is open. It takes no privilege.
+// AwakeBy is OpenAwake with an open request. It needs no privilege.
 func AwakeBy(request *os.File) (*Awake, error) {
 	a := &Awake{request}
 	return a, a.Keep(false)
 }
 
-// Keep has idle processors stay awake, or lets them sleep.
+// Keep keeps idle processors awake, or lets them sleep.
 func (a *Awake) Keep(awake bool) error {
 	limit := uint32(math.MaxInt32)
 	if awake {
@@ -55,5 +55,5 @@ func (a *Awake) Keep(awake bool) error {
 	return err
 }
 
-// Close lets them sleep, as the end of the process does.
+// Close lets the processors sleep, as the end of the process does.
 func (a *Awake) Close() error { return a.request.Close() }

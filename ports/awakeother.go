@@ -4,10 +4,10 @@ package ports
 
 import "errors"
 
-// Awake is for Linux.
+// Awake exists only on Linux.
 type Awake struct{}
 
-// OpenAwake fails: there is no such request.
+// OpenAwake fails, because only Linux has these requests.
 func OpenAwake() (*Awake, error) { return nil, errors.New("processors are kept awake on Linux only") }
 
 // Keep is never called.

@@ -2,8 +2,8 @@ package ports
 
 import "github.com/antrail/antrail/packet"
 
-// Carries says which work that a sender left undone (packet.Offload) a port passes on
-// with the frame, or does itself. The kernel or a card does what is passed on.
+// Carries says which undone work of a sender (packet.Offload) a port accepts with a frame. The
+// port does it, or the kernel or a card does.
 type Carries uint8
 
 // The kinds of work.
@@ -16,11 +16,11 @@ const (
 	CarriesUDP
 )
 
-// the partial checksums, by where in the transport header they are
+// The offsets of partial checksums in the transport header.
 const tcpChecksum, udpChecksum = 16, 6
 
-// All says whether f needs nothing that is not carried. Its offload state is
-// what packet.AdmitOffload has let pass.
+// All says whether the port accepts all undone work of f. packet.AdmitOffload has accepted f's
+// offload state.
 func (c Carries) All(f *packet.Frame) bool {
 	o := &f.Offload
 	var need Carries

@@ -8,28 +8,27 @@ import (
 
 // DropSample is the last packet that a port dropped for a reason.
 type DropSample struct {
-	Source netip.Addr `json:"source,omitzero"` // that it came from, in a tunnel, or was to go to
-	Length int        `json:"length"`          // in bytes; 0 when there was none
-	Head   []byte     `json:"head,omitzero"`   // the first ones, DropSampleLen at most
+	Source netip.Addr `json:"source,omitzero"` // the sender, or for a tunnel's frame to send, its destination
+	Length int        `json:"length"`          // in bytes; 0 without a packet
+	Head   []byte     `json:"head,omitzero"`   // the first bytes, at most DropSampleLen
 }
 
 // DropSampleLen is how many bytes of a sample are kept.
 const DropSampleLen = 128
 
-// Collector is a port that keeps samples of some of its reasons. Any goroutine
-// may ask it.
+// Collector is a port that keeps samples for some of its drop reasons. Any goroutine may call it.
 type Collector interface {
 	DropSample(reason string) DropSample
 }
 
-// DropSamples are a port's, by the text of the reason. Any goroutine may call it; only
-// who loses packets waits for others that do.
+// DropSamples are a port's samples, by the text of the reason. Any goroutine may call it. Only
+// goroutines that drop packets or read samples wait for each other.
 type DropSamples struct {
 	mu sync.Mutex
 	of map[string]*DropSample
 }
 
-// Keep keeps a packet's first bytes, in place of the packet before.
+// Keep keeps a packet's first bytes, in place of the previous packet.
 func (s *DropSamples) Keep(reason string, source netip.Addr, head []byte, length int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

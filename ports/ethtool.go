@@ -10,27 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DisableTxChecksum turns transmit checksum offload off on an interface of the calling
-// thread's network namespace, as "ethtool -K IFNAME tx off" does. Segmentation offload
-// goes with it, because it depends on it.
+// DisableTxChecksum turns transmit checksum offload off on an interface of the calling thread's
+// network namespace, as "ethtool -K IFNAME tx off" does. Segmentation offload depends on it, so
+// it is turned off too.
 //
-// A veth computes no checksums: it passes frames on with the sum over the pseudo-header
-// only, marked CHECKSUM_PARTIAL in a place beside the frame. A reader that sees frames
-// without the mark needs this at the other end. Such readers are a capture, a switch
-// whose AF_XDP ports cannot tell, and an AF_XDP port of ours in generic mode, where
-// segments come uncut.
+// A veth computes no checksums. It passes frames on with only the sum over the pseudo-header,
+// marked CHECKSUM_PARTIAL outside the frame. A reader that sees frames without the mark needs
+// this at the other end. Such readers are:
+//
+//   - a capture
+//   - a switch whose AF_XDP ports cannot see the mark
+//   - an AF_XDP port of antrail in generic mode, where segments arrive uncut
 func DisableTxChecksum(ifname string) error {
 	return turnOff(ifname, "tx checksum offload",
 		"tx-checksum-ipv4", "tx-checksum-ipv6", "tx-checksum-ip-generic", "tx-checksum-sctp")
 }
 
-// DisableTunnelSegmentation turns segmentation inside tunnels, and that of SCTP,
-// off on an interface of the calling thread's network namespace. TCP and UDP
-// segmentation stay, that of UDP from Linux 6.2 on.
+// DisableTunnelSegmentation turns segmentation inside tunnels, and that of SCTP, off on an
+// interface of the calling thread's network namespace. TCP segmentation stays; that of UDP stays
+// from Linux 6.2 on.
 //
-// If the switch's end of a veth is a packet socket, the pod's end needs this for tunnels
-// of the pod's own. The virtio-net header has no words for such a frame, and the switch
-// drops it.
+// If the switch's end of a veth is a packet socket, the pod's end needs this for the pod's own
+// tunnels. The virtio-net header cannot describe their segments, so the switch would drop them.
 func DisableTunnelSegmentation(ifname string) error {
 	features := []string{
 		"tx-gre-segmentation", "tx-gre-csum-segmentation", "tx-ipxip4-segmentation", "tx-ipxip6-segmentation",
@@ -42,7 +43,7 @@ func DisableTunnelSegmentation(ifname string) error {
 	return turnOff(ifname, "tunnel segmentation offload", features...)
 }
 
-// turnOff turns off those features of an interface that are on.
+// turnOff turns off the features of an interface that are on.
 func turnOff(ifname, what string, features ...string) error {
 	e, err := ethtool.NewEthtool()
 	if err != nil {
@@ -68,8 +69,8 @@ func turnOff(ifname, what string, features ...string) error {
 	return nil
 }
 
-// RxQueues is how many receive queues an interface of the calling thread's
-// network namespace uses; 1 when its driver does not say.
+// RxQueues is how many receive queues an interface of the calling thread's network namespace
+// uses; 1 if its driver does not report it.
 func RxQueues(ifname string) (int, error) {
 	e, err := ethtool.NewEthtool()
 	if err != nil {

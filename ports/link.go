@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Link tells whether a link is there and up. It asks in the network namespace
-// that it was made in, from whatever thread and at any time until Close.
+// Link says whether a link exists and is up. It asks the kernel in the network namespace where it
+// was made, from any thread and at any time until Close.
 type Link struct {
 	fd    int // any socket of that namespace
 	name  string
 	index int
 	gone  atomic.Bool
-	down  atomic.Bool // as Up last said
+	down  atomic.Bool // the last result of Up
 }
 
 // WatchLink watches a link of the calling thread's network namespace.
@@ -28,21 +28,19 @@ func WatchLink(name string, index int) (*Link, error) {
 	return &Link{fd: fd, name: name, index: index}, nil
 }
 
-// Gone says that the link was seen to vanish: a link does not come back under
-// the same index.
+// Gone records that the link has vanished. A link never returns under the same index.
 func (l *Link) Gone() { l.gone.Store(true) }
 
-// Up asks the kernel whether the link is up and running. One that was renamed
-// counts as gone.
+// Up asks the kernel whether the link is up and running. A renamed link counts as gone.
 func (l *Link) Up() bool {
 	up := l.queryState()
 	l.down.Store(!up)
 	return up
 }
 
-// Down says that the link is down, for who sends: the kernel takes what is sent by a
-// link without a carrier, and loses it. It is asked, which costs a microsecond, only
-// when Up had said no; until somebody asks Up, the answer is no.
+// Down says that the link is down, for transmitting: the kernel accepts and drops frames on a
+// link without a carrier. It asks the kernel, which costs a microsecond, only if the last Up
+// returned false. After Up returned true, it returns false.
 func (l *Link) Down() bool { return l.down.Load() && !l.Up() }
 
 func (l *Link) queryState() bool {
@@ -60,5 +58,5 @@ func (l *Link) queryState() bool {
 	return request.Uint16()&running == running
 }
 
-// Close ends the watch.
+// Close ends watching the link.
 func (l *Link) Close() error { return unix.Close(l.fd) }

@@ -6,18 +6,17 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// An offload entry is what the kernel does with the packets of one direction of an
-// established connection instead of handing them to a port. It changes their headers and
-// sends them out of another interface (ports/offload). Which packets those are, a
-// OffloadKey says exactly.
+// An offload entry makes the kernel forward the packets of one direction of an established
+// connection, instead of handing them to a port. The kernel changes their headers and sends them
+// out of another interface (ports/offload). An OffloadKey names exactly these packets.
 //
-// The types below lie in memory that the kernel's programs read and write at the
-// same time. Whoever uses them (dataplane) decides; Offload entries only holds.
+// The types below lie in memory that the kernel's programs read and write at the same time.
+// Package dataplane decides about entries; Offload only holds them.
 
-// OffloadKeyLen is the bytes of a OffloadKey.
+// OffloadKeyLen is the length of an OffloadKey in bytes.
 const OffloadKeyLen = 72
 
-// OffloadKey is all that packets of one offload entry have in common:
+// OffloadKey is the common bytes of the packets of one offload entry:
 //
 //	 0  interface, as Info.OffloadLink names it, in the machine's byte order
 //	 4  the last four bytes of the outer source of a packet from a tunnel; zeros
@@ -44,52 +43,52 @@ const (
 	OffloadLearned                          // changes nothing: Generation must be Offload's Learnings
 )
 
-// OffloadLink is one offload entry. What is not atomic is written before its key is put
-// and stays until the key was deleted and Settle has returned.
+// OffloadEntry is one offload entry. The fields that are not atomic are written before its key is
+// put. They stay unchanged until the key was deleted and Settle has returned.
 type OffloadEntry struct {
-	// Generation must be Offload's, or with OffloadLearned its Learnings. Otherwise the
-	// offload entry is not taken.
+	// Generation must be Offload's, or with OffloadLearned its Learnings. Otherwise the kernel
+	// ignores the entry.
 	Generation atomic.Uint32
-	// Conn is the place of its connection's SharedConn.
+	// Conn is the index of its connection's SharedConn.
 	Conn uint32
-	// Out is the interface that packets leave by, as Info.Offload entry names it.
+	// Out is the interface by which packets leave, as in Info.OffloadLink.
 	Out uint32
 	// MaxLen is the longest frame, or segment of one with its headers, in bytes.
 	MaxLen uint32
-	// Packets and Bytes count the traffic of this way.
+	// Packets and Bytes count the entry's traffic.
 	Packets, Bytes atomic.Uint64
 	Parts          OffloadParts
-	// IPSum, PseudoSum and PortSum are added to the sums (not to their complements) of
-	// the IPv4 header, of the addresses and of the ports. They are one's complement sums of
-	// big-endian words.
+	// IPSum, PseudoSum and PortSum are added to the sums (not to their complements) of the IPv4
+	// header, of the addresses and of the ports. They are one's complement sums of big-endian
+	// words.
 	IPSum, PseudoSum, PortSum uint16
 	// Dir is the packets' direction in their connection: 0 or 1.
 	Dir, TTL uint8
-	// L4 is where in the frame the transport header begins: at 34 for IPv4, 54
-	// for IPv6. Checksum is where in that its checksum is.
+	// L4 is the offset of the transport header in the frame: 34 for IPv4, 54 for IPv6. Checksum
+	// is the offset of its checksum in that header.
 	L4, Checksum uint8
 	_            [2]byte
 	Eth          [12]byte
 	IP           [4]byte // as in a header: IPv4 uses the second byte
 	Ports        [4]byte
 	Addrs        [32]byte // IPv4: 8
-	// Hop is of OffloadWrap the next hop.
+	// Hop is the next hop, for OffloadWrap.
 	Hop OffloadHop
-	// Outer is of OffloadWrap the headers in front of the inner IP packet, and of
-	// OffloadUnwrap what these must show.
+	// Outer is, for OffloadWrap, the headers in front of the inner IP packet. For OffloadUnwrap
+	// it is the headers that packets must have.
 	Outer OffloadOuter
 }
 
-// OffloadHop is struct bpf_redir_neigh of linux/bpf.h: the address family as the machine
-// has it, and the next hop.
+// OffloadHop is struct bpf_redir_neigh of linux/bpf.h: the address family in the machine's byte
+// order, and the next hop.
 type OffloadHop [20]byte
 
-// OffloadOuter is the headers between the outer Ethernet header and the inner IP packet, in
-// a tunnel. These are an IPv4 or IPv6 header, a UDP header unless it is GRE, the tunnel's
-// header, and the inner Ethernet header. All lengths are zero, and so is the UDP checksum.
-// In place of the IPv4 checksum is the sum of all other words, not its complement.
+// OffloadOuter is the headers between the outer Ethernet header and the inner IP packet of a
+// tunnel. These are an IPv4 or IPv6 header, a UDP header except for GRE, the tunnel's header, and
+// the inner Ethernet header. All lengths are zero, and so is the UDP checksum. The field of the
+// IPv4 checksum has the sum of all other words, not its complement.
 //
-// Of OffloadUnwrap the programs compare both addresses, the UDP destination port and the
+// For OffloadUnwrap the programs compare both addresses, the UDP destination port and the
 // tunnel's header.
 type OffloadOuter [72]byte
 
@@ -102,60 +101,64 @@ type OffloadWay struct {
 	Outer    OffloadOuter
 }
 
-// OffloadTunnel is a tunnel that the kernel may carry packets of established connections
-// through, in place of the port. Its methods take no lock that a caller of WhenChanged's
-// function holds.
+// OffloadTunnel is a tunnel through which the kernel may carry packets of established
+// connections, in place of the port. Its methods take no lock that is held while WhenChanged's
+// function is called.
 type OffloadTunnel interface {
-	// OffloadWay is the way of frames that begin as inner, to t.Dst. It is false if the
-	// port has to send them itself.
+	// OffloadWay is the way of frames that begin as inner, to t.Dst. It returns false if the port
+	// has to send them itself.
 	OffloadWay(inner []byte, t *packet.Tunnel) (OffloadWay, bool)
-	// OffloadFrom says which outer headers must be in front of frames that begin as inner
-	// and have come with t, by Parts and Outer. It is false if the port has to receive them
-	// itself.
+	// OffloadFrom is the outer headers that must precede frames that begin as inner and came with
+	// t, as Parts and Outer. It returns false if the port has to receive them itself.
 	OffloadFrom(inner []byte, t *packet.Tunnel) (OffloadWay, bool)
-	// WhenChanged sets a function that is called after another Node, range, route or MTU
-	// than before is known. What the methods above said before does not hold then.
+	// WhenChanged sets a function that is called after a Node, range, route or MTU has changed.
+	// Earlier results of the methods above are invalid then.
 	WhenChanged(changed func())
 }
 
-// OffloadStack is a port whose other end is the Node's own stack. Packets of established
-// connections enter and leave the stack there without the port.
+// OffloadStack is a port whose other end is the Node's own stack. There, packets of established
+// connections can enter and leave the stack without the port.
 type OffloadStack interface {
-	// OffloadSource is the source address by which the stack sees a frame of a source
+	// OffloadSource is the source address under which the stack sees a frame with a source
 	// address and a mark.
 	OffloadSource(src [6]byte, mark uint32) [6]byte
 }
 
-// SharedConn is the connection of several offload entries. Word 0 is 0 when none of them
-// may be taken. From word 2 on there are four words for the sender of each direction.
-// They are the sequence number after its last, the first beyond what it may send, the
-// largest window that it offered, and its window scale. Words 10 to 15 are free.
+// SharedConn is the connection of several offload entries. If word 0 is 0, none of them may be
+// used. From word 2 on there are four words for the sender of each direction:
+//
+//   - the sequence number after its last one
+//   - the first number beyond those that it may send
+//   - the largest window that it offered
+//   - its window scale
+//
+// Words 10 to 15 are free.
 type SharedConn = [16]atomic.Uint32
 
-// Offload is a kernel's room for offload entries. Put, Delete and Settle may be
-// called from any goroutine, one at a time.
+// Offload is a kernel's room for offload entries. Any goroutine may call Put, Delete and Settle,
+// one at a time.
 type Offload interface {
-	// Room is how many offload entries and how many connections there may be.
+	// Room is the largest number of offload entries, and of connections.
 	Room() int
-	// OffloadLink is the offload entry at a place, 0 to Room()-1.
+	// OffloadEntry is the offload entry at an index, 0 to Room()-1.
 	OffloadEntry(place uint32) *OffloadEntry
-	// Conns is the connections, by place.
+	// Conns is the connections, by index.
 	Conns() []SharedConn
-	// Generation is that of the offload entries that may be taken; 0, which it begins
-	// with, is none's.
+	// Generation is the generation of the valid offload entries. It begins as 0, which no valid
+	// entry has.
 	Generation() *atomic.Uint32
-	// Learnings is what Generation is, of the offload entries with OffloadLearned. While
-	// Generation is 0, none of these may be taken either.
+	// Learnings is the Generation of the valid offload entries with OffloadLearned. While
+	// Generation is 0, these are invalid too.
 	Learnings() *atomic.Uint32
-	// Put lets packets that show a key take the offload entry at a place, in place of
-	// the one that they took before.
+	// Put makes packets with a key use the offload entry at an index, instead of their previous
+	// one.
 	Put(key *OffloadKey, place uint32) error
-	// Delete ends that.
+	// Delete removes a key.
 	Delete(key *OffloadKey) error
-	// Settle returns once no packet is under way by an offload entry that was invalid
-	// before the call. Such an entry was deleted, of another generation, or of a
-	// connection whose word 0 is 0.
+	// Settle returns once no packet is under way by an offload entry that was invalid before the
+	// call. An entry is invalid if it was deleted, has another generation, or has a connection
+	// whose word 0 is 0.
 	Settle()
-	// Dropped counts packets that took an offload entry and could not be changed or sent.
+	// Dropped counts packets that matched an offload entry and could not be changed or sent.
 	Dropped() uint64
 }

@@ -11,24 +11,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Poller tells a worker which of its ports have frames, and puts it to sleep until one
-// has. The kernel keeps the list of ports (epoll(7), level triggered). So the cost of a
-// call follows from the ports that are ready, not from all there are. Watch, Unwatch and
-// Wake may be called from any goroutine while one is in Wait.
+// Poller reports to a worker which of its ports have frames, and lets the worker sleep until one
+// has. The kernel keeps the list of ports (epoll(7), level triggered). So the cost of a call
+// depends on the ready ports, not on the number of all ports. Any goroutine may call Watch,
+// Unwatch and Wake while another one is in Wait.
 type Poller struct {
 	epoll  int
 	wake   int // eventfd
 	events [32]unix.EpollEvent
 }
 
-// wakeMark tells the poller's own descriptor from those of ports, in the half
-// of an event's word that a port's number does not take.
+// wakeMark marks the poller's own descriptor, in the half of an event's word that a port's number
+// does not use.
 const wakeMark = 1
 
-// ErrNoDescriptor is Watch's answer for a port that nobody announces frames of.
+// ErrNoDescriptor is Watch's error for a port that epoll cannot watch.
 var ErrNoDescriptor = errors.New("the port has no descriptor to wait for")
 
-// NewPoller makes a poller; Close ends it.
+// NewPoller makes a poller; the caller must close it.
 func NewPoller() (*Poller, error) {
 	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
@@ -45,8 +45,8 @@ func NewPoller() (*Poller, error) {
 	return p, nil
 }
 
-// Watch has Wait answer no when the port has frames, or an error to be
-// received. A port without a descriptor is ErrNoDescriptor.
+// Watch makes Wait report no if the port has frames or an error to receive. The error is
+// ErrNoDescriptor for a port without a descriptor.
 func (p *Poller) Watch(no uint32, port Port) error {
 	fd := port.FD()
 	if fd < 0 {
@@ -62,17 +62,17 @@ func (p *Poller) watch(fd int, e unix.EpollEvent) error {
 	return nil
 }
 
-// Unwatch ends that. A port that is closed needs none, for its descriptor is
-// gone; a Wait under way does not keep it.
+// Unwatch ends watching a port. A closed port does not need it, because its descriptor is gone; a
+// Wait under way does not keep it.
 func (p *Poller) Unwatch(port Port) {
 	if fd := port.FD(); fd >= 0 {
 		_ = unix.EpollCtl(p.epoll, unix.EPOLL_CTL_DEL, fd, nil) // ENOENT: it was not watched
 	}
 }
 
-// Wait sleeps until a port has frames, Wake is called or the time is up, with a
-// timeout of 0 not at all. It appends the numbers of the ports that are ready,
-// 32 at most; the others come with the next call.
+// Wait sleeps until a port has frames, Wake is called or the timeout has passed. With a timeout
+// of 0 it does not sleep. It appends the numbers of at most 32 ready ports; the next call returns
+// the others.
 func (p *Poller) Wait(ready []uint32, timeout time.Duration) ([]uint32, error) {
 	n, err := unix.EpollWait(p.epoll, p.events[:], int(timeout.Milliseconds()))
 	if err != nil {
@@ -92,8 +92,8 @@ func (p *Poller) Wait(ready []uint32, timeout time.Duration) ([]uint32, error) {
 	return ready, nil
 }
 
-// LetOthersRun gives the calling thread's processor to another thread that waits
-// for it, if there is one (sched_yield(2)).
+// LetOthersRun yields the calling thread's processor to a waiting thread, if there is one
+// (sched_yield(2)).
 func LetOthersRun() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
 // Wake ends a Wait that is under way, or the next one.
@@ -103,5 +103,5 @@ func (p *Poller) Wake() {
 	unix.Write(p.wake, b[:])
 }
 
-// Close gives the descriptors back. Nobody may be waiting.
+// Close closes the descriptors. No goroutine may be in Wait.
 func (p *Poller) Close() error { return errors.Join(unix.Close(p.wake), unix.Close(p.epoll)) }

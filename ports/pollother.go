@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// Poller is what puts a worker to sleep where there is no epoll(7). The ports of
-// such a machine are in memory, without descriptors: only Wake ends a Wait early.
+// Poller lets a worker sleep on systems without epoll(7). All ports there are in memory, without
+// descriptors, so only Wake ends a Wait early.
 type Poller struct{ wake chan struct{} }
 
-// ErrNoDescriptor is Watch's answer for a port that nobody announces frames of.
+// ErrNoDescriptor is Watch's error.
 var ErrNoDescriptor = errors.New("the port has no descriptor to wait for")
 
 // NewPoller makes a poller.
 func NewPoller() (*Poller, error) { return &Poller{make(chan struct{}, 1)}, nil }
 
-// Watch is ErrNoDescriptor, whatever the port.
+// Watch always returns ErrNoDescriptor.
 func (p *Poller) Watch(uint32, Port) error { return ErrNoDescriptor }
 
-// Unwatch has nothing to end.
+// Unwatch does nothing.
 func (p *Poller) Unwatch(Port) {}
 
 // Wait sleeps until Wake is called or the time is up, and appends nothing.
@@ -33,7 +33,7 @@ func (p *Poller) Wait(ready []uint32, timeout time.Duration) ([]uint32, error) {
 	return ready, nil
 }
 
-// LetOthersRun gives the processor to another goroutine that waits for it.
+// LetOthersRun yields the processor to a waiting goroutine.
 func LetOthersRun() { runtime.Gosched() }
 
 // Wake ends a Wait that is under way, or the next one.
@@ -44,5 +44,5 @@ func (p *Poller) Wake() {
 	}
 }
 
-// Close has nothing to give back.
+// Close does nothing.
 func (p *Poller) Close() error { return nil }

@@ -7,16 +7,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Counters is a driver's side of Stats. Drops and errors are counted by
-// reason only, and summed when somebody asks, so that the sums always agree
-// with the reasons. All methods may be called from any goroutine; drivers call
-// them once per batch.
+// Counters is a driver's part of Stats. Drops and errors are counted only by reason. Stats sums
+// them when it is called, so the sums always agree with the reasons. Any goroutine may call its
+// methods; drivers call them once per batch.
 type Counters struct {
 	rxPackets, rxBytes atomic.Uint64
 	txPackets, txBytes atomic.Uint64
 	joined, split      atomic.Uint64
 	dropped            [reasons]atomic.Uint64
-	DropSamples        // of what was not sent
+	DropSamples        // of frames that were not sent
 }
 
 // Received counts a batch handed out by Receive.
@@ -45,8 +44,8 @@ func (c *Counters) CountDrop(r Reason, n int) {
 	}
 }
 
-// DropFrames counts frames that are not sent for a reason, and keeps the last one as its
-// sample; None is ignored.
+// DropFrames counts frames that are not sent for a reason, and keeps the last one as a sample;
+// None is ignored.
 func (c *Counters) DropFrames(r Reason, frames ...*packet.Frame) {
 	if r == None || len(frames) == 0 {
 		return
@@ -56,8 +55,8 @@ func (c *Counters) DropFrames(r Reason, frames ...*packet.Frame) {
 	c.Keep(r.String(), netip.Addr{}, f.Bytes(), f.Len())
 }
 
-// TransmitEach is Transmit for a driver that sends frame by frame. It counts what send
-// says of each, releases all, and returns how many were sent.
+// TransmitEach is Transmit for a driver that sends frame by frame. It counts each result of send,
+// releases all frames, and returns how many were sent.
 func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) Reason) int {
 	n, bytes := 0, 0
 	for _, f := range batch {
@@ -73,7 +72,7 @@ func (c *Counters) TransmitEach(batch []*packet.Frame, send func(*packet.Frame) 
 	return n
 }
 
-// Stats is a copy of the counters. Reasons holds those that happened.
+// Stats is a copy of the counters. Reasons has the reasons that occurred.
 func (c *Counters) Stats() Stats {
 	s := Stats{
 		RxPackets: c.rxPackets.Load(), RxBytes: c.rxBytes.Load(),

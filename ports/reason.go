@@ -6,13 +6,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Reason says why a driver dropped a frame. The list is closed; each reason
-// belongs to one of the four counters of Stats that are not packets or bytes.
+// Reason says why a driver dropped a frame. The list is closed. Each reason belongs to one of
+// Stats' four counters of drops and errors.
 type Reason uint8
 
 // The reasons of the drivers that move plain Ethernet frames.
 const (
-	// None is no reason: nothing was dropped.
+	// None means that nothing was dropped.
 	None Reason = iota
 	// RxRingFull : frames came faster than Receive took them.
 	RxRingFull
@@ -22,14 +22,13 @@ const (
 	RxTooLong
 	// RxClosed : the frame was waiting to be received when the port was closed.
 	RxClosed
-	// RxInvalid : the kernel's description of a frame is not in the pool's
-	// memory.
+	// RxInvalid : the kernel's descriptor of a frame points outside the pool.
 	RxInvalid
 	// RxFailed : reading from the device failed.
 	RxFailed
-	// RxOffload : the sender left work of a kind that the switch does not know.
+	// RxOffload : the sender left work undone of a kind that the switch does not know.
 	RxOffload
-	// TxRingFull : frames were transmitted faster than they leave.
+	// TxRingFull : frames were transmitted faster than they left.
 	TxRingFull
 	// TxNoFrame : the pool had no free frame to copy the frame into.
 	TxNoFrame
@@ -41,8 +40,8 @@ const (
 	TxRunt
 	// TxTooLong : longer than MTU, Ethernet header and one VLAN tag.
 	TxTooLong
-	// TxOffload : the sender left a checksum or segmentation to a port that
-	// does neither.
+	// TxOffload : the sender left a checksum or segmentation undone, and the port accepts
+	// neither.
 	TxOffload
 	// TxFailed : the kernel refused the frame.
 	TxFailed
@@ -91,13 +90,13 @@ func (r Reason) String() string {
 	return reasonTexts[r].text
 }
 
-// Sends says whether a text is of a reason not to send.
+// Sends says whether a text is a reason not to send.
 func Sends(text string) bool {
 	i := slices.IndexFunc(reasonTexts[:], func(r reasonText) bool { return r.text == text })
 	return i > 0 && (reasonTexts[i].kind == txDropped || reasonTexts[i].kind == txErrors) || slices.Index(tunnelReasonTexts[:], text) >= int(TxNoNode)
 }
 
-// Reasons are the texts of all reasons, but for those of tunnel headers (tunnel.Reasons).
+// Reasons are the texts of all reasons, except those of tunnel headers (tunnel.Reasons).
 func Reasons() (all []string) {
 	for r := None + 1; r < reasons; r++ {
 		all = append(all, r.String())
@@ -110,13 +109,13 @@ const (
 	vlanTag     = 4
 )
 
-// MaxFrame is the longest frame that a link of this MTU carries. The MTU is counted from
-// behind the Ethernet header, and one VLAN tag is not counted.
+// MaxFrame is the longest frame that a link of this MTU carries. The MTU excludes the Ethernet
+// header and one VLAN tag.
 func MaxFrame(mtu int) int { return mtu + etherHeader + vlanTag }
 
-// Refusal is the reason not to send f on a link of this MTU that passes this much undone
-// work on. It is None when f may be sent. The MTU bounds the segments of a frame that is
-// to be segmented, as where Linux routes it. So it does not matter who cuts it.
+// Refusal is the reason not to send f on a link of this MTU that accepts the undone work c. It is
+// None if f may be sent. The MTU limits the segments of a frame, as where Linux routes it. So it
+// does not matter which party cuts it.
 func Refusal(f *packet.Frame, mtu int, c Carries) Reason {
 	switch {
 	case f.Len() < etherHeader:

@@ -1,10 +1,10 @@
 package ports
 
-// TunnelReason says why a port to other Nodes drops a frame that no other port drops. The
+// TunnelReason says why a tunnel port drops a frame, for reasons that only tunnel ports have. The
 // list is closed.
 type TunnelReason uint8
 
-// The reasons of ports to other Nodes. Those that begin with Tx are of frames to be sent.
+// The reasons of tunnel ports. Those with Tx are for frames to send.
 const (
 	RxUnknownNode TunnelReason = iota
 	RxOuter
@@ -14,7 +14,7 @@ const (
 	TxOtherFamily
 	TxNoRoute
 	TxSilent
-	// NumTunnelReasons is how many there are.
+	// NumTunnelReasons is the number of reasons.
 	NumTunnelReasons
 )
 

@@ -6,10 +6,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// By the virtio-net header the kernel and a driver tell each other what is left undone of
-// a frame, on packet sockets and taps. It is described in virtio 1.2, section 5.1.6, and
-// is struct virtio_net_hdr of linux/virtio_net.h. Its numbers are in the machine's byte
-// order there.
+// In the virtio-net header, the kernel and a driver describe the undone work of a frame, on
+// packet sockets and taps. It is described in virtio 1.2, section 5.1.6, and is struct
+// virtio_net_hdr of linux/virtio_net.h. Its numbers are in the machine's byte order there.
 //
 //	flags   u8   1: the checksum is to be filled in
 //	gso     u8   what to segment as; 0x80: the first segment has CWR
@@ -28,8 +27,8 @@ const (
 	virtioECN  = 0x80
 )
 
-// ReadVirtio reads the first VirtioLen bytes of h into f's offload state. It
-// reports false for a kind of segmentation that the switch does not know.
+// ReadVirtio reads the first VirtioLen bytes of h into f's offload state. It reports false for an
+// unknown kind of segmentation.
 func ReadVirtio(f *packet.Frame, h []byte) bool {
 	num := binary.NativeEndian.Uint16
 	f.Offload = packet.Offload{}
@@ -49,8 +48,8 @@ func ReadVirtio(f *packet.Frame, h []byte) bool {
 	return true
 }
 
-// PutVirtio writes f's offload state into the first VirtioLen bytes of h. The
-// state is what Refusal has let pass.
+// PutVirtio writes f's offload state into the first VirtioLen bytes of h. Refusal has accepted
+// that state.
 func PutVirtio(h []byte, f *packet.Frame) {
 	clear(h[:VirtioLen])
 	o := &f.Offload

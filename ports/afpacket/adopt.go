@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port goes on in another process with its socket, and its program stays at the link.
-// No frame is dropped or seen twice, because those that wait do so in the socket. The
-// programs are the other process's own, because they lead to its memory. So it replaces
-// the earlier ones when the process before moves no packet any more and has withdrawn its
-// offload entries. Then either filter passes every frame to the socket, and ingress drops
-// it.
+// Another process takes a port over with its socket, and the program stays at the link.
+//
+//  1. No frame is dropped or seen twice, because waiting frames wait in the socket.
+//  2. The programs are the other process's own, because they refer to its memory. It replaces the
+//     earlier ones after the predecessor has stopped moving packets and has withdrawn its offload
+//     entries.
+//  3. Then each of the two filters passes every frame to the socket, and ingress drops it.
 
 // Descriptors are the socket.
 func (p *Port) Descriptors() []int {
@@ -26,7 +27,7 @@ func (p *Port) Descriptors() []int {
 	return []int{p.fd}
 }
 
-// Rest ends receiving: nothing is read before it is handed out.
+// Rest ends receiving. This port never holds frames that it has read but not returned.
 func (p *Port) Rest() {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -34,9 +35,8 @@ func (p *Port) Rest() {
 	p.ingress.hook.keepProgram()
 }
 
-// Adopt makes a port of an interface from another one's descriptors, which are
-// its own from then on, also after an error. Before the port is used, BeginTraffic has
-// to be called.
+// Adopt makes a port of an interface from another port's descriptors. It owns them from then on,
+// also after an error. The caller must call BeginTraffic before it uses the port.
 func Adopt(o Options, fds []int) (*Port, error) {
 	p, err := adopt(o, fds)
 	if err != nil {
@@ -75,7 +75,7 @@ func closeAll(fds []int) {
 	}
 }
 
-// receivesFrom says why a descriptor is no packet socket of an interface.
+// receivesFrom returns an error if a descriptor is not a packet socket of an interface.
 func receivesFrom(fd, index int) error {
 	at, err := unix.Getsockname(fd)
 	if err != nil {
@@ -91,8 +91,8 @@ func receivesFrom(fd, index int) error {
 	return nil
 }
 
-// BeginTraffic puts this process's programs in the place of those of the process before. If
-// another process keeps the programs (Options.Attached), BeginTraffic does nothing.
+// BeginTraffic replaces the predecessor's programs by this process's own. If another process
+// keeps the programs (Options.Attached), BeginTraffic does nothing.
 func (p *Port) BeginTraffic() error {
 	if p.ingress.hook == (attached{}) {
 		return nil
@@ -114,8 +114,8 @@ func (p *Port) BeginTraffic() error {
 	return nil
 }
 
-// Reprogram has the socket and the ingress of an interface run programs in place of those of a
-// switch that was killed. Frames wait in the socket. It needs the same as Open.
+// Reprogram replaces the programs of the socket and of the ingress of an interface, after a
+// switch was killed. Meanwhile frames wait in the socket. It needs the same capabilities as Open.
 func Reprogram(name string, socket int, programs Programs) error {
 	nic, err := netlink.LinkByName(name)
 	if err != nil {
@@ -134,14 +134,14 @@ func Reprogram(name string, socket int, programs Programs) error {
 	return errors.Join(p.BeginTraffic(), p.ingress.close())
 }
 
-// setFilter has a filter decide what the socket gets; none when nil.
+// setFilter sets the filter that decides which frames the socket gets; nil for no filter.
 func (p *Port) setFilter(filter *ebpf.Program) error {
 	if filter != nil {
 		return unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_ATTACH_BPF, filter.FD())
 	}
 	err := unix.SetsockoptInt(p.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0)
 	if errors.Is(err, unix.ENOENT) {
-		return nil // there was none
+		return nil // there was no filter
 	}
 	return err
 }

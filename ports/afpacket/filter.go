@@ -10,19 +10,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Before Linux 6.6 there is no tcx. There the program is a filter of the link's qdisc
-// clsact: the same hook, and the same verdicts.
+// Linux before 6.6 has no tcx. There the program is a filter of the link's qdisc clsact: the same
+// hook, and the same verdicts.
 
 // filter is a program in a link's qdisc.
 type filter struct {
 	links *netlink.Handle // of the link's network namespace
 	index int
-	qdisc netlink.Qdisc // nil when it was there before
-	stays bool          // another process has it
+	qdisc netlink.Qdisc // nil if it already existed
+	stays bool          // another process uses it
 }
 
-// openFilter is a filter of a link of the calling thread's network namespace; nothing
-// is attached yet.
+// openFilter is a filter of a link of the calling thread's network namespace. Nothing is attached
+// yet.
 func openFilter(index int) (*filter, error) {
 	links, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
@@ -31,8 +31,7 @@ func openFilter(index int) (*filter, error) {
 	return &filter{links: links, index: index}, nil
 }
 
-// CanForward says why the kernel cannot forward a port's frames by itself; nil when it
-// can.
+// CanForward returns why the kernel cannot forward a port's frames; nil if it can.
 func CanForward() error {
 	const loopback = 1 // of every network namespace
 	_, err := link.QueryPrograms(link.QueryOptions{Target: loopback, Attach: ebpf.AttachTCXIngress})
@@ -42,7 +41,7 @@ func CanForward() error {
 	return err
 }
 
-// takeFilter attaches a program where there is no tcx.
+// takeFilter attaches a program on a kernel without tcx.
 func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
 	f, err := openFilter(index)
 	if err != nil {
@@ -62,10 +61,11 @@ func takeFilter(index int, prog *ebpf.Program) (*filter, error) {
 	return f, nil
 }
 
-// filterName is what tc(8) and bpftool(8) show; programs of offload entries have it, too.
+// filterName is the name that tc(8) and bpftool(8) show. Programs of offload entries have it,
+// too.
 const filterName = "antrail_ingress"
 
-// of is the filter as the kernel knows it.
+// of is the filter in netlink's form.
 func (f *filter) of(fd int) *netlink.BpfFilter {
 	return &netlink.BpfFilter{
 		FilterAttrs:  netlink.FilterAttrs{LinkIndex: f.index, Parent: netlink.HANDLE_MIN_INGRESS, Handle: 1, Priority: 1, Protocol: unix.ETH_P_ALL},
@@ -75,7 +75,7 @@ func (f *filter) of(fd int) *netlink.BpfFilter {
 	}
 }
 
-// Update puts a program in the place of the one before.
+// Update replaces the program.
 func (f *filter) Update(prog *ebpf.Program) error {
 	if err := f.links.FilterReplace(f.of(prog.FD())); err != nil {
 		return fmt.Errorf("filter %s: %w", filterName, err)
@@ -83,10 +83,10 @@ func (f *filter) Update(prog *ebpf.Program) error {
 	return nil
 }
 
-// keepProgram has the filter stay when the port is closed.
+// keepProgram keeps the filter attached when the port is closed.
 func (f *filter) keepProgram() { f.stays = true }
 
-// Close takes the program off the link, and the qdisc if it came with it.
+// Close removes the program from the link, and the qdisc if takeFilter added it.
 func (f *filter) Close() error {
 	defer f.links.Close()
 	switch {
@@ -98,7 +98,7 @@ func (f *filter) Close() error {
 	return gone(f.links.FilterDel(f.of(0)))
 }
 
-// gone makes no error of it that the link has taken everything with it.
+// gone returns nil for an error that means that the link is gone, with everything attached to it.
 func gone(err error) error {
 	if errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EINVAL) {
 		return nil
@@ -106,9 +106,9 @@ func gone(err error) error {
 	return err
 }
 
-// Clean removes what ports of a killed process have left on links of the calling thread's
-// network namespace. That is programs, and a qdisc that holds nothing else. It tells
-// each.
+// Clean removes the programs that ports of a killed process have left on links of the calling
+// thread's network namespace. It also removes a qdisc that holds nothing else. It reports each
+// removal to tell.
 func Clean(tell func(what string)) error {
 	links, err := netlink.LinkList()
 	if err != nil {
@@ -126,8 +126,7 @@ func Clean(tell func(what string)) error {
 	return errors.Join(errs...)
 }
 
-// CleanLink does so for one link of the calling thread's network namespace. A link that
-// is gone is no error.
+// CleanLink is Clean for one link. It returns nil if the link is gone.
 func CleanLink(name string) error {
 	l, err := netlink.LinkByName(name)
 	if errors.As(err, new(netlink.LinkNotFoundError)) {

@@ -9,22 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ingress is a program at tc ingress of an interface that drops every frame, or every one
-// that it was not asked to forward. The kernel shows a frame to packet sockets before, so
-// the port gets them all. The Node's own stack, which would answer ARP and forward, gets
-// none. It outlives a process that is killed, and goes on dropping. A pod whose switch is
-// gone reaches nobody, until the next port of the link replaces the program, or the link
-// goes.
+// ingress is a program at tc ingress of an interface. It drops every frame, except those that an
+// offload entry forwards. The kernel shows a frame to packet sockets first, so the port gets all
+// of them. The Node's own stack, which would answer ARP and forward, gets none.
+//
+// If the process is killed, the program stays and continues to drop. So a pod whose switch is
+// gone reaches nothing, until the link's next port replaces the program, or the link is deleted.
 type ingress struct {
-	prog *ebpf.Program // nil when it is somebody else's
+	prog *ebpf.Program // nil if it belongs to another owner
 	hook hook
 }
 
 // tcxDrop is TCX_DROP of enum tcx_action_base.
 const tcxDrop = 2
 
-// takeIngress attaches the program of the offload entries; one that drops all when there is
-// none.
+// takeIngress attaches the program of the offload entries, or otherwise one that drops all.
 func takeIngress(index int, o *Options) (*ingress, error) {
 	prog := o.Offload.Ingress
 	var own *ebpf.Program
@@ -42,14 +41,14 @@ func takeIngress(index int, o *Options) (*ingress, error) {
 	return &ingress{own, h}, nil
 }
 
-// hook is what a program is attached by.
+// hook is how a program is attached.
 type hook interface {
 	Update(*ebpf.Program) error
 	Close() error
-	keepProgram() // the program stays when the hook is closed: another process has it
+	keepProgram() // the program stays when the hook is closed, because another process uses it
 }
 
-// attach uses tcx, or what there was before.
+// attach uses tcx, or its predecessor.
 func attach(index int, prog *ebpf.Program, older bool) (hook, error) {
 	if older || CanForward() != nil {
 		return orNil(takeFilter(index, prog))
@@ -66,7 +65,7 @@ func (attached) keepProgram()               {}
 
 // adoptHook is the hook of a link whose program another process has attached.
 func adoptHook(index int, o Options) (hook, error) {
-	if o.Attached { // asking for tcx would take CAP_NET_ADMIN
+	if o.Attached { // a query for tcx would need CAP_NET_ADMIN
 		return attached{}, nil
 	}
 	if o.older || CanForward() != nil {
@@ -75,7 +74,7 @@ func adoptHook(index int, o Options) (hook, error) {
 	return orNil(openTCX(index))
 }
 
-// orNil makes no hook of a nil pointer.
+// orNil turns a nil pointer into a nil hook.
 func orNil[H hook](h H, err error) (hook, error) {
 	if err != nil {
 		return nil, err
@@ -90,8 +89,8 @@ func dropAll() (*ebpf.Program, error) {
 	})
 }
 
-// close gives the frames back to the stack. An interface that is gone has taken
-// the program with it, which is no error.
+// close gives frames to the stack again. It returns nil if the interface is gone, because the
+// program is gone with it.
 func (i *ingress) close() error {
 	err := i.hook.Close()
 	if errors.Is(err, unix.ENOLINK) || errors.Is(err, unix.ENODEV) {

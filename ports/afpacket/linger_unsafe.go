@@ -6,19 +6,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// When a process ends, it closes one packet socket after the other. For each it waits
-// until no packet runs on any processor (packet_release, synchronize_net), which takes 12
-// ms and more. So long its successor cannot begin. Instead, a ring of io_uring
-// (io_uring_setup(2)) has the socket among its files, and is used for nothing else. A
-// worker of the kernel takes it apart. The process has ended by then.
+// When a process ends, it closes one packet socket after the other. For each it waits until no
+// packet runs on any processor (packet_release, synchronize_net), which takes 12 ms and more. Its
+// successor cannot begin until then.
+//
+// Instead, a ring of io_uring (io_uring_setup(2)) has the socket among its files, and is used for
+// nothing else. A kernel worker destroys the ring later. The process has ended by then.
 
 const (
 	ringParameters = 120 // bytes of struct io_uring_params
 	registerFiles  = 2   // IORING_REGISTER_FILES
 )
 
-// linger has a socket closed by the kernel, later, when the process ends. The ring is a
-// descriptor, to be closed before the socket; -1 where io_uring is not allowed.
+// linger makes the kernel close a socket later, after the process has ended. The ring is a
+// descriptor, to be closed before the socket; -1 if io_uring is not allowed.
 func linger(socket int) (ring int) {
 	var parameters [ringParameters]byte
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, 1, uintptr(unsafe.Pointer(&parameters)), 0)
@@ -34,7 +35,7 @@ func linger(socket int) (ring int) {
 	return ring
 }
 
-// closeNow closes a ring, after which closing the socket closes it at once.
+// closeNow closes a ring. After that, closing the socket closes it at once.
 func closeNow(ring int) error {
 	const unregisterFiles = 3 // IORING_UNREGISTER_FILES
 	if ring < 0 {

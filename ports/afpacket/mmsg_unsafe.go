@@ -8,8 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mmsghdr is the kernel's struct mmsghdr; Go pads it to the alignment of its
-// pointers, as C does.
+// mmsghdr is the kernel's struct mmsghdr. Go pads it to the alignment of its pointers, as C does.
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
@@ -28,10 +27,10 @@ type control struct {
 	_    [4]byte
 }
 
-// messages is the arguments of recvmmsg and sendmmsg for maxBatch frames, allocated once.
-// Message i has a virtio-net header, a buffer and, to receive, a control message. One that is
-// sent may have more buffers, of several frames. The buffers are ordinary Go memory; the
-// iovecs keep them alive, and Go does not move them.
+// messages is the arguments of recvmmsg and sendmmsg for maxBatch frames, allocated once. Message
+// i has a virtio-net header, a buffer and, to receive, a control message. A message to send may
+// have more buffers, from several frames. The buffers are ordinary Go memory; the iovecs keep
+// them alive, and Go does not move them.
 type messages struct {
 	hdrs     [maxBatch]mmsghdr
 	iovs     [2 * maxBatch]unix.Iovec
@@ -52,18 +51,18 @@ func newMessages() *messages {
 	return m
 }
 
-// setBuffer says where the frame of message i is to be put. b is not empty.
+// setBuffer sets the buffer for the frame of message i. b is not empty.
 func (m *messages) setBuffer(i int, b []byte) {
 	at := &m.iovs[2*i+1]
 	at.Base = &b[0]
 	at.SetLen(len(b))
 }
 
-// clear makes room for messages to send.
+// clear removes all messages to send.
 func (m *messages) clear() { m.used = 0 }
 
-// gather says that message i is its header and these bytes, none of which is empty. Messages
-// come in order, after clear, and have a part for each of maxBatch frames at most.
+// gather sets message i to its header and these bytes, none of which is empty. Messages come in
+// order, after clear, and have at most maxBatch parts together.
 func (m *messages) gather(i int, first []byte, rest [][]byte) {
 	all := m.iovs[m.used : m.used+2+len(rest)]
 	m.used += len(all)
@@ -79,7 +78,7 @@ func (m *messages) gather(i int, first []byte, rest [][]byte) {
 	m.hdrs[i].hdr.SetIovlen(len(all))
 }
 
-// buffer is the first bytes of message i, which gather was told.
+// buffer is the first bytes of message i, as set by gather.
 func (m *messages) buffer(i int) []byte {
 	first := unsafe.Slice(m.hdrs[i].hdr.Iov, 2)[1]
 	return unsafe.Slice(first.Base, first.Len)
@@ -88,14 +87,12 @@ func (m *messages) buffer(i int) []byte {
 // header is the virtio-net header of message i.
 func (m *messages) header(i int) []byte { return m.virtio[i][:] }
 
-// size is the length of the frame of received message i, and whether its
-// buffer was too short for it.
+// size is the length of the frame of received message i, and whether its buffer was too short.
 func (m *messages) size(i int) (n int, truncated bool) {
 	return int(m.hdrs[i].len) - ports.VirtioLen, m.hdrs[i].hdr.Flags&unix.MSG_TRUNC != 0
 }
 
-// tag is the VLAN tag that the kernel took off received message i; ok is false
-// without one.
+// tag is the VLAN tag that the kernel removed from received message i; ok is false without one.
 func (m *messages) tag(i int) (tpid, tci uint16, ok bool) {
 	c := &m.controls[i]
 	if int(m.hdrs[i].hdr.Controllen) < int(unsafe.Offsetof(c.data)+unsafe.Sizeof(c.data)) ||
@@ -105,8 +102,7 @@ func (m *messages) tag(i int) (tpid, tci uint16, ok bool) {
 	return c.data.tpid, c.data.tci, true
 }
 
-// receive fills in up to n messages and returns how many; EAGAIN when there is
-// none.
+// receive fills in up to n messages and returns how many; EAGAIN if there is none.
 func (m *messages) receive(fd, n int) (int, error) {
 	for i := range m.hdrs[:n] {
 		h := &m.hdrs[i].hdr
@@ -116,8 +112,8 @@ func (m *messages) receive(fd, n int) (int, error) {
 	return m.call(unix.SYS_RECVMMSG, fd, 0, n)
 }
 
-// send sends messages from to n-1 and returns how many were sent. An error is
-// that of the first one, and none was sent.
+// send sends messages from to n-1 and returns how many were sent. The error is that of the first
+// one; then none was sent.
 func (m *messages) send(fd, from, n int) (int, error) { return m.call(unix.SYS_SENDMMSG, fd, from, n) }
 
 func (m *messages) call(number uintptr, fd, from, to int) (int, error) {

@@ -1,27 +1,27 @@
-// Package afpacket is the port of a veth on packet sockets (packet(7)) with the
-// virtio-net header. A frame comes and goes with what its sender left undone. So 64 kB of
-// a pod's TCP are one frame on their whole way. AF_XDP cannot do that: with XDP on a veth
-// the pod has to cut segments and sum them up itself.
+// Package afpacket is the port of a veth on packet sockets (packet(7)) with the virtio-net
+// header. A frame arrives and leaves with the work that its sender left undone. So 64 kB of a
+// pod's TCP stay one frame on their whole way. AF_XDP cannot do that: with XDP on a veth the pod
+// has to cut segments and compute checksums itself.
 //
-//	port.go         what a port is; opening, asking, closing
+//	port.go         the port; opening, reading, closing
 //	socket.go       the socket and its options
 //	adopt.go        a port that another process has opened
 //	ingress.go      the program that keeps the frames from the Node's own stack
-//	tcx.go          what it is attached by
+//	tcx.go          how it is attached
 //	filter.go       the same before Linux 6.6
 //	receive.go      batches from the kernel into frames
 //	transmit.go     and back
-//	linger_unsafe.go  what has the socket closed after a kill
+//	linger_unsafe.go  closing the socket in the kernel after a kill
 //	mmsg_unsafe.go  the arguments of recvmmsg and sendmmsg
 //
-// What it costs: one system call per batch each way, a copy of each frame each way, and the
-// kernel's own path of an skb. Of small frames it forwards a third of what AF_XDP does, of large
-// ones many times as much. The memory-mapped rings of packet sockets are not used. A receive
-// ring hands out blocks late or holds a slot of 64 kB for each small frame. A transmit ring's
-// frames are given back while a veth's other end still reads them.
+// Its costs: one system call per batch each way, a copy of each frame each way, and the kernel's
+// own path of an skb. It forwards a third as many small frames as AF_XDP, and many times as many
+// large ones. It does not use the memory-mapped rings of packet sockets. A receive ring returns
+// blocks late or holds a slot of 64 kB for each small frame. A transmit ring frees its frames
+// while a veth's other end still reads them.
 //
-// A packet socket sees a frame before the Node's stack does, and does not take
-// it away; a program at tc ingress does (ingress.go).
+// A packet socket sees a frame before the Node's stack does, and does not consume it. A program
+// at tc ingress does (ingress.go).
 package afpacket
 
 import (
@@ -37,45 +37,42 @@ import (
 )
 
 const (
-	// DefaultFrames is how many frames a port has to receive into. Their memory
-	// is touched only as far as they are used.
+	// DefaultFrames is how many frames a port can receive into. Only used frames touch memory.
 	DefaultFrames = 256
-	// DefaultBuffer is the kernel memory that may wait for Receive, in bytes: a
-	// TCP window of several megabytes.
+	// DefaultBuffer is the kernel memory for frames that wait for Receive, in bytes: a TCP window
+	// of several megabytes.
 	DefaultBuffer = 8 << 20
 	// maxBatch is the frames per system call: a worker's batch.
 	maxBatch = 64
 )
 
-// Options says which interface to open; what is zero has a default.
+// Options says which interface to open. Zero fields have defaults.
 type Options struct {
 	// Interface is a name in the calling thread's network namespace.
 	Interface string
-	// Why is what Info tells; "asked for" when empty.
+	// Why is Info's Why; "asked for" if empty.
 	Why string
 	// Frames is DefaultFrames when 0.
 	Frames int
 	// Buffer is DefaultBuffer when 0.
 	Buffer int
-	// Offload lets the kernel forward frames that the switch has asked it to;
-	// the zero value lets none.
+	// Offload lets the kernel forward frames by the switch's offload entries; the zero value
+	// forwards none.
 	Offload Programs
-	// Attached says that another process keeps the programs of the socket and of the
-	// link, and changes them. Adopt then needs no capability, and neither BeginTraffic nor Close
-	// touches a program. Open ignores it.
+	// Attached says that another process keeps and changes the programs of the socket and of the
+	// link. Adopt then needs no capability, and neither BeginTraffic nor Close touches a program.
+	// Open ignores it.
 	Attached bool
 
 	older bool // as before Linux 6.6, without tcx; for tests
 }
 
-// Programs forward frames in the kernel (ports/offload): Filter decides which
-// ones, and keeps them from the socket; Ingress sends those, and drops all
-// others.
+// Programs forward frames in the kernel (ports/offload). Filter decides which ones, and keeps
+// them from the socket. Ingress sends those, and drops all others.
 type Programs struct{ Filter, Ingress *ebpf.Program }
 
-// Port is one interface. One worker receives; any worker may transmit. Receive
-// and Transmit hold one lock each, taken once per batch, so that Close can
-// wait for both.
+// Port is one interface. One worker receives; any worker may transmit. Receive and Transmit each
+// hold a lock, taken once per batch, so that Close can wait for both.
 type Port struct {
 	name    string
 	info    ports.Info
@@ -87,7 +84,7 @@ type Port struct {
 	rx struct {
 		sync.Mutex
 		in    *messages
-		armed [maxBatch]*packet.Frame // where the next frames go; nil where none is
+		armed [maxBatch]*packet.Frame // where the next frames go; nil for none
 		fresh [maxBatch]*packet.Frame // on their way into armed
 		drops uint64                  // of the socket
 	}
@@ -95,19 +92,18 @@ type Port struct {
 		sync.Mutex
 		out       *messages
 		sizes     [maxBatch]messageSize // of the messages
-		coalesced packet.Coalesced      // of the one that is made
+		coalesced packet.Coalesced      // of the message being made
 	}
 	fd       int
-	ring     int      // linger's
+	ring     int      // the ring of linger
 	closed   bool     // under both locks
 	rests    bool     // nothing more is received; under rx
-	programs Programs // of a port that was adopted, for BeginTraffic
+	programs Programs // of an adopted port, for BeginTraffic
 }
 
-// Open makes a port of an interface of the calling thread's network namespace;
-// the port may then be used from any thread. It needs CAP_NET_RAW,
-// CAP_NET_ADMIN and CAP_BPF. Every frame that the interface
-// receives goes to the port from then on, none to the kernel's own stack.
+// Open makes a port of an interface of the calling thread's network namespace. Any thread may
+// then use the port. It needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. From then on, every frame
+// that the interface receives goes to the port, none to the kernel's own stack.
 func Open(o Options) (*Port, error) {
 	p, err := open(o)
 	if err != nil {
@@ -131,7 +127,7 @@ func open(o Options) (*Port, error) {
 	return p, nil
 }
 
-// prepare makes a port of an interface, but for its socket and program.
+// prepare makes a port of an interface, without its socket and program.
 func prepare(o *Options) (p *Port, index int, err error) {
 	o.complete()
 	nic, err := netlink.LinkByName(o.Interface)
@@ -183,7 +179,7 @@ func (p *Port) FD() int {
 	return p.fd
 }
 
-// Info tells what was opened; Up is asked of the kernel now.
+// Info describes the port; Up is the link's state now.
 func (p *Port) Info() ports.Info {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -192,7 +188,7 @@ func (p *Port) Info() ports.Info {
 	return info
 }
 
-// Stats adds what the kernel dropped because nobody received it.
+// Stats includes the frames that the kernel dropped because the socket was full.
 func (p *Port) Stats() ports.Stats {
 	p.rx.Lock()
 	p.countDrops()
@@ -206,8 +202,7 @@ func (p *Port) Stats() ports.Stats {
 // DropSample is the last frame that was not sent for a reason.
 func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
-// countDrops asks the socket, which forgets what it has told. The caller holds
-// rx.
+// countDrops reads the socket's drop counter, which resets it. The caller holds rx.
 func (p *Port) countDrops() {
 	if p.closed {
 		return
@@ -217,7 +212,7 @@ func (p *Port) countDrops() {
 	}
 }
 
-// Close gives the interface back to the Node's stack.
+// Close returns the interface to the Node's stack.
 func (p *Port) Close() error {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -232,7 +227,7 @@ func (p *Port) Close() error {
 	return p.release()
 }
 
-// release gives back what open took, as far as it came.
+// release releases everything that open has acquired so far.
 func (p *Port) release() error {
 	var errs []error
 	if p.fd >= 0 {

@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receive reads up to len(batch) frames, at most maxBatch, with one system
-// call.
+// Receive reads up to len(batch) frames, at most maxBatch, with one system call.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -21,7 +20,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	got, err := p.rx.in.receive(p.fd, n)
 	switch err {
 	case nil, unix.EAGAIN, unix.EINTR, unix.ENETDOWN:
-	case unix.EINVAL: // the kernel could not say in the header what is undone
+	case unix.EINVAL: // the header cannot describe the undone work
 		p.count.CountDrop(ports.RxOffload, 1)
 	default:
 		p.count.CountDrop(ports.RxFailed, 1)
@@ -29,9 +28,8 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	return p.deliver(batch, got)
 }
 
-// arm makes sure that the first want messages have frames to go to, and returns
-// how many have. What was taken from the front is filled up with the frames
-// last given back to the pool, which the caches still hold. When the pool is
+// arm gives frames to the first want messages, and returns how many have one. It takes the frames
+// that were last returned to the pool, because these are still in the CPU caches. If the pool is
 // empty, frames wait in the socket.
 func (p *Port) arm(want int) int {
 	missing := 0
@@ -58,7 +56,7 @@ func (p *Port) arm(want int) int {
 	return want
 }
 
-// deliver moves the first got frames into batch. A refused one stays armed.
+// deliver moves the first got frames into batch. A refused frame stays armed.
 func (p *Port) deliver(batch []*packet.Frame, got int) int {
 	n, bytes := 0, 0
 	for i, f := range p.rx.armed[:got] {
@@ -74,8 +72,8 @@ func (p *Port) deliver(batch []*packet.Frame, got int) int {
 	return n
 }
 
-// accept makes f the frame of message i, which is in its buffer. It sets the offload
-// state, and the VLAN tag that the kernel keeps beside the frame.
+// accept sets f to the frame of message i, which is in its buffer. It sets the offload state, and
+// the VLAN tag that the kernel keeps outside the frame.
 func (p *Port) accept(f *packet.Frame, i int) ports.Reason {
 	n, truncated := p.rx.in.size(i)
 	f.Reset()
@@ -91,7 +89,7 @@ func (p *Port) accept(f *packet.Frame, i int) ports.Reason {
 	return ports.None
 }
 
-// disarm gives the frames back that nothing was received into.
+// disarm releases the armed frames.
 func (p *Port) disarm() {
 	for i, f := range p.rx.armed {
 		if f != nil {

@@ -9,14 +9,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openSocket opens a packet socket on the interface with this index. It gets
-// no frame before all options are set: its protocol is 0 until it is bound.
+// openSocket opens a packet socket on the interface with this index. The socket gets no frame
+// before all options are set, because its protocol is 0 until it is bound. If filter is not nil,
+// it decides which frames the socket gets.
 //
-// PACKET_QDISC_BYPASS is left alone. With it the kernel drops what it would have to
-// segment or sum up itself, if the interface's own offload is off. A Pod's bandwidth
-// limit, which is a queueing discipline, would not hold.
+// PACKET_QDISC_BYPASS stays off, for two reasons:
 //
-// filter, when not nil, says which frames it gets.
+//   - With it the kernel drops frames that it would have to segment or checksum, if the
+//     interface's own offload is off.
+//   - It bypasses a Pod's bandwidth limit, which is a queueing discipline.
 func openSocket(index, buffer int, filter *ebpf.Program) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -47,8 +48,7 @@ func openSocket(index, buffer int, filter *ebpf.Program) (int, error) {
 	return fd, nil
 }
 
-// listen binds the socket to all that the interface receives, to whatever
-// address it is sent.
+// listen binds the socket to all frames that the interface receives, for any address.
 func listen(fd, index int) error {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index, Protocol: networkOrder(unix.ETH_P_ALL)}); err != nil {
 		return fmt.Errorf("packet socket: bind: %w", err)

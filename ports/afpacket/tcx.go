@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tcx program is attached without a bpf_link, so that it outlives a process that is
-// killed. To take one off, or to attach the first, the kernel waits until no packet runs
-// on any processor (synchronize_rcu). That takes 12 ms and more, for one link at a time.
-// To put one in the place of another it waits for nobody.
+// A tcx program is attached without a bpf_link, so that it survives if its process is killed. To
+// detach a program, or to attach the first, the kernel waits until no packet runs on any
+// processor (synchronize_rcu). That takes 12 ms and more, for one link at a time. Replacing a
+// program waits for nothing.
 
 // tcx is a program at tc ingress of a link.
 type tcx struct {
 	ns    netns.NsHandle // the link's
 	index int
 	prog  *ebpf.Program // nil before Update
-	stays bool          // another process has it
+	stays bool          // another process uses it
 }
 
-// openTCX is the hook of a link of the calling thread's network namespace; nothing is
-// attached yet.
+// openTCX is the hook of a link of the calling thread's network namespace. Nothing is attached
+// yet.
 func openTCX(index int) (*tcx, error) {
 	ns, err := netns.Get()
 	if err != nil {
@@ -46,13 +46,13 @@ func takeTCX(index int, prog *ebpf.Program) (*tcx, error) {
 	return x, nil
 }
 
-// Update puts a program in the place of the one before.
+// Update replaces the program.
 func (x *tcx) Update(prog *ebpf.Program) error {
 	return nsthread.In(x.ns, func() error { return x.put(prog) })
 }
 
-// put attaches a program in the place of a port's that is there, whoever attached it,
-// or before all others.
+// put attaches a program. It replaces a port's present program, whichever process attached it. If
+// there is none, the program goes before all others.
 func (x *tcx) put(prog *ebpf.Program) error {
 	had, err := programsAt(x.index)
 	if err != nil {
@@ -70,10 +70,10 @@ func (x *tcx) put(prog *ebpf.Program) error {
 	return err
 }
 
-// keepProgram has the program stay when the port is closed.
+// keepProgram keeps the program attached when the port is closed.
 func (x *tcx) keepProgram() { x.stays = true }
 
-// Close takes the program off the link, unless another is in its place.
+// Close detaches the program, unless another one has replaced it.
 func (x *tcx) Close() error {
 	defer x.ns.Close()
 	if x.stays || x.prog == nil {
@@ -86,9 +86,8 @@ func takeOff(index int, prog *ebpf.Program) error {
 	return gone(link.RawDetachProgram(link.RawDetachProgramOptions{Target: index, Program: prog, Attach: ebpf.AttachTCXIngress}))
 }
 
-// programsAt are the programs of ports at a link of the calling thread's network
-// namespace. Whoever may not look at others' programs, for it lacks CAP_SYS_ADMIN,
-// sees none.
+// programsAt are the programs of ports at a link of the calling thread's network namespace. A
+// process without CAP_SYS_ADMIN may not read others' programs, so it gets none.
 func programsAt(index int) (all []*ebpf.Program, err error) {
 	there, err := link.QueryPrograms(link.QueryOptions{Target: index, Attach: ebpf.AttachTCXIngress})
 	if err != nil {
@@ -114,7 +113,7 @@ func closePrograms(all []*ebpf.Program) {
 	}
 }
 
-// cleanTCX removes what ports of a process that was killed have left at a link.
+// cleanTCX removes the programs that ports of a killed process have left at a link.
 func cleanTCX(index int) (removed bool, err error) {
 	left, err := programsAt(index)
 	if err != nil {
@@ -130,7 +129,7 @@ func cleanTCX(index int) (removed bool, err error) {
 	return removed, nil
 }
 
-// ignoreOlder makes no error of a kernel without tcx, and of a link that is gone.
+// ignoreOlder returns nil for errors of a kernel without tcx, and of a link that is gone.
 func ignoreOlder(err error) error {
 	if isOlder(err) {
 		return nil
@@ -138,7 +137,7 @@ func ignoreOlder(err error) error {
 	return gone(err)
 }
 
-// isOlder says whether it is an error of a kernel without tcx.
+// isOlder says whether an error means that the kernel has no tcx.
 func isOlder(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, ebpf.ErrNotSupported)
 }

@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messageSize is what a message holds: frames that the switch sent, and their bytes.
+// messageSize is a message's frames and bytes.
 type messageSize struct{ frames, bytes int }
 
-// leastDatagrams is the fewest datagrams that leave as one frame. A UDP socket gets each by
-// itself in any case, but a packet socket of the pod sees the one frame. So datagrams stay
-// apart, except in runs as dense as senders make them by one call (UDP_SEGMENT, udp(7)).
+// leastDatagrams is the least number of datagrams that leave as one frame. A UDP socket gets each
+// separately in any case, but a packet socket of the pod sees the one frame. So datagrams stay
+// separate, except in runs as dense as those of one sending call (UDP_SEGMENT, udp(7)).
 const leastDatagrams = 16
 
-// Transmit sends the frames with one system call per maxBatch. TCP segments that follow
-// one another leave as one frame, as the kernel's own receive offload would make it. So do
-// leastDatagrams datagrams or more. It returns how many the kernel took.
+// Transmit sends the frames with one system call per maxBatch. Consecutive TCP segments leave as
+// one frame, as the kernel's own receive offload would form it. So do leastDatagrams datagrams or
+// more. Transmit returns how many frames the kernel accepted.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	sent, bytes := 0, 0
@@ -65,13 +65,13 @@ func (p *Port) transmit(batch []*packet.Frame) (sent, bytes int) {
 	return p.send(n)
 }
 
-// coalesce is how many of the frames are one run of segments or datagrams.
+// coalesce is how many of the first frames are one run of segments or datagrams.
 //
-// Drivers without offload state, such as AF_XDP, bring a stream segment by segment. The
-// kernel's path of a frame costs about a microsecond, whatever the length, and a pod answers
-// each unexpected frame. Another pod sends a thousand segments of 48 bytes, or a hundred
-// datagrams, by one call. Sent one by one, they kept the worker busy until the tunnel's port
-// lost the packets of others.
+// Drivers without offload state, such as AF_XDP, deliver a stream segment by segment. The
+// kernel's path of a frame costs about a microsecond, whatever the length, and a pod answers each
+// unexpected frame. One call of another pod can send a thousand segments of 48 bytes, or a
+// hundred datagrams. Sent one by one, they kept the worker busy until the tunnel's port lost the
+// packets of others.
 func (p *Port) coalesce(batch []*packet.Frame) int {
 	if len(batch) < 2 || !batch[0].Offload.None() || !batch[1].Offload.None() {
 		return 1
@@ -84,7 +84,7 @@ func (p *Port) coalesce(batch []*packet.Frame) int {
 	return n
 }
 
-// post makes a frame, or a run of segments, message i.
+// post sets message i to a frame, or to a run of segments.
 func (p *Port) post(i int, run []*packet.Frame) {
 	f, size := run[0], messageSize{frames: len(run)}
 	for _, g := range run {
@@ -95,16 +95,15 @@ func (p *Port) post(i int, run []*packet.Frame) {
 	if len(run) > 1 {
 		f.Offload = p.tx.coalesced.Undone()
 	}
-	ports.PutVirtio(p.tx.out.header(i), f) // reads headers that fit the frame
+	ports.PutVirtio(p.tx.out.header(i), f) // reads the headers before they are joined
 	if len(run) > 1 {
 		rest = p.tx.coalesced.JoinInPlace()
 	}
 	p.tx.out.gather(i, f.Bytes(), rest)
 }
 
-// send hands the first n messages to the kernel. sendmmsg stops at a message
-// that fails, and says why only when that is the first one left; it is then
-// counted and stepped over.
+// send sends the first n messages. sendmmsg stops at a message that fails, and returns its error
+// only if that is the first one left. send counts this message and skips it.
 func (p *Port) send(n int) (sent, bytes int) {
 	for at := 0; at < n; {
 		k, err := p.tx.out.send(p.fd, at, n)
@@ -135,5 +134,5 @@ func reasonOf(err error) ports.Reason {
 	return ports.TxFailed
 }
 
-// Flush has nothing to do: Transmit has sent every frame.
+// Flush does nothing, because Transmit has sent every frame.
 func (p *Port) Flush() {}

@@ -12,24 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A port goes on in another process with its sockets, the memory of its frames and its
-// program's bpf_link. The other process maps the same memory and the same rings (Linux
-// 6.4), and waits. An older kernel does not map those of a bound socket. Its turn is when
-// the process before moves no packet any more. Then the words of the rings say where to
-// go on, and the ledgers of all ports which frames the kernel has. All others are free,
-// wherever they were in the process before, which must neither read nor write any from
-// then on.
+// Another process takes a port over with its sockets, the memory of its frames and its program's
+// bpf_link.
 //
-// The program is the other process's own. Until it replaces the earlier one, that one
-// leads to the same sockets. No frame goes to the Node's stack in between. The kernel
-// takes 6 to 20 ms for that, so frames move before.
+//  1. The other process maps the same memory and the same rings, and waits. An older kernel than
+//     Linux 6.4 cannot map the rings of a bound socket.
+//  2. It begins after the predecessor has stopped moving packets. Then the words of the rings say
+//     where to continue, and the ledgers of all ports say which frames the kernel has.
+//  3. All other frames are free, wherever they were in the predecessor. From then on the
+//     predecessor must neither read nor write any frame.
+//  4. The program is the other process's own. Until it replaces the earlier one, that one leads
+//     to the same sockets. So no frame goes to the Node's stack in between. The kernel takes 6 to
+//     20 ms for replacing, so frames move before.
 
-// Descriptors is how many a port has. One that is given and has a filter has one more.
+// Descriptors is how many descriptors a port has. A given port with a filter has one more.
 const Descriptors = 5
 
-// Descriptors are the memory of the frames, the ledger, the program's link, and the
-// sockets that receive and send. The two may be the same. Of a port that is given the map
-// of a filter's addresses follows.
+// Descriptors are the memory of the frames, the ledger, the program's link, and the sockets that
+// receive and send. The two sockets may be the same. A given port adds the map of its filter's
+// addresses.
 func (p *Port) Descriptors() []int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -44,8 +45,8 @@ func (p *Port) Descriptors() []int {
 	return fds
 }
 
-// Rest ends receiving: of what waits in the RX ring only a frame is read that has
-// begun. What is transmitted leaves.
+// Rest ends receiving. It reads only the remaining buffers of a frame that has begun. Transmitted
+// frames still leave.
 func (p *Port) Rest() {
 	p.umem.open.Lock()
 	p.umem.shared = true
@@ -55,15 +56,15 @@ func (p *Port) Rest() {
 	p.rests = true
 }
 
-// given is what a port is made of, out of its descriptors.
+// given is the parts of a port that its descriptors contain.
 type given struct {
-	memory, in, out int // in and out are the same when one socket does both
+	memory, in, out int // in and out are the same if one socket does both
 	ledger          *ledger
 	link            link.Link
-	locals          *ebpf.Map // of a port that is given, with a filter
+	locals          *ebpf.Map // of a given port with a filter
 }
 
-// receive takes descriptors, also when it fails.
+// receive takes ownership of the descriptors, also if it fails.
 func receive(o *Options, fds []int) (g *given, err error) {
 	want := Descriptors
 	if o.Attached && o.Filter != nil {
@@ -82,7 +83,7 @@ func receive(o *Options, fds []int) (g *given, err error) {
 		closeAll(fds[4:5])
 		g.out = g.in
 	}
-	if g.link, err = link.NewFromFD(fds[2]); err != nil { // it has closed it
+	if g.link, err = link.NewFromFD(fds[2]); err != nil { // NewFromFD has closed it
 		err = fmt.Errorf("link of the program: %w", err)
 		closeAll(fds[Descriptors:])
 	} else if want > Descriptors {
@@ -115,9 +116,9 @@ func closeAll(fds []int) {
 	}
 }
 
-// Adopt makes a port of an interface from another one's descriptors, which are its own
-// from then on, also after an error. Before the port moves frames, BeginTraffic has to be
-// called, of this port and all others of the same memory, and then Relink.
+// Adopt makes a port of an interface from another port's descriptors. It owns them from then on,
+// also after an error. Before the port moves frames, the caller must call BeginTraffic of this
+// port and of all others of the same memory. After that it calls Relink.
 func (m *Memory) Adopt(o Options, fds []int) (*Port, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,8 +157,8 @@ func (m *Memory) adopt(o Options, g *given) (p *Port, err error) {
 	return nil, errors.Join(err, g.close(), state.Close())
 }
 
-// suits says why a port is not what the options ask for, and completes them. It
-// returns the interface.
+// suits completes the options, and returns the interface. The error says how the port differs
+// from what the options ask for.
 func (g *given) suits(o *Options) (netlink.Link, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func (g *given) suits(o *Options) (netlink.Link, error) {
 		return nil, err
 	}
 	f, mode := &g.ledger.facts, modes[g.ledger.facts.Mode]
-	if o.Attached { // the other process has chosen
+	if o.Attached { // the other process has chosen the mode
 		o.Mode, o.Ring = mode, int(f.Ring)
 		if err := o.complete(); err != nil {
 			return nil, err
@@ -195,7 +196,7 @@ func (g *given) suits(o *Options) (netlink.Link, error) {
 	return nic, nil
 }
 
-// holding is the UMEM whose memory a port has; it is made when the port is the first.
+// holding is the UMEM over a port's memory. The first port makes it.
 func (m *Memory) holding(g *given) (*UMEM, error) {
 	for _, u := range m.umems {
 		if sameFile(u.fd, g.memory) {
@@ -219,7 +220,7 @@ func (m *Memory) holding(g *given) (*UMEM, error) {
 	return u, nil
 }
 
-// drop gives memory back that no port has joined.
+// drop frees memory that no port has joined.
 func (m *Memory) drop(u *UMEM) error {
 	if !u.isShared() || u.Ports() > 0 {
 		return nil
@@ -228,7 +229,7 @@ func (m *Memory) drop(u *UMEM) error {
 	return errors.Join(unix.Munmap(u.memory), unix.Close(u.fd))
 }
 
-// addPort has a port join the others, to begin with them.
+// addPort adds a port to those that begin together.
 func (u *UMEM) addPort(p *Port, o Options) error {
 	u.open.Lock()
 	defer u.open.Unlock()
@@ -247,8 +248,8 @@ func (u *UMEM) addPort(p *Port, o Options) error {
 	return nil
 }
 
-// join maps the rings and makes the program, which waits for BeginTraffic. When it fails, what
-// was given stays the caller's.
+// join maps the rings and makes the program, which waits for BeginTraffic. If it fails, the
+// caller still owns what was given.
 func (p *Port) join(o Options) error {
 	f := &p.ledger.facts
 	mode := modes[f.Mode]
@@ -269,14 +270,14 @@ func (p *Port) join(o Options) error {
 	if err != nil {
 		return errors.Join(err, p.program.unload(), p.socket.unmap())
 	}
-	if p.info.Why = o.Why; !o.Attached { // the other process has said the rest
+	if p.info.Why = o.Why; !o.Attached { // otherwise o.Why is complete, from the other process
 		p.info.Why = "taken over as it was"
 		p.explain(o.Why)
 	}
 	return nil
 }
 
-// BeginTraffic has this process move frames: the process before does not any more.
+// BeginTraffic starts moving frames in this process. The predecessor has stopped.
 func (p *Port) BeginTraffic() error {
 	if err := p.beginTraffic(); err != nil {
 		return fmt.Errorf("afxdp: %s: %w", p.name, err)
@@ -314,8 +315,8 @@ func (p *Port) beginTraffic() error {
 	return nil
 }
 
-// Relink puts this process's program in the place of that of the process before, and may
-// be called when frames move. Until then addresses that SetLocal gives are not heeded.
+// Relink replaces the predecessor's program by this process's own. The caller may call it while
+// frames move. Until then, addresses of SetLocal have no effect.
 func (p *Port) Relink() error {
 	p.rx.Lock()
 	program, closed := p.program, p.closed
@@ -330,7 +331,7 @@ func (p *Port) Relink() error {
 	return fmt.Errorf("afxdp: %s: XDP program: %w", p.name, err)
 }
 
-// freeRest makes the frames free that no port has, once.
+// freeRest frees the frames that no port has, once.
 func (u *UMEM) freeRest() error {
 	u.open.Lock()
 	defer u.open.Unlock()
@@ -350,8 +351,8 @@ func (u *UMEM) freeRest() error {
 	return nil
 }
 
-// closeShared closes what this process has of a port that another one has, too. The ledger
-// of one that has not begun says what the others must not take.
+// closeShared closes this process's part of a port that another process also has. The ledger of a
+// port that has not begun still marks the frames that the others must not use.
 func (p *Port) closeShared() error {
 	err := errors.Join(p.program.close(), p.socket.close())
 	if p.theirs {

@@ -11,22 +11,22 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Filter is what a port takes off its interface, where that is not all. It takes packets
-// of an IP protocol, for UDP to a port, to addresses that SetLocal gives. All else stays
-// the kernel's. That includes fragments, packets with IP options or extension headers,
-// tagged frames, and joined packets that are longer than the interface's MTU.
+// Filter selects the packets that a port takes from its interface. These are packets of an IP
+// protocol, for UDP to a port, to the addresses of SetLocal. Everything else stays with the
+// kernel. That includes fragments, packets with IP options or extension headers, tagged frames,
+// and joined packets longer than the interface's MTU.
 type Filter struct {
 	Proto uint8
-	Port  uint16 // 0: any, for protocols without ports
-	// Inner is where an Ethernet frame lies in the packet, behind the IP header. In
-	// generic mode only a packet is taken whose inner IP packet ends where it ends
-	// itself: the kernel may have joined several to one.
+	Port  uint16 // 0: any; for protocols without ports
+	// Inner is the offset of an Ethernet frame in the packet, after the IP header. In generic
+	// mode, a packet is taken only if its inner IP packet ends where the packet ends, because the
+	// kernel may have joined several.
 	Inner int
 
 	mtu int // of the interface
 }
 
-// within is the filter for an interface with this MTU, in a mode; nil of nil.
+// within is the filter for an interface with this MTU, in a mode; nil if f is nil.
 func (f *Filter) within(mtu int, mode Mode) *Filter {
 	if f == nil {
 		return nil
@@ -38,10 +38,10 @@ func (f *Filter) within(mtu int, mode Mode) *Filter {
 	return &own
 }
 
-// maxLocal is how many addresses SetLocal takes.
+// maxLocal is the largest number of addresses for SetLocal.
 const maxLocal = 1024
 
-// newLocals is the set of addresses that a filter asks for: IPv6, or IPv4 mapped.
+// newLocals is the set of a filter's addresses: IPv6, or IPv4 mapped.
 func newLocals() (*ebpf.Map, error) {
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Name: "antrail_local", Type: ebpf.Hash, KeySize: 16, ValueSize: 1, MaxEntries: maxLocal})
 	if err != nil {
@@ -50,7 +50,7 @@ func newLocals() (*ebpf.Map, error) {
 	return m, nil
 }
 
-// Where headers lie in an untagged frame.
+// Offsets of headers in an untagged frame.
 const (
 	atType = packet.EthernetLen - 2
 	atIP   = packet.EthernetLen
@@ -58,8 +58,8 @@ const (
 	atL46  = atIP + packet.IPv6Len
 )
 
-// filtering is the program that passes on to the kernel what the filter does not
-// want, and goes on at "take" with the rest. R1 is the context there.
+// filtering is the program that passes unselected packets to the kernel. With the others it
+// continues at "take", with the context in R1.
 func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 	all := asm.Instructions{
 		asm.Mov.Reg(asm.R6, asm.R1),
@@ -115,7 +115,7 @@ func (f *Filter) filtering(locals *ebpf.Map) asm.Instructions {
 	)
 }
 
-// long passes on packets whose length, which lies at an offset, is more than the most.
+// long passes on packets whose length, at an offset, exceeds the limit.
 func long(at int16, most int) asm.Instructions {
 	return asm.Instructions{
 		asm.LoadMem(asm.R1, asm.R7, at, asm.Half),
@@ -124,9 +124,9 @@ func long(at int16, most int) asm.Instructions {
 	}
 }
 
-// alone passes on what has no inner IP packet, or one that ends before the outer does.
-// What is behind the outer IP header begins at an offset; its length and that of
-// header bytes more lies at another.
+// alone passes on packets without an inner IP packet, or whose inner packet ends before the outer
+// one. at is the offset behind the outer IP header. length is the offset of the field that counts
+// the bytes from there on, plus header bytes.
 func (f *Filter) alone(at, length int16, header int32) asm.Instructions {
 	if f.Inner == 0 {
 		return nil
@@ -152,7 +152,7 @@ func (f *Filter) alone(at, length int16, header int32) asm.Instructions {
 	)
 }
 
-// shorter passes on frames that are shorter.
+// shorter passes on frames shorter than n bytes.
 func shorter(n int32) asm.Instructions {
 	return asm.Instructions{
 		asm.Mov.Reg(asm.R1, asm.R7),
@@ -161,7 +161,7 @@ func shorter(n int32) asm.Instructions {
 	}
 }
 
-// port passes on what is to another port, the header being at an offset.
+// port passes on packets to another port. at is the offset of the transport header.
 func (f *Filter) port(at int16) asm.Instructions {
 	if f.Port == 0 {
 		return nil
@@ -172,13 +172,13 @@ func (f *Filter) port(at int16) asm.Instructions {
 	}
 }
 
-// network is a 16-bit value as a load of two bytes in network order gives it.
+// network is a 16-bit value as a two-byte load in network order reads it.
 func network(v uint16) int32 {
 	return int32(binary.NativeEndian.Uint16([]byte{byte(v >> 8), byte(v)}))
 }
 
-// SetLocal replaces the addresses that a port with a filter takes packets to. An
-// address that stays is never missing.
+// SetLocal replaces the addresses of a port with a filter. An address in both sets is never
+// missing.
 func (p *Port) SetLocal(addrs []netip.Addr) error {
 	p.rx.Lock()
 	defer p.rx.Unlock()
