@@ -57,8 +57,8 @@ func NewTopology(ns netns.NsHandle) (*Topology, error) {
 }
 
 // ReserveProcessor keeps generators to the first processor of several. KeepOffGenerator keeps the
-// contender off that processor. Otherwise two threads that never sleep may share a processor in turns of
-// a tenth of a second, at one real-time priority, while another is idle.
+// contender off that processor. Otherwise two polling threads of one real-time priority may share a
+// processor, in turns of a tenth of a second, while another is idle.
 func (t *Topology) ReserveProcessor() error {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil || all.Count() < 2 {
