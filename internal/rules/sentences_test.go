@@ -26,7 +26,6 @@ var notYet = []string{
 	"agent/reach",
 	"agent/support",
 	"bench/pods",
-	"bench/testbed",
 	"cmd/antrail",
 	"cmd/antrail-cni",
 	"control",
