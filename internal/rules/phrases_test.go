@@ -70,8 +70,6 @@ var weakYet = []string{
 	"filter",
 	"flow",
 	"flow/parse",
-	"lab/attack",
-	"lab/demo",
 	"learn",
 	"learn/lessons/01-one-table/text.md",
 	"learn/lessons/02-spoof-guard/text.md",

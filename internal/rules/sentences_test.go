@@ -42,8 +42,6 @@ var notYet = []string{
 	"flow",
 	"flow/parse",
 	"flow/wire",
-	"lab/attack",
-	"lab/demo",
 	"learn",
 	"packet",
 	"packet/packettest",

@@ -1,29 +1,28 @@
-// Package attack plays attacks of one pod in a lab, while other pods work, and
-// says of each what was sent, what arrived, how the drops are named, and what the
-// other pods saw.
+// Package attack plays attacks of one pod in a lab while other pods work. It reports for
+// each what was sent, what arrived, how the drops are named, and what the other pods saw.
 //
 //	attack.go     the run: a lab, then one attack after another
-//	attacks.go    the table of attacks, with what must come of each
-//	stage.go      the lab as an attack sees it: who is who, sockets, watchers
+//	attacks.go    the table of attacks, with what is expected of each
+//	stage.go      the lab as an attack sees it: pods, Nodes, sockets, watchers
 //	attackpolicies.go the cluster's objects
-//	bystanders.go what the other pods do, in windows
+//	bystanders.go the other pods' traffic, in windows
 //	pings.go      echo requests at a steady pace
 //	streams.go    TCP connections and streams
-//	dropnames.go  the losses that the agents tell of
-//	frames.go     frames between pods, and what can be put into them
+//	dropnames.go  the drops that the agents report
+//	frames.go     frames between pods, and forged parts of them
 //	tunnel.go     tunnel packets from a pod
 //	hostilepeer.go packets of offloaded connections, with one thing changed
 //	links.go      MACs and ARP
 //	nd.go         neighbour discovery and IPv6 multicast
 //	gso.go        frames that ask to be cut into very many segments
 //	forgedheaders.go source routes, extension headers, tags, TTL 0
-//	floods.go     what is allowed, but too much of it
+//	floods.go     allowed packets, too many of them
 //	local.go      an echo server; half requests to the page and the API
 //	attackreport.go the table
 //
-// Nothing is simulated: the attacker's frames leave by an AF_PACKET socket on its
-// eth0, as from a pod with CAP_NET_RAW, and its tunnel packets by a UDP socket of
-// an unprivileged user. Arrivals are counted on the other pods' interfaces.
+// Nothing is simulated. The attacker's frames leave by an AF_PACKET socket on its eth0, as
+// from a pod with CAP_NET_RAW. Its tunnel packets leave by a UDP socket of an unprivileged
+// user. Arrivals are counted on the other pods' interfaces.
 package attack
 
 import (
@@ -41,25 +40,25 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// Options of Run. The zero value of each has a meaning.
+// Options of Run. Each zero value has a meaning.
 type Options struct {
-	// Duration is how long each attack is watched, and how long a flood lasts: 2 s
-	// when 0. A flood also ends after mostFrames.
+	// Duration is how long each attack is observed, and how long a flood lasts; 0 is 2 s. A
+	// flood also ends after mostFrames.
 	Duration time.Duration
-	// Only is a part of the names of the attacks that are played; "" for all.
+	// Only is a part of the names of the attacks to play; "" is all.
 	Only string
-	// Family is "IPv4" or "IPv6"; "" for both, one after the other.
+	// Family is "IPv4" or "IPv6"; "" is both, one after the other.
 	Family string
-	// Lab is the lab to make. Its objects, connection table and page are the test's.
+	// Lab is the lab to make. Run sets its objects, connection table and page.
 	Lab      lab.Options
 	Progress io.Writer // a line per step; nil for none
 }
 
-// tableSize is the connections that each Node has room for: few, so that an attack
-// can fill the table.
+// tableSize is the number of connections of each Node's table: few, so that an attack can
+// fill it.
 const tableSize = 8192
 
-// mostGrowth is how much an agent's memory may grow during one attack.
+// mostGrowth is how much an agent's memory may grow during one attack, in bytes.
 const mostGrowth = 64 << 20
 
 // families are the two address families, by name.
@@ -77,7 +76,7 @@ func Names() []string {
 // Known says whether an attack has only in its name.
 func Known(only string) bool { return slices.ContainsFunc(attacks, (&Options{Only: only}).takes) }
 
-// check completes the options. The error is about the first that cannot be.
+// check completes the options. The error is about the first invalid one.
 func (o *Options) check() error {
 	if o.Duration == 0 {
 		o.Duration = 2 * time.Second
@@ -99,8 +98,8 @@ func (o *Options) check() error {
 // takes says whether an attack is to be played.
 func (o *Options) takes(a attack) bool { return strings.Contains(a.name, o.Only) }
 
-// Run makes a lab of two Nodes, plays the attacks in it, and takes it down. The
-// error is for what kept the report from being made.
+// Run makes a lab of two Nodes, plays the attacks in it, and removes it. The error says why
+// there is no report.
 func Run(ctx context.Context, o Options) (r *Report, err error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -149,7 +148,7 @@ func (o *Options) playFamily(ctx context.Context, l *lab.Lab, family string, r *
 		return err
 	}
 	defer others.stop()
-	time.Sleep(settle) // neighbours are known then
+	time.Sleep(settle) // by then the neighbours are known
 	for i, a := range slices.Concat([]attack{quiet}, attacks) {
 		if i > 0 && !o.takes(a) || a.only != "" && a.only != family {
 			continue
@@ -176,13 +175,13 @@ func (o *Options) playFamily(ctx context.Context, l *lab.Lab, family string, r *
 	return nil
 }
 
-// mostPlays is how often an attack is played if the others lose too many pings. A
-// machine that is busy with other work can hold up a Node for as long as a flood
-// lasts. An attack that cuts the others off does so each time.
+// mostPlays is the most plays of an attack if the others lose too many pings. Other work on
+// the machine can hold up a Node for as long as a flood lasts. An attack that cuts the
+// others off does so each time.
 const mostPlays = 3
 
-// playAgain plays an attack, and again while lost pings are all that is wrong. The
-// row is the last play's.
+// playAgain plays an attack, and again if lost pings are its only faults. The row is the
+// last play's.
 func playAgain(play func() (Row, error)) (row Row, err error) {
 	for n := 1; ; n++ {
 		row, err = play()
@@ -193,10 +192,10 @@ func playAgain(play func() (Row, error)) (row Row, err error) {
 	}
 }
 
-// quiet is no attack: what the others see without one.
+// quiet plays nothing: it shows what the others see without an attack.
 var quiet = attack{name: "nothing", play: func(context.Context, *stage) (int, error) { return 0, nil }, arrives: anything}
 
-// run plays one attack and looks at what came of it.
+// run plays one attack and checks its effects.
 func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
 	row := Row{Attack: a.name, Family: s.family(), MemoryBefore: memory(s.lab)}
 	if err := s.drain(); err != nil {
@@ -241,8 +240,7 @@ func (a *attack) run(ctx context.Context, s *stage, o *others) (Row, error) {
 	return row, err
 }
 
-// memory is the resident bytes of the agent of the attacker's Node; 0 when it has
-// ended.
+// memory is the resident bytes of the agent on the attacker's Node; 0 if it has ended.
 func memory(l *lab.Lab) int {
 	for _, a := range l.State.Agents {
 		if a.Node != nodeA {

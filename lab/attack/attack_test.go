@@ -17,8 +17,8 @@ var antrail string
 
 func TestMain(m *testing.M) { os.Exit(antrailtest.Main(m, &antrail)) }
 
-// TestAttacks plays every attack for a short time. Each must come to nothing.
-// Times are printed, not judged.
+// TestAttacks plays every attack for a short time. None may have an effect. Times are
+// printed, not judged.
 func TestAttacks(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("a lab needs root")
@@ -40,7 +40,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// wantRows wants a row of each attack of a family, without a fault.
+// wantRows expects a row without faults for each attack of a family.
 func wantRows(t *testing.T, r *Report, family string) {
 	t.Helper()
 	played := map[string]bool{}
@@ -59,8 +59,7 @@ func wantRows(t *testing.T, r *Report, family string) {
 	}
 }
 
-// TestFaultsAreFound: each thing that may be wrong with a row is a fault, and a row
-// with nothing wrong has none.
+// TestFaultsAreFound: each wrong thing in a row is a fault. A right row has none.
 func TestFaultsAreFound(t *testing.T) {
 	a := attack{names: []string{"ttl", "entry/SpoofGuard"}}
 	for _, c := range []struct {
@@ -70,9 +69,9 @@ func TestFaultsAreFound(t *testing.T) {
 	}{
 		{name: "as it should be", change: func(*Row) {}},
 		{name: "a packet arrived", arrived: 1, want: "1 copies of 20 packets", change: func(*Row) {}},
-		{name: "not named", want: "drops names none", change: func(r *Row) { r.Named = nil }},
-		{name: "named in another table", want: "drops names none", change: func(r *Row) { r.Named[0].Table = "Output" }},
-		{name: "named at another port", want: "drops names none", change: func(r *Row) { r.Named[0].Port = "web-a" }},
+		{name: "not named", want: "names no packet", change: func(r *Row) { r.Named = nil }},
+		{name: "named in another table", want: "names no packet", change: func(r *Row) { r.Named[0].Table = "Output" }},
+		{name: "named at another port", want: "names no packet", change: func(r *Row) { r.Named[0].Port = "web-a" }},
 		{name: "a connect failed", want: "1 of 10 connects", change: func(r *Row) { r.Others.Failed = 1 }},
 		{name: "most pings lost", want: "6 of 10 pings across", change: func(r *Row) { r.Others.Across.Lost = 6 }},
 		{name: "memory", want: "memory grew", change: func(r *Row) { r.MemoryAfter += mostGrowth + 1 }},
@@ -92,8 +91,8 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// TestPlayAgain: an attack is played again while lost pings are all that is wrong, three
-// times at most.
+// TestPlayAgain: an attack is played again if lost pings are its only faults, three times
+// at most.
 func TestPlayAgain(t *testing.T) {
 	for _, c := range []struct {
 		name          string
@@ -125,7 +124,7 @@ func TestPlayAgain(t *testing.T) {
 	}
 }
 
-// TestOptions: what cannot be is refused before a lab is made.
+// TestOptions: invalid options are refused before a lab is made.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		o    Options

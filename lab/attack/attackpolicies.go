@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/examples"
 )
 
-// answered are policies by which the agent itself has to do with a packet: it
-// answers for what is rejected, and writes down what is logged.
+// answered are policies for which the agent itself handles packets: it answers rejected
+// ones, and logs others.
 const answered = `apiVersion: crd.antrea.io/v1beta1
 kind: ClusterNetworkPolicy
 metadata: {name: attack-test}

@@ -11,44 +11,44 @@ import (
 	"time"
 )
 
-// Report is what came of all attacks.
+// Report has the results of all attacks.
 type Report struct {
 	Tunnel   string `json:"tunnel"`
 	Duration string `json:"duration"`
 	Rows     []Row  `json:"attacks"`
 }
 
-// Row is what came of one attack by one address family.
+// Row is the result of one attack by one address family.
 type Row struct {
 	Attack string `json:"attack"`
 	Family string `json:"family"`
 	Sent   int    `json:"sent"`
-	// Arrived is how many packets of it other pods received; nil where any may.
+	// Arrived is how many of its packets other pods received; nil if any may.
 	Arrived *int `json:"arrived,omitempty"`
-	// Named are the losses that `antrail drops` tells of.
+	// Named are the drops that `antrail drops` reports.
 	Named  []Named `json:"named,omitempty"`
 	Others Others  `json:"others"`
 	// MemoryBefore and MemoryAfter are the resident bytes of the agent.
 	MemoryBefore int `json:"memoryBefore"`
 	MemoryAfter  int `json:"memoryAfter"`
-	// Plays is how often it was played; more than once if too many pings were lost.
+	// Plays is the number of plays: more than one if too many pings were lost.
 	Plays int `json:"plays"`
-	// Faults are what should be otherwise; none when the attack came to nothing.
+	// Faults are the expectations that are not met; none if the attack had no effect.
 	Faults []string `json:"faults,omitempty"`
 
-	name *Named // the loss that was expected
+	name *Named // the expected drop
 	cut  int    // faults that are lost pings
 	took time.Duration
 }
 
-// fault notes what should be otherwise.
+// fault records a fault.
 func (r *Row) fault(err error) {
 	if err != nil {
 		r.Faults = append(r.Faults, err.Error())
 	}
 }
 
-// damaged notes damage as a fault, and returns any other error.
+// damaged records damage as a fault, and returns any other error.
 func (r *Row) damaged(err error) error {
 	var d damage
 	if !errors.As(err, &d) {
@@ -58,7 +58,7 @@ func (r *Row) damaged(err error) error {
 	return nil
 }
 
-// count notes how many packets arrived, where that is counted.
+// count records how many packets arrived, and a fault if the number is wrong.
 func (r *Row) count(a *attack, arrived int) {
 	switch a.arrives {
 	case anything:
@@ -75,11 +75,11 @@ func (r *Row) count(a *attack, arrived int) {
 	r.Arrived = &arrived
 }
 
-// check notes every expectation that the row does not meet. Times are none: they
-// depend on the machine.
+// check records every expectation that the row does not meet. Times depend on the machine,
+// so they are not checked.
 func (r *Row) check(a *attack) {
 	if r.name = a.named(r.Named); r.name == nil && len(a.names) > 0 {
-		r.fault(fmt.Errorf("drops names none of it %s, but %v", strings.Join(a.names, " or "), r.Named))
+		r.fault(fmt.Errorf("antrail drops names no packet %s; it names %v", strings.Join(a.names, " or "), r.Named))
 	}
 	o := &r.Others
 	if o.Failed > 0 {
@@ -102,10 +102,10 @@ func (r *Row) check(a *attack) {
 	}
 }
 
-// onlyPings says whether lost pings are all that is wrong.
+// onlyPings says whether lost pings are the only faults.
 func (r *Row) onlyPings() bool { return r.cut > 0 && r.cut == len(r.Faults) }
 
-// Failed is how many attacks did not come to nothing.
+// Failed is how many attacks had faults.
 func (r *Report) Failed() (n int) {
 	for i := range r.Rows {
 		if len(r.Rows[i].Faults) > 0 {
@@ -125,11 +125,11 @@ func (r *Report) JSON(w io.Writer) error {
 
 // legend explains the columns.
 const legend = `
-ARRIVED   packets of the attack at other pods; - where they are allowed
+ARRIVED   packets of the attack at other pods; - if they are allowed
 NAMED     one reason that antrail drops gives for them, and the port
 ONE NODE, ACROSS   pings of other pods, on the attacker's Node and to the other: 99th percentile, and how many were lost
-CONNECTS  TCP connects of other pods that failed, of those tried
-STREAMED  what other pods received by TCP, and the longest pause
+CONNECTS  failed TCP connects of other pods, and all of them
+STREAMED  bytes that other pods received by TCP, and the longest pause
 MEMORY    of the agent of the attacker's Node, before and after
 `
 
@@ -206,7 +206,7 @@ func (p Pings) String() string {
 	return text
 }
 
-// progress writes the row as one line, for a reader who waits.
+// progress writes the row as one line.
 func (r *Row) progress(w io.Writer) {
 	verdict := "PASS"
 	if len(r.Faults) > 0 {

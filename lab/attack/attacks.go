@@ -6,34 +6,33 @@ import (
 	"github.com/antrail/antrail/agent/config"
 )
 
-// attack is a row of the table: what one pod does, and what must come of it.
+// attack is a row of the table: the actions of one pod, and their expected effects.
 type attack struct {
 	name string
 	// only restricts it to one family: "IPv4" or "IPv6".
 	only string
 	// play sends, and returns how many packets it has sent.
 	play func(context.Context, *stage) (sent int, err error)
-	// marker is what its packets have that no others have, when they cannot have the
-	// stage's.
+	// marker is in its packets and in no others, if they cannot have the stage's marker.
 	marker []byte
 	// arrives is how much of it may arrive at other pods.
 	arrives arrival
-	// cut says that the attack's frames are to be cut into segments as short as Linux
-	// itself sends. On AF_XDP the pod's kernel cuts them, so they may arrive.
+	// cut says that the frames ask for segments as short as Linux itself sends. On AF_XDP
+	// the pod's kernel cuts them, so they may arrive.
 	cut bool
 	// names are reasons, one of which `antrail drops` must give for a packet of
 	// the attack: "ttl", or "entry/SpoofGuard" for an entry of a table.
 	names []string
-	// port is where the drop must be named; the attacker's port when empty.
+	// port is the port at which the drop must be named; "" is the attacker's.
 	port string
-	// check looks for damage that no other pod's traffic shows; nil for none.
+	// check looks for damage that other pods' traffic does not show; nil for none.
 	check func(context.Context, *stage) error
-	// after takes away what the attack leaves, so that the next one begins as this
-	// one did; nil for nothing.
+	// after removes what the attack leaves, so that the next one starts as this one did;
+	// nil for nothing.
 	after func(context.Context, *stage) error
 }
 
-// onDriver returns the attack with the expectations that hold on a driver of pods' ports.
+// onDriver returns the attack with the expectations for a driver of pods' ports.
 func (a attack) onDriver(driver string) attack {
 	if a.cut && driver == config.DriverAFXDP {
 		a.arrives, a.names = anything, nil
@@ -46,17 +45,17 @@ type arrival int
 
 const (
 	nothing    arrival = iota // no packet of it
-	everything                // all of it: it is no attack, but shows that arrivals are seen
-	anything                  // it is allowed, and only bounded
+	everything                // all of it: an honest row, which shows that arrivals are counted
+	anything                  // allowed, and only bounded
 )
 
-// attacks are played in this order. What is accepted of one that a fault lets
-// through may disturb the next, so the floods come last.
+// attacks are played in this order. The floods come last: what they leave may disturb the
+// next attack.
 var attacks = []attack{
 	{name: "honest echo requests", play: honest, arrives: everything},
 
-	// A datagram of a process without any privilege. The inner frame has a pod's
-	// address that a policy allows to reach the database.
+	// A datagram of an unprivileged process. The inner frame has the address of a pod that
+	// a policy lets reach the database.
 	{name: "tunnel packet to the other Node, as a pod here", play: inject(nodeB, "web-a", "db-b"), names: tunnelGuard, port: gatewayPort},
 	{name: "tunnel packet to the other Node, as a pod there", play: inject(nodeB, "web-b", "db-b"), names: tunnelGuard, port: gatewayPort},
 	{name: "tunnel packet to the own Node", play: inject(nodeA, "web-b", "db-a"), names: tunnelGuard, port: gatewayPort},
@@ -98,8 +97,8 @@ var attacks = []attack{
 	{name: "two VLAN tags", play: frames(twoTags), names: vlanGuard},
 	{name: "TTL 0", play: frames(expired), names: []string{"ttl_zero"}},
 
-	// Linux itself sends UDP in so many segments, and TCP in segments that short.
-	// They may arrive, but others must get their turn.
+	// Linux itself sends UDP in so many segments, and TCP in segments that short. They may
+	// arrive, but they must not keep others from sending.
 	{name: "GSO: TCP in segments of 8 bytes", play: lie(true, 8), marker: gsoMarker, cut: true, names: segmentGuard},
 	{name: "GSO: TCP in segments of 48 bytes", play: lie(true, 48), arrives: anything},
 	{name: "GSO: UDP in segments of 8 bytes", play: lie(false, 8), arrives: anything},
@@ -121,7 +120,7 @@ var attacks = []attack{
 	{name: "flood: logged connections", play: floodLogged, arrives: anything, names: []string{"dropped_and_logged", "meter"}, after: forgetConnections},
 }
 
-// The reasons by which drops are named, where several would do.
+// Expected drop reasons; each row needs one of its list.
 var (
 	tunnelGuard    = []string{"port_packet_from_the_gateway_for_a_tunnel"}
 	sourceGuard    = []string{"port_outer_source_is_not_a_known_node"}
@@ -138,8 +137,8 @@ var (
 	segmentGuard   = []string{"segments"}
 )
 
-// Ports of a Node: pods' packets to Nodes leave the switch by the first, and tunnel
-// packets come in by the second.
+// Ports of a Node: pods' packets to Nodes leave the switch by the first, and tunnel packets
+// enter by the second.
 const (
 	gatewayPort = "antrea-gw0"
 	tunnelPort  = "antrea-tun0"

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// The other pods ping, connect and stream while an attack is played. What they
-// see is measured in windows, one for each attack.
+// The other pods ping, connect and stream during an attack. Their traffic is measured in
+// windows, one for each attack.
 
-// path is where one of the other pods sends. Policies allow each.
+// path is a path of the other pods' traffic. Policies allow each.
 type path struct {
 	from, to string
 	port     int // TCP; 0 for ping
@@ -35,21 +35,21 @@ const (
 
 var servers = []path{{to: "web-a", port: webPort}, {to: "web-b", port: webPort}, {to: "db-a", port: dbPort}, {to: "client-b", port: sinkPort}}
 
-// waitAtMost bounds how long a connection or an answer may take; with SYNs sent
-// again it lasts for three losses. It is met only when something fails.
+// waitAtMost bounds a connection or an answer. With retransmitted SYNs it allows three
+// losses. It only matters if something fails.
 const waitAtMost = 8 * time.Second
 
-// Others is what the other pods saw during an attack. Times are milliseconds.
+// Others is what the other pods saw during an attack. Times are in milliseconds.
 type Others struct {
 	// OneNode and Across are pings between pods of one Node, and of two.
 	OneNode Pings `json:"oneNode"`
 	Across  Pings `json:"acrossNodes"`
-	// Connects is how many TCP connections were begun, Failed how many of them did
-	// not bring the server's greeting.
+	// Connects is the number of TCP connects, Failed how many of them got no greeting from
+	// the server.
 	Connects int `json:"connects"`
 	Failed   int `json:"connectsFailed"`
-	// Streamed is the bytes that came by TCP streams, Stall the longest time in
-	// which none came by one of them.
+	// Streamed are the bytes of TCP streams, Stall the longest time without any on one of
+	// them.
 	Streamed int64   `json:"streamedBytes"`
 	Stall    float64 `json:"streamStallMs"`
 	// Why is one of the failures.
@@ -104,7 +104,7 @@ func startOthers(ctx context.Context, s *stage) (*others, error) {
 	return o, nil
 }
 
-// open opens what may fail before anything runs.
+// open opens the pingers, before any traffic runs.
 func (o *others) open() error {
 	for i, p := range pingPaths {
 		one, err := openPinging(o.s, p, uint16(i))
@@ -163,8 +163,8 @@ func (o *others) beginWindow() {
 	}
 }
 
-// end ends the window, waits for what is under way, and returns what was seen.
-// The errors are streams that came to nothing.
+// end ends the window, waits for running connects, and returns the measurements. The errors
+// are about broken streams.
 func (o *others) end() (seen Others, err error) {
 	for i, p := range o.pings {
 		to := &seen.OneNode
@@ -190,8 +190,7 @@ func (o *others) end() (seen Others, err error) {
 
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// percentile is the value that so many percent of the values do not exceed; it
-// sorts them.
+// percentile is the value that percent % of the values do not exceed. It sorts them.
 func percentile(all []time.Duration, percent int) time.Duration {
 	if len(all) == 0 {
 		return 0

@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// How `antrail drops` names what was lost.
+// How `antrail drops` names dropped packets.
 
-// Named is packets that were lost by one port for one reason.
+// Named are packets that one port dropped for one reason.
 type Named struct {
 	Node   string `json:"node"`
 	Port   string `json:"port"`
@@ -22,7 +22,7 @@ type Named struct {
 	Packets uint64 `json:"packets"`
 }
 
-// is says whether a reason is meant: "ttl", or "entry/SpoofGuard" with its table.
+// is says whether a reason matches: "ttl", or "entry/SpoofGuard" with its table.
 func (n *Named) is(reason string) bool {
 	name, table, inTable := strings.Cut(reason, "/")
 	return n.Reason == name && (!inTable || n.Table == table)
@@ -37,10 +37,10 @@ func (n Named) String() string {
 	return fmt.Sprintf("%s (%s)", where, n.Port)
 }
 
-// lossesFrom is where the losses of an attack begin, by Node.
+// lossesFrom is the position of the first drop of an attack, by Node.
 type lossesFrom map[string]uint64
 
-// losses marks where the next ones begin.
+// losses returns the position of the next drop of each Node.
 func (s *stage) losses(ctx context.Context) (lossesFrom, error) {
 	from := lossesFrom{}
 	for _, n := range s.lab.Topology.Nodes {
@@ -53,15 +53,15 @@ func (s *stage) losses(ctx context.Context) (lossesFrom, error) {
 	return from, nil
 }
 
-// A loss is told a moment after it happened. Looks are counted, not time: a
-// process that the machine held up for longer has not looked.
+// The agent reports a drop a moment later. The limit counts polls, not time, because a busy
+// machine may hold up a poll for longer.
 const (
 	looks     = 60
 	lookEvery = 50 * time.Millisecond
 )
 
-// named are the losses since then of the ports that an attack uses. It waits
-// until one of the reasons is among them, if there are any.
+// named are the drops since from that concern the attack. It polls until one has an
+// expected reason, if the attack has any.
 func (s *stage) named(ctx context.Context, from lossesFrom, a *attack) (all []Named, err error) {
 	for range looks {
 		if all, err = s.lossesSince(ctx, from); err != nil {
@@ -76,13 +76,13 @@ func (s *stage) named(ctx context.Context, from lossesFrom, a *attack) (all []Na
 	return all, nil
 }
 
-// concerns says whether a loss is one of the attack: the attacker's port lost it,
-// or it has one of the expected reasons at the expected port.
+// concerns says whether a drop belongs to the attack. It does if the attacker's port
+// dropped it, or if it has an expected reason at the expected port.
 func (a *attack) concerns(n *Named) bool {
 	return n.Port == attacker || a.port != "" && n.Port == a.port && slices.ContainsFunc(a.names, n.is)
 }
 
-// named is the first loss with an expected reason at the expected port.
+// named is the first drop with an expected reason at the expected port.
 func (a *attack) named(all []Named) *Named {
 	port := attacker
 	if a.port != "" {
@@ -95,7 +95,7 @@ func (a *attack) named(all []Named) *Named {
 	return &all[i]
 }
 
-// lossesSince groups the losses of both Nodes.
+// lossesSince groups the drops of both Nodes.
 func (s *stage) lossesSince(ctx context.Context, from lossesFrom) ([]Named, error) {
 	var all []Named
 	for _, node := range s.lab.Topology.Nodes {

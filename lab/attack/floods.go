@@ -14,17 +14,18 @@ import (
 
 // Floods are packets that a pod may send, as fast as it can.
 
-// stranger is an address outside that nobody has (RFC 5737, RFC 3849).
+// stranger is an unused address outside (RFC 5737, RFC 3849).
 var stranger = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("198.51.100.1"), V6: netip.MustParseAddr("2001:db8::1")}
 
-// out is what packets to the stranger have.
+// out are the options of packets to the stranger.
 func (s *stage) out() packettest.Options {
 	o := s.between(attacker, "web-b")
 	o.Dst = choose(s, stranger)
 	return o
 }
 
-// bothPorts changes a frame's ports from packet to packet: each is a flow of its own.
+// bothPorts changes a frame's ports from packet to packet, so that each is a flow of its
+// own.
 func bothPorts(frame []byte) func(i int) {
 	l := packet.ParseLayers(frame)
 	return func(i int) {
@@ -35,7 +36,7 @@ func bothPorts(frame []byte) func(i int) {
 	}
 }
 
-// sourcePorts changes the source port only, among so many.
+// sourcePorts changes only the source port, among many.
 func sourcePorts(frame []byte, many int) func(i int) {
 	l := packet.ParseLayers(frame)
 	return func(i int) {
@@ -73,14 +74,14 @@ func floodAnswered(_ context.Context, s *stage) (int, error) {
 	return s.flood(f, sourcePorts(f, flows))
 }
 
-// floodSmall is the shortest frames of one flow.
+// floodSmall sends the shortest frames of one flow.
 func floodSmall(_ context.Context, s *stage) (int, error) {
 	o := s.between(attacker, "client-b")
 	o.DstPort, o.Payload = echoPort, s.marker
 	return s.flood(s.udp(o), nil)
 }
 
-// floodFragments is first fragments whose others never come.
+// floodFragments sends first fragments without the others.
 func floodFragments(_ context.Context, s *stage) (int, error) {
 	const cut, whole = 256, 512
 	o := s.between(attacker, "client-b")
@@ -100,10 +101,10 @@ func floodFragments(_ context.Context, s *stage) (int, error) {
 func floodARP(_ context.Context, s *stage) (int, error) { return s.flood(s.neighbourRequest(), nil) }
 func floodND(_ context.Context, s *stage) (int, error)  { return s.flood(s.neighbourRequest(), nil) }
 
-// floodRejected is connections that the agent answers.
+// floodRejected opens connections that the agent rejects.
 func floodRejected(_ context.Context, s *stage) (int, error) { return s.floodPort(rejectedPort) }
 
-// floodLogged is connections that the agent writes down.
+// floodLogged opens connections that the agent logs.
 func floodLogged(_ context.Context, s *stage) (int, error) { return s.floodPort(loggedPort) }
 
 func (s *stage) floodPort(port uint16) (int, error) {
@@ -113,14 +114,13 @@ func (s *stage) floodPort(port uint16) (int, error) {
 	return s.flood(f, sourcePorts(f, 60000))
 }
 
-// gsoPort is the destination of the frames that lie about segments; their source
-// is the same for all (GSO).
+// gsoPort is the destination port of the GSO frames. They all have the same source port.
 const gsoPort = 47001
 
-// gsoMarker is both ports.
+// gsoMarker is both ports, as bytes.
 var gsoMarker = []byte{47000 >> 8, 47000 & 0xff, gsoPort >> 8, gsoPort & 0xff}
 
-// mostUDP is how many datagrams of one frame any kernel takes (UDP_MAX_SEGMENTS,
+// mostUDP is the most datagrams of one frame that any kernel accepts (UDP_MAX_SEGMENTS,
 // headers included).
 const mostUDP = 120
 
@@ -145,8 +145,8 @@ func lie(tcp bool, size int) func(context.Context, *stage) (int, error) {
 	}
 }
 
-// fillConnections makes more answered UDP connections than the table has room
-// for, slowly enough that the other side answers each.
+// fillConnections makes more answered UDP connections than the table can hold, slowly
+// enough that the other side answers each.
 func fillConnections(_ context.Context, s *stage) (sent int, err error) {
 	const burst, pause = 256, 5 * time.Millisecond
 	stop, err := s.answerUDP("client-b")

@@ -40,13 +40,13 @@ func oneTag(s *stage) [][]byte {
 	return [][]byte{tagged(s.echo(s.between(attacker, "web-a")), customerTag)}
 }
 
-// twoTags has the inner tag hide the packet.
+// twoTags hides the packet behind an inner tag.
 func twoTags(s *stage) [][]byte {
 	f := s.echo(s.between(attacker, "web-a"))
 	return [][]byte{tagged(f, customerTag, customerTag), tagged(f, serviceTag, customerTag)}
 }
 
-// expired is packets that should not be on the link any more.
+// expired are packets that should have been dropped earlier: their TTL is 0.
 func expired(s *stage) [][]byte {
 	f := s.echo(s.between(attacker, "web-a"))
 	if s.v6 {

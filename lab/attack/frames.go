@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// between is what packets from one pod to another have: by the gateway, unless
-// both are on one Node. The payload is the marker.
+// between are the options of packets from one pod to another: by the gateway, unless both
+// are on one Node. The payload is the marker.
 func (s *stage) between(from, to string) packettest.Options {
 	a, b := s.pod(from), s.pod(to)
 	o := packettest.Options{EthSrc: a.mac, EthDst: a.gateway, Src: a.address, Dst: b.address, SrcPort: 40000, Payload: s.marker}
@@ -21,7 +21,7 @@ func (s *stage) between(from, to string) packettest.Options {
 
 type build = func(packettest.Options) []byte
 
-// udp, tcp and echo are packets of the stage's family.
+// udp, tcp and echo make packets of the stage's family.
 func (s *stage) udp(o packettest.Options) []byte {
 	return choose(s, lab.Dual[build]{V4: packettest.UDP4, V6: packettest.UDP6})(o)
 }
@@ -35,7 +35,7 @@ func (s *stage) echo(o packettest.Options) []byte {
 	return choose(s, lab.Dual[build]{V4: packettest.ICMPEcho4, V6: packettest.ICMPEcho6})(o)
 }
 
-// tagged is a frame with VLAN tags of these types, outermost first, of VLAN 5.
+// tagged is a frame with tags of VLAN 5 of these types, outermost first.
 func tagged(frame []byte, types ...uint16) []byte {
 	const addresses, vlan = 12, 5
 	var tags []byte
@@ -51,15 +51,15 @@ const (
 	serviceTag  = 0x88a8
 )
 
-// extension is an IPv6 extension header: its number, and its bytes from the
-// second on, which make it a multiple of 8 bytes long.
+// extension is an IPv6 extension header: its number, and its bytes from the second on. Its
+// length is a multiple of 8 bytes.
 type extension struct {
 	number byte
 	rest   []byte
 }
 
-// extended puts extension headers between the IPv6 header and what it carries.
-// Checksums stay right: they do not cover extension headers.
+// extended inserts extension headers behind the IPv6 header. Checksums stay right, because
+// they do not cover extension headers.
 func extended(frame []byte, all ...extension) []byte {
 	const nextHeader = 6
 	b := slices.Clone(frame)
@@ -74,12 +74,12 @@ func extended(frame []byte, all ...extension) []byte {
 	return b
 }
 
-// padding is an extension header that asks for nothing: PadN of four bytes.
+// padding is an extension header without effect: PadN of four bytes.
 func padding(number byte) extension {
 	return extension{number, []byte{0, 1, 4, 0, 0, 0, 0}}
 }
 
-// wayback is a routing header of type 0 (RFC 5095): one more hop, to an address.
+// wayback is a routing header of type 0 (RFC 5095) with one more hop, to an address.
 func wayback(to [16]byte) extension {
 	return extension{packet.ProtoRouting, append([]byte{2, 0, 1, 0, 0, 0, 0}, to[:]...)}
 }

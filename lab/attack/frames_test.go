@@ -9,8 +9,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// TestFramesAreWhatTheySay parses frames by a parser that is not ours: each has
-// the header that it is about, and the marker.
+// TestFramesAreWhatTheySay parses frames with an independent parser. Each has the header
+// that it is about, and the marker.
 func TestFramesAreWhatTheySay(t *testing.T) {
 	l := &lab.Lab{Topology: lab.TwoNodes()}
 	for _, c := range []struct {

@@ -1,5 +1,3 @@
-// Package attack is what a hostile pod of a lab sends: frames that no honest
-// network stack makes, bounded in number and time.
 package attack
 
 import (
@@ -23,7 +21,7 @@ import (
 // (PACKET_VNET_HDR, packet(7)). With a segment size of 8, a frame of 60 kB stands
 // for 7,500 packets, and costs the pod one system call.
 type GSO struct {
-	Namespace lab.Namespace // that the frames leave from
+	Namespace lab.Namespace // of the sending socket
 	Interface string        // in Namespace
 	SrcMAC    [6]byte
 	DstMAC    [6]byte
@@ -31,24 +29,23 @@ type GSO struct {
 	DstPort   uint16
 	TCP       bool          // UDP when false
 	Size      int           // payload bytes per segment
-	Payload   int           // payload bytes per frame; the longest possible when 0
+	Payload   int           // payload bytes per frame; 0 is the most possible
 	Count     int           // frames, at most
 	Lasts     time.Duration // at most
 }
 
-// GSOSent is what an attack has sent.
+// GSOSent counts what an attack has sent.
 type GSOSent struct {
-	Frames, Segments int // that the kernel took
-	Refused          int // frames that it did not take
+	Frames, Segments int // accepted by the kernel
+	Refused          int // frames that the kernel refused
 }
 
-// longestGSO is the payload of a frame when Payload is 0: with all headers it
-// stays below 64 kB.
+// longestGSO is the payload of a frame if Payload is 0, in bytes. With all headers the
+// frame stays below 64 kB.
 const longestGSO = 60_000
 
-// Send sends the frames, one after the other as fast as the kernel takes them,
-// until Count are sent, Lasts has passed or ctx ends. The error is for what kept
-// it from sending at all.
+// Send sends frames as fast as the kernel accepts them, until Count are sent, Lasts has
+// passed or ctx ends. The error says why it could not send at all.
 func (g *GSO) Send(ctx context.Context) (sent GSOSent, err error) {
 	fd, err := g.open()
 	if err != nil {
@@ -71,7 +68,7 @@ func (g *GSO) Send(ctx context.Context) (sent GSOSent, err error) {
 	return sent, nil
 }
 
-// open opens a packet socket whose frames have a virtio-net header in front.
+// open opens a packet socket whose frames begin with a virtio-net header.
 func (g *GSO) open() (fd int, err error) {
 	err = g.Namespace.Do(func() error {
 		ifi, err := net.InterfaceByName(g.Interface)
@@ -93,7 +90,7 @@ func (g *GSO) open() (fd int, err error) {
 	return fd, err
 }
 
-// frame is the virtio-net header and the frame, and how many segments they ask
+// frame is the virtio-net header and the frame, and the number of segments that they ask
 // for.
 func (g *GSO) frame() (b []byte, segments int) {
 	n := g.Payload

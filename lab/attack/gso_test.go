@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/ports/afpacket"
 )
 
-// TestGSO sends frames of an attack over a veth: each arrives whole, with the
-// segment size that the attack asked for. A count and a time end it.
+// TestGSO sends an attack's frames over a veth. Each arrives whole, with the attack's
+// segment size. A count and a time limit end it.
 func TestGSO(t *testing.T) {
 	a, b := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, a, "eth0", b, "far0")
@@ -58,8 +58,8 @@ func TestGSO(t *testing.T) {
 	}
 }
 
-// waitRunning waits until a link carries frames. Linux drops what is sent before it
-// has noticed that the other end is up, and a packet socket is told nothing of it.
+// waitRunning waits until a link carries frames. Before Linux has noticed that the other
+// end is up, it drops frames, and a packet socket gets no error.
 func waitRunning(t *testing.T, in *nstest.Namespace, link string) {
 	t.Helper()
 	for end := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {

@@ -13,14 +13,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Packets of connections that the kernel may forward by itself. The hostile sender knows a real
-// packet. Its copies have another sender, another network, or a flag that the real one lacks.
+// Packets of connections that the kernel may forward itself. The attacker knows a real
+// packet. Its copies have another sender, another network, or a flag that the real one
+// lacks.
 //
 //  1. Through the tunnel, the program at the Node's link must leave them to the tunnel's port.
 //     They have no UDP checksum, because the program takes no others.
 //  2. From a pod, the filter must leave them to the switch.
 //
-// Port and switch drop them by name.
+// Port and switch drop them with a named reason.
 
 // question is a datagram between the other pods.
 var question = bytes.Repeat([]byte("?"), 32)
@@ -28,7 +29,7 @@ var question = bytes.Repeat([]byte("?"), 32)
 // imitation makes a copy of a real packet, with the attack's marker as its payload.
 type imitation func(context.Context, *stage) (frame []byte, err error)
 
-// imitate sends an imitation through the tunnel to node-a, from a namespace and in a network.
+// imitate sends an imitation through the tunnel to node-a, from a namespace and with a VNI.
 func imitate(from string, vni uint32, hear imitation) func(context.Context, *stage) (int, error) {
 	return func(ctx context.Context, s *stage) (int, error) {
 		inner, err := hear(ctx, s)
@@ -39,8 +40,8 @@ func imitate(from string, vni uint32, hear imitation) func(context.Context, *sta
 	}
 }
 
-// imitateAsPod sends an imitation from the attacker's own link, with the MAC of its pod and with
-// the attacker's.
+// imitateAsPod sends an imitation by the attacker's link, with its pod's MAC and with the
+// attacker's.
 func imitateAsPod(ctx context.Context, s *stage) (int, error) {
 	frame, err := hearOnNode(ctx, s)
 	if err != nil {
@@ -50,8 +51,8 @@ func imitateAsPod(ctx context.Context, s *stage) (int, error) {
 	return s.sendAll([][]byte{frame, withSource(slices.Clone(frame), own)}, forgeries)
 }
 
-// hearDatagram has db-a ask client-b by UDP until the kernel forwards the answers, if it may, and
-// returns one of these.
+// hearDatagram has db-a ask client-b by UDP until the kernel forwards the answers, if it
+// may. It returns one of the answers.
 func hearDatagram(ctx context.Context, s *stage) (frame []byte, err error) {
 	stop, err := s.answerUDP("client-b")
 	if err != nil {
@@ -66,7 +67,7 @@ func hearDatagram(ctx context.Context, s *stage) (frame []byte, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	s.held = append(s.held, c) // what comes back to a closed port is answered
+	s.held = append(s.held, c) // a packet to a closed port would be answered
 	if err := s.askUntilOffloaded(ctx, c); err != nil {
 		return nil, err
 	}
@@ -137,8 +138,8 @@ func hearOnNode(_ context.Context, s *stage) ([]byte, error) {
 	return s.hear(p.from, "eth0", 0, path{p.to, p.from, p.port}, nil)
 }
 
-// hearReset returns a segment from a pod of node-b to one of node-a, made a RST in another place of
-// the stream (RFC 5961, section 3.2).
+// hearReset returns a segment from a pod of node-b to one of node-a, as a RST at another sequence
+// number (RFC 5961, section 3.2).
 func hearReset(_ context.Context, s *stage) ([]byte, error) {
 	p := streamPaths[1]
 	frame, err := s.hear("underlay", nodeA, s.lab.Topology.Tunnel.Overhead(false), path{p.to, p.from, p.port}, nil)
@@ -153,9 +154,9 @@ func hearReset(_ context.Context, s *stage) ([]byte, error) {
 	return frame, nil
 }
 
-// hear captures on a link in a namespace until there is a packet with a payload from a port of
-// one pod to another. ask causes it, unless it is nil. outer is the bytes in front of the frame.
-// The payload becomes the marker.
+// hear captures on a link in a namespace until it sees a packet with a payload from a port
+// of one pod to another. If ask is not nil, it causes the packet. outer is the number of
+// bytes before the frame. The marker replaces the payload.
 func (s *stage) hear(where, link string, outer int, p path, ask func() error) (frame []byte, err error) {
 	var tap *raw.Socket
 	if err := s.in(where, func() error {
@@ -195,7 +196,7 @@ func (s *stage) isOf(b []byte, p path) bool {
 	return src() == s.pod(p.from).address && dst() == s.pod(p.to).address && packet.UDP(b[l.L4:]).SrcPort() == uint16(p.port) && l.End > payloadAt(b, &l)
 }
 
-// payloadAt is where the payload of TCP or UDP begins.
+// payloadAt is the offset of a TCP or UDP payload.
 func payloadAt(b []byte, l *packet.Layers) int {
 	if l.Proto == packet.ProtoTCP {
 		return l.L4 + packet.TCP(b[l.L4:]).HeaderLen()
@@ -203,7 +204,7 @@ func payloadAt(b []byte, l *packet.Layers) int {
 	return l.L4 + packet.UDPLen
 }
 
-// withPayload is a frame with another payload of TCP or UDP.
+// withPayload is a frame with another TCP or UDP payload.
 func withPayload(frame, payload []byte) []byte {
 	l := packet.ParseLayers(frame)
 	b := append(slices.Clone(frame[:payloadAt(frame, &l)]), payload...)

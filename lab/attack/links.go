@@ -12,33 +12,34 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// MACs and neighbours: frames with another's Ethernet source, and ARP and ND
-// that lie about who has an address.
+// MACs and neighbours: frames with another's Ethernet source, and ARP and ND messages with
+// false addresses.
 
 const (
-	forgeries = 20     // frames of a row
+	forgeries = 20     // frames that a row sends
 	macs      = 10_000 // Ethernet sources of the row that fills the table of MACs
 )
 
-// frames plays frames that another function makes, each several times.
+// frames plays each of the frames that a function makes several times.
 func frames(make func(*stage) [][]byte) func(context.Context, *stage) (int, error) {
 	return func(_ context.Context, s *stage) (int, error) { return s.sendAll(make(s), forgeries) }
 }
 
-// honest is what any pod may send. If it does not arrive, watchers are blind.
+// honest sends what any pod may send. If it does not arrive, the watchers do not work.
 func honest(_ context.Context, s *stage) (int, error) {
 	return s.sendAll([][]byte{s.echo(s.between(attacker, "web-a")), s.echo(s.between(attacker, "web-b"))}, forgeries)
 }
 
 var broadcast = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 
-// arp is an ARP request of a host to all; the marker follows it.
+// arp is an ARP request from a host to all, with the marker behind it.
 func (s *stage) arp(from, to host) []byte {
 	o := packettest.Options{EthSrc: from.mac, EthDst: broadcast, Src: from.address, Dst: to.address}
 	return append(packettest.ARPRequest(o), s.marker...)
 }
 
-// neighbourRequest asks for another pod's MAC, by ARP or ND, in the attacker's own name.
+// neighbourRequest asks for another pod's MAC, by ARP or ND, with the attacker's own
+// addresses.
 func (s *stage) neighbourRequest() []byte {
 	if s.v6 {
 		return s.solicit(s.pod(attacker), s.pod("web-a"), allNodesMAC)
@@ -52,19 +53,19 @@ func withSource(frame []byte, mac [6]byte) []byte {
 	return frame
 }
 
-// hijackGateway sends frames from the gateway's MAC; a pod then asks the gateway.
+// hijackGateway sends frames from the gateway's MAC. Another pod then asks the gateway.
 func hijackGateway(_ context.Context, s *stage) (int, error) {
 	return s.hijack(s.gatewayOf(nodeA), nodeA, gatewayPort)
 }
 
-// hijackPod sends frames from another pod's MAC; a pod then asks that pod.
+// hijackPod sends frames from another pod's MAC. A third pod then asks that pod.
 func hijackPod(_ context.Context, s *stage) (int, error) {
 	return s.hijack(s.pod("web-a"), "web-a", "eth0")
 }
 
-// hijack sends frames from the MAC of a victim, which has a link in a namespace. A
-// switch that learns the MAC from them sends the attacker what is for the victim.
-// A third pod then asks the victim for its MAC, by frames for it alone.
+// hijack sends frames from the MAC of a victim, which has a link in a namespace. A switch
+// that learns the MAC from them sends the victim's packets to the attacker. A third pod
+// then asks the victim for its MAC, by frames to it alone.
 func (s *stage) hijack(victim host, name, link string) (sent int, err error) {
 	if sent, err = s.sendAll([][]byte{withSource(s.neighbourRequest(), victim.mac)}, forgeries); err != nil {
 		return sent, err
@@ -78,10 +79,10 @@ func (s *stage) hijack(victim host, name, link string) (sent int, err error) {
 	arrival, err := third.watch(name, link, victim.mac)
 	if err == nil {
 		err = third.probe(victim)
-		arrival.await(forgeries) // any that goes to the attacker has come by then, too
+		arrival.await(forgeries) // frames to the attacker would have arrived by then, too
 		came, stolen := arrival.count(), theft.count()
 		if err == nil && (came < forgeries || stolen > 0) {
-			err = damage{fmt.Errorf("%d of %d frames for %s reached it, %d came to the attacker", came, forgeries, name, stolen)}
+			err = damage{fmt.Errorf("%d of %d frames to %s reached it, %d reached the attacker", came, forgeries, name, stolen)}
 		}
 		return sent, err
 	}
@@ -89,14 +90,14 @@ func (s *stage) hijack(victim host, name, link string) (sent int, err error) {
 	return sent, err
 }
 
-// settle is how long frames may be under way on an idle Node.
+// settle is how long frames may take on an idle Node.
 const settle = 100 * time.Millisecond
 
-// damage is an error that says what an attack achieved: the attack goes on to be
-// looked at, and fails.
+// damage is an error about an attack's effect. It is a fault of the row, and does not stop
+// the run.
 type damage struct{ error }
 
-// probe has a third pod ask the victim for its MAC, by the stage's own socket.
+// probe has a third pod ask the victim for its MAC, by a socket of its own.
 func (s *stage) probe(victim host) error {
 	from := s.pod("db-a")
 	var frame []byte
@@ -128,8 +129,7 @@ func manyMACs(_ context.Context, s *stage) (sent int, err error) {
 	return sent, nil
 }
 
-// wantOwnMACs wants the switch to have learned no MAC at the attacker's port but
-// its own.
+// wantOwnMACs checks that the switch has learned only the attacker's own MAC at its port.
 func wantOwnMACs(ctx context.Context, s *stage) error {
 	var port uint32
 	for _, p := range s.node(nodeA).Pods {
@@ -152,7 +152,7 @@ func wantOwnMACs(ctx context.Context, s *stage) error {
 		}
 	}
 	if foreign > 0 {
-		return damage{fmt.Errorf("%d foreign MACs were learned at the attacker's port", foreign)}
+		return damage{fmt.Errorf("the switch learned %d foreign MACs at the attacker's port", foreign)}
 	}
 	return nil
 }

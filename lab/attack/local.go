@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Servers: the echo server that answers a pod's floods, and what a local user of
-// a Node can do to the agent's own.
+// Servers: the echo server for a pod's floods, and attacks of a local user on the agent's
+// servers.
 
 // echoPort is the UDP port of the echo server.
 const echoPort = 5001
@@ -54,23 +54,23 @@ func runEcho(c net.PacketConn) {
 	}
 }
 
-// pageAddress is where the agents of the lab serve the page, each in its Node.
+// pageAddress is the address of the page in each Node.
 const pageAddress = "127.0.0.1:10353"
 
-// halves is how many half requests a local user keeps open.
+// halves is the number of half requests that a local user keeps open.
 const halves = 400
 
-// halfRequest is the beginning of a request that never ends.
+// halfRequest is the beginning of an unfinished request.
 const halfRequest = "GET / HTTP/1.1\r\nHost: antrail\r\n"
 
-// openHalves opens connections of a local user and begins a request on each. It
-// returns when all are sent; they are closed by letGo.
+// openHalves opens connections as a local user and begins a request on each. letGo closes
+// them.
 func (s *stage) openHalves(as func(string, func() error) error, network, address string) (sent int, err error) {
 	err = as(nodeA, func() error {
 		for range halves {
 			c, err := net.DialTimeout(network, address, time.Second)
 			if err != nil {
-				break // refused: that is an answer too
+				break // a refusal is an answer, too
 			}
 			s.held = append(s.held, c)
 			if _, err := c.Write([]byte(halfRequest)); err == nil {
@@ -86,12 +86,12 @@ func halfRequests(_ context.Context, s *stage) (int, error) {
 	return s.openHalves(s.asNobody, "tcp", pageAddress)
 }
 
-// halfAPI is root's: nobody else may connect to the socket.
+// halfAPI runs as root: no other user may connect to the socket.
 func halfAPI(_ context.Context, s *stage) (int, error) {
 	return s.openHalves(s.in, "unix", s.lab.Socket(nodeA))
 }
 
-// letGo closes what the attack holds.
+// letGo closes the attack's connections.
 func letGo(_ context.Context, s *stage) error {
 	for _, c := range s.held {
 		c.Close()
@@ -100,7 +100,7 @@ func letGo(_ context.Context, s *stage) error {
 	return nil
 }
 
-// wantPage wants the page to answer another local user, with any status.
+// wantPage checks that the page answers another local user, with any status.
 func wantPage(ctx context.Context, s *stage) error {
 	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		err = s.in(nodeA, func() error {
@@ -122,11 +122,11 @@ func wantPage(ctx context.Context, s *stage) error {
 	return answer.Body.Close()
 }
 
-// answerTime is how long a server may take to answer while others hold half
-// requests: less than these may last.
+// answerTime is how long a server may take to answer while half requests are open. It is
+// shorter than the server's limit for those.
 const answerTime = 4 * time.Second
 
-// wantAPI wants the agent to answer at its socket.
+// wantAPI checks that the agent answers at its socket.
 func wantAPI(ctx context.Context, s *stage) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

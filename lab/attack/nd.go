@@ -8,20 +8,20 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// Messages of neighbour discovery (RFC 4861), and IPv6 multicast. Each message
-// has the marker in an option that receivers do not know and so ignore.
+// Messages of neighbour discovery (RFC 4861), and IPv6 multicast. Each message has the
+// marker in an option that receivers ignore.
 
 var (
 	allNodes    = netip.MustParseAddr("ff02::1")
 	allNodesMAC = [6]byte{0x33, 0x33, 0, 0, 0, 1}
 )
 
-// Options: the marker's, and a longer one without meaning.
+// Option types. optionMarker is unassigned.
 const (
 	optionSource = 1
 	optionTarget = 2
 	optionMarker = 253
-	unit         = 8 // options are so many times this long
+	unit         = 8 // options are multiples of so many bytes
 )
 
 // option is an option of neighbour discovery, padded to whole units.
@@ -33,16 +33,15 @@ func option(kind byte, data []byte) []byte {
 	return b
 }
 
-// nd is a message that stands in ICMPv6: type, the rest of the first two words,
-// and what follows them.
+// nd is a message in ICMPv6: the type, the second word, and the rest.
 type nd struct {
 	kind  uint8
 	rest  uint32
 	body  []byte
-	limit uint8 // hop limit; 255 when 0
+	limit uint8 // hop limit; 0 is 255
 }
 
-// message is the frame of a message.
+// message is the frame of an ND message.
 func (s *stage) message(from, to host, m nd) []byte {
 	if m.limit == 0 {
 		m.limit = 255
@@ -53,7 +52,7 @@ func (s *stage) message(from, to host, m nd) []byte {
 	}, m.kind, 0, m.rest)
 }
 
-// everybody is all hosts of a link.
+// everybody are all hosts of a link.
 var everybody = host{mac: allNodesMAC, address: allNodes}
 
 // solicit asks for a host's MAC, by a frame to a MAC.
@@ -65,7 +64,7 @@ func (s *stage) solicit(from, target host, mac [6]byte) []byte {
 	return s.message(from, to, solicitation(from.mac, target.address))
 }
 
-// solicitation asks for an address, as somebody with a MAC.
+// solicitation asks for an address and gives the asker's MAC.
 func solicitation(mac [6]byte, target netip.Addr) nd {
 	return nd{kind: packet.ICMPv6NeighborSolicit, body: slices.Concat(target.AsSlice(), option(optionSource, mac[:]))}
 }
@@ -76,7 +75,7 @@ func advertisement(mac [6]byte, target netip.Addr) nd {
 	return nd{kind: packet.ICMPv6NeighborAdvert, rest: override, body: slices.Concat(target.AsSlice(), option(optionTarget, mac[:]))}
 }
 
-// routerMessage says that its sender is a router.
+// routerMessage advertises its sender as a router.
 func routerMessage() nd {
 	const hopLimit, lifetime = 64 << 24, 1800
 	return nd{kind: packet.ICMPv6RouterAdvert, rest: hopLimit | lifetime, body: make([]byte, 8)}
@@ -95,14 +94,14 @@ func routerAdvert(s *stage) [][]byte {
 	return [][]byte{s.message(s.pod(attacker), everybody, routerMessage())}
 }
 
-// redirect tells a pod to send by the attacker what is for another Node.
+// redirect tells a pod to send packets to another Node by the attacker.
 func redirect(s *stage) [][]byte {
 	me := s.pod(attacker)
 	body := slices.Concat(me.address.AsSlice(), s.pod("web-b").address.AsSlice(), option(optionTarget, me.mac[:]))
 	return [][]byte{s.message(me, s.pod("web-a"), nd{kind: packet.ICMPv6Redirect, body: body})}
 }
 
-// fragmentedND is messages in fragments: all in one, and in two (RFC 6980).
+// fragmentedND are messages in one fragment, and in two (RFC 6980).
 func fragmentedND(s *stage) (all [][]byte) {
 	const cut = 256
 	me, to := s.pod(attacker), s.pod("web-a")
@@ -114,7 +113,7 @@ func fragmentedND(s *stage) (all [][]byte) {
 	return all
 }
 
-// nearND is messages that may have come from another link (RFC 4861, section 7.1).
+// nearND are messages that may come from another link (RFC 4861, section 7.1).
 func nearND(s *stage) [][]byte {
 	me, to := s.pod(attacker), s.pod("web-a")
 	var all [][]byte
@@ -125,7 +124,7 @@ func nearND(s *stage) [][]byte {
 	return all
 }
 
-// toAllNodes is what a datagram to all hosts has, and to whose MAC.
+// toAllNodes are the options of a packet to all hosts, in a frame to a MAC.
 func (s *stage) toAllNodes(mac [6]byte) packettest.Options {
 	me := s.pod(attacker)
 	return packettest.Options{EthSrc: me.mac, EthDst: mac, Src: me.address, Dst: allNodes, SrcPort: 40000, DstPort: dbPort, Payload: s.marker}

@@ -13,12 +13,12 @@ import (
 
 const (
 	pingEvery = 5 * time.Millisecond
-	// pingTime is how long a reply may take that still counts.
+	// pingTime is how long a reply may take to count.
 	pingTime = time.Second
 )
 
-// pinging sends echo requests on a path at a steady pace, whether or not replies
-// come: a pause of the switch then shows in every request that waited.
+// pinging sends echo requests on a path at a steady pace, with or without replies. So a
+// pause of the switch shows in each request that waited.
 type pinging struct {
 	path path
 	*raw.Pinger
@@ -31,7 +31,7 @@ type pinging struct {
 	took    []time.Duration
 }
 
-// openPinging opens the pinger of a path; n tells those of one pod apart.
+// openPinging opens the pinger of a path. n distinguishes pingers of one pod.
 func openPinging(s *stage, p path, n uint16) (*pinging, error) {
 	one := &pinging{path: p, waiting: map[uint16]time.Time{}}
 	err := s.in(p.from, func() (err error) {
@@ -54,11 +54,11 @@ func (p *pinging) runSend(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		p.Send(p.next()) // a request that the kernel refuses is one without a reply
+		p.Send(p.next()) // a refused request counts as one without a reply
 	}
 }
 
-// next is the sequence number of the next request.
+// next is the sequence number of the next request, and records its time.
 func (p *pinging) next() uint16 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +70,7 @@ func (p *pinging) next() uint16 {
 	return p.seq
 }
 
-// runReceive notes replies until the socket is closed.
+// runReceive records replies until the socket is closed.
 func (p *pinging) runReceive() {
 	for {
 		seq, at, err := p.Receive()
@@ -93,7 +93,7 @@ func (p *pinging) beginWindow() {
 	clear(p.waiting)
 }
 
-// end waits until no request of the window can have a reply any more.
+// end waits until all requests of the window have a reply, for pingTime.
 func (p *pinging) end() Pings {
 	p.mu.Lock()
 	p.counts = false
@@ -106,7 +106,7 @@ func (p *pinging) end() Pings {
 	return Pings{Sent: p.sent, Lost: len(p.waiting), P99: milliseconds(percentile(p.took, 99))}
 }
 
-// open is how many requests wait for a reply.
+// open is the number of requests without a reply.
 func (p *pinging) open() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

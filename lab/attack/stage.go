@@ -16,22 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who is who. The attacker and the Node that it attacks first.
+// The attacker, and the Nodes.
 const (
 	attacker = "client-a"
 	nodeA    = "node-a"
 	nodeB    = "node-b"
 )
 
-// nobody is the user that attacks without privilege.
+// nobody is the unprivileged user of attacks.
 const nobody = 65534
 
-// stage is a lab, seen by one address family, while one attack is played in it.
+// stage is a lab during one attack by one address family.
 type stage struct {
 	lab    *lab.Lab
 	v6     bool
 	length time.Duration // of a flood, at most
-	// marker is in every packet of the attack, and in no other.
+	// marker is in each packet of the attack, and in no other.
 	marker []byte
 	socket *raw.Socket // on the attacker's eth0
 	held   []net.Conn  // connections that an attack keeps open
@@ -85,7 +85,7 @@ func (s *stage) node(name string) *lab.Node {
 	return &nodes[slices.IndexFunc(nodes, func(n lab.Node) bool { return n.Name == name })]
 }
 
-// agent asks the agent of a Node.
+// agent is a client of a Node's agent.
 func (s *stage) agent(node string) *api.Client { return api.NewClient(s.lab.Socket(node)) }
 
 // in runs f in the namespace of a pod or a Node.
@@ -97,9 +97,8 @@ func (s *stage) in(name string, f func() error) error {
 	return ns.Do(f)
 }
 
-// asNobody runs f in a namespace, on a thread that has no privilege meanwhile.
-// Linux keeps users by thread, and the thread's saved user is still root, so that
-// it can return.
+// asNobody runs f in a namespace, on a thread without privilege. Linux keeps users by
+// thread. The thread's saved user is still root, so that it can return.
 func (s *stage) asNobody(name string, f func() error) error {
 	return s.in(name, func() error {
 		runtime.LockOSThread()
@@ -142,8 +141,8 @@ type watcher struct {
 	ended  chan int
 }
 
-// watch opens a watcher on a link of a pod or Node. What the link's owner sends
-// itself does not count: own is its MAC.
+// watch opens a watcher on a link of a pod or Node. Frames from own, the link's MAC, do not
+// count.
 func (s *stage) watch(name, link string, own [6]byte) (*watcher, error) {
 	w := &watcher{own: own, ended: make(chan int, 1)}
 	err := s.in(name, func() (err error) {
@@ -157,12 +156,12 @@ func (s *stage) watch(name, link string, own [6]byte) (*watcher, error) {
 	return w, nil
 }
 
-// runWatch counts until it is told to stop and no more frames wait.
+// runWatch counts frames. After stop it counts those that still wait, and ends.
 func (w *watcher) runWatch(marker []byte) {
 	defer w.socket.Close()
 	for {
 		wait, last := 10*time.Millisecond, w.stop.Load()
-		if last { // others' packets never end: what has come so far is enough
+		if last { // do not wait for further frames
 			wait = 0
 		}
 		f, err := w.socket.Receive(wait)
@@ -176,15 +175,15 @@ func (w *watcher) runWatch(marker []byte) {
 	}
 }
 
-// await waits until so many frames have come, for mostAwaited at most.
+// await waits until n frames have arrived, for mostAwaited at most.
 func (w *watcher) await(n int) {
 	for began := time.Now(); int(w.seen.Load()) < n && time.Since(began) < mostAwaited; {
 		time.Sleep(10 * time.Millisecond)
 	}
 }
 
-// mostAwaited is how long frames that must arrive may be under way. A machine whose
-// processors are taken by others has taken more than 100 ms.
+// mostAwaited is how long frames that must arrive may take. On a busy machine more than 100
+// ms have been seen.
 const mostAwaited = 5 * time.Second
 
 // count stops the watcher and returns how many packets of the attack it saw.
@@ -193,7 +192,7 @@ func (w *watcher) count() int {
 	return <-w.ended
 }
 
-// watchAll watches every pod but the attacker's.
+// watchAll watches every pod except the attacker's.
 func (s *stage) watchAll() (all []*watcher, err error) {
 	for _, n := range s.lab.Topology.Nodes {
 		for _, p := range n.Pods {
@@ -211,7 +210,7 @@ func (s *stage) watchAll() (all []*watcher, err error) {
 	return all, nil
 }
 
-// countAll stops watchers and adds up what they saw.
+// countAll stops watchers and adds up their counts.
 func countAll(all []*watcher) (n int) {
 	for _, w := range all {
 		n += w.count()
@@ -219,7 +218,7 @@ func countAll(all []*watcher) (n int) {
 	return n
 }
 
-// sendAll sends frames from the attacker, all of them so many times.
+// sendAll sends frames from the attacker, all of them several times.
 func (s *stage) sendAll(frames [][]byte, times int) (sent int, err error) {
 	for range times {
 		for _, f := range frames {
@@ -232,8 +231,9 @@ func (s *stage) sendAll(frames [][]byte, times int) (sent int, err error) {
 	return sent, nil
 }
 
-// drain waits until the switch has received the frames of earlier attacks, for mostAwaited at
-// most. Echo requests of the attacker are lost while its port's ring is full; one arrives then.
+// drain waits until the switch has received the frames of earlier attacks, for mostAwaited
+// at most. While the port's ring is full, the attacker's echo requests are lost. When one
+// arrives, the ring has room.
 func (s *stage) drain() error {
 	const victim = "client-b"
 	own := *s
@@ -252,10 +252,10 @@ func (s *stage) drain() error {
 	return nil
 }
 
-// flood sends frames until the stage's time or count is over. next may change the
-// frame that is sent.
+// flood sends frames until the stage's time or mostFrames is reached. next may change the
+// frame before it is sent.
 func (s *stage) flood(frame []byte, next func(i int)) (sent int, err error) {
-	const look = 64 // frames between two looks at the clock
+	const look = 64 // frames between two checks of the clock
 	for end := time.Now().Add(s.length); sent < mostFrames; sent++ {
 		if sent%look == 0 && time.Now().After(end) {
 			break

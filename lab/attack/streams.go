@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A server greets each connection with one byte. A client that answers with one
-// gets a stream, at a pace that leaves most of the machine to the attack.
+// A server greets each connection with one byte. If the client answers with one byte, it
+// gets a stream. The stream's pace leaves most of the machine to the attack.
 const (
 	connectEvery = 20 * time.Millisecond
 	streamEvery  = 10 * time.Millisecond
@@ -65,22 +65,22 @@ func (s *stage) dial(ctx context.Context, p path) (c net.Conn, err error) {
 	return c, nil
 }
 
-// connecting makes a connection on a path at a steady pace.
+// connecting makes connections on a path at a steady pace.
 type connecting struct {
 	path path
 	s    *stage
 
 	mu            sync.Mutex
 	counts        bool
-	busy          sync.WaitGroup // connects of the window that are under way
+	busy          sync.WaitGroup // running connects of the window
 	tried, failed int
 	why           error
 }
 
-// mostBusy bounds the connects that are under way at once.
+// mostBusy is the most connects at once.
 const mostBusy = 64
 
-// runConnects begins connections until ctx ends, and waits for the last.
+// runConnects starts connections until ctx ends, and waits for the last.
 func (c *connecting) runConnects(ctx context.Context) {
 	tick := time.NewTicker(connectEvery)
 	defer tick.Stop()
@@ -151,15 +151,15 @@ func (c *connecting) end() (tried, failed int, why error) {
 	return c.tried, c.failed, c.why
 }
 
-// streaming reads a TCP stream on a path, and another one when it ends.
+// streaming reads a TCP stream on a path, and another one if it ends.
 type streaming struct {
 	path path
 	s    *stage
 
 	mu     sync.Mutex
 	bytes  int64
-	last   time.Time     // when bytes came last
-	stall  time.Duration // the longest time without
+	last   time.Time     // when the last bytes came
+	stall  time.Duration // the longest time without bytes
 	broken error         // a stream ended in the window
 }
 
@@ -210,8 +210,8 @@ func (t *streaming) beginWindow() {
 	t.bytes, t.stall, t.last, t.broken = 0, 0, time.Now(), nil
 }
 
-// end waits until bytes have come in the window, or since. The error says that
-// none do, or that the stream ended.
+// end waits until bytes have come, in the window or since. The error says that none came,
+// or that the stream ended.
 func (t *streaming) end() (bytes int64, stall time.Duration, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -223,7 +223,7 @@ func (t *streaming) end() (bytes int64, stall time.Duration, err error) {
 	case t.broken != nil:
 		err = fmt.Errorf("the stream from %s to %s ended: %w", t.path.to, t.path.from, t.broken)
 	case t.bytes == 0:
-		err = fmt.Errorf("the stream from %s to %s stands still for %v", t.path.to, t.path.from, waitAtMost)
+		err = fmt.Errorf("the stream from %s to %s sent nothing for %v", t.path.to, t.path.from, waitAtMost)
 	}
 	return t.bytes, max(t.stall, time.Since(t.last)), err
 }

@@ -11,17 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tunnel packets that a pod sends itself. A Node that takes one for another
-// Node's lets the inner frame in past every check that the sender's Node does.
+// Tunnel packets from a pod itself. If a Node accepts one as another Node's, the inner
+// frame passes all checks of the sender's Node.
 
 // virtualMAC is the destination of frames in a tunnel.
 var virtualMAC = [6]byte{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 
-// injections is how many a row sends.
+// injections is how many tunnel packets a row sends.
 const injections = 20
 
-// injection is a tunnel packet. Inside is a SYN as from one pod to the database of
-// another, which a policy allows.
+// injection is a tunnel packet. Inside is a SYN from one pod to another's database, which a
+// policy allows.
 type injection struct {
 	as, to string // pods
 	vni    uint32 // the tunnel's virtual network; 0 is ours
@@ -34,7 +34,7 @@ func inject(node, as, to string) func(context.Context, *stage) (int, error) {
 	}
 }
 
-// injectGateway sends them to the address by which pods know their own Node.
+// injectGateway sends them to the gateway's address, by which pods reach their own Node.
 func injectGateway(_ context.Context, s *stage) (int, error) {
 	return s.inject(attacker, s.node(nodeA).Gateway.V4, injection{as: "web-b", to: "db-a"})
 }
@@ -44,12 +44,12 @@ func injectIPv6(_ context.Context, s *stage) (int, error) {
 	return s.inject(attacker, s.node(nodeB).Address.V6.Addr(), injection{as: "web-a", to: "db-b"})
 }
 
-// injectForeign is a user of the other Node who pretends to be a pod here.
+// injectForeign sends as a user of the other Node, with a pod of this Node as inner source.
 func injectForeign(_ context.Context, s *stage) (int, error) {
 	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-a", to: "db-a"})
 }
 
-// injectNetwork is a user of the other Node with another virtual network.
+// injectNetwork sends as a user of the other Node, with another VNI.
 func injectNetwork(_ context.Context, s *stage) (int, error) {
 	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-b", to: "db-a", vni: 5})
 }
@@ -71,7 +71,7 @@ func (s *stage) sendInner(from string, end netip.Addr, vni uint32, inner []byte)
 	kind.Init(datagram, vni)
 	datagram = append(datagram, inner...)
 	within := s.asNobody
-	if kind.Port() == 0 { // GRE takes a raw socket
+	if kind.Port() == 0 { // GRE needs a raw socket
 		within = s.in
 	}
 	err = within(from, func() error {
@@ -86,8 +86,8 @@ func (s *stage) sendInner(from string, end netip.Addr, vni uint32, inner []byte)
 	return sent, err
 }
 
-// sendDatagram sends from the calling thread's namespace: UDP by a plain socket, without a
-// checksum over IPv4, and any other protocol by a raw one.
+// sendDatagram sends from the calling thread's namespace. UDP goes by a plain socket,
+// without a checksum over IPv4. Other protocols go by a raw one.
 func sendDatagram(to netip.Addr, proto uint8, port uint16, b []byte) error {
 	domain, kind, end := unix.AF_INET, unix.SOCK_DGRAM, socketAddress(to, port)
 	if to.Is6() {
@@ -112,7 +112,7 @@ func sendDatagram(to netip.Addr, proto uint8, port uint16, b []byte) error {
 	return nil
 }
 
-// socketAddress is an address as the kernel takes it.
+// socketAddress is an address for the kernel.
 func socketAddress(a netip.Addr, port uint16) unix.Sockaddr {
 	if a.Is4() {
 		return &unix.SockaddrInet4{Addr: a.As4(), Port: int(port)}

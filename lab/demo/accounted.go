@@ -9,12 +9,12 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// countersTries is how often a switch is asked at least until its counters agree: on a machine
-// that stands still for a while, the time may be over after the first try.
+// countersTries is the least number of polls of a switch's counters. If the machine stalls,
+// waitAtMost may be over after the first poll.
 const countersTries = 30
 
-// accounted says that both switches know what became of every packet: their counters
-// agree, and they are those that the ports' drivers have counted.
+// accounted checks that both switches account for every packet: their counters add up, and
+// match those of the ports' drivers.
 func accounted(ctx context.Context, w *world) (string, error) {
 	packets, dropped := uint64(0), uint64(0)
 	for _, n := range w.lab.Topology.Nodes {
@@ -31,8 +31,8 @@ func accounted(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("%d packets came to the switches, %d were dropped, none is missing", packets, dropped), nil
 }
 
-// countersOf is the sums of a Node's switch at rest. The error says where they do not
-// agree, or that packets came or went meanwhile.
+// countersOf are the counters of a Node's switch at rest. The error says where they do not
+// add up, or that packets passed meanwhile.
 func (w *world) countersOf(ctx context.Context, node string) (*api.PacketCountersRecord, error) {
 	before, err := w.counted(ctx, node)
 	if err != nil {
@@ -47,23 +47,23 @@ func (w *world) countersOf(ctx context.Context, node string) (*api.PacketCounter
 		return nil, err
 	}
 	if !maps.Equal(before, after) {
-		return nil, fmt.Errorf("it does not come to rest: packets by port were %v, and then %v", before, after)
+		return nil, fmt.Errorf("packets still pass: counts by port were %v, then %v", before, after)
 	}
 	for _, x := range r.Ports {
 		counters := moved{x.Received + x.KernelReceived + x.Joined, x.Sent + x.KernelSent + x.Split}
 		if driver := after[x.Name]; driver != counters {
-			return nil, fmt.Errorf("port %s: %v packets by the switch's sums, %v by its driver", x.Name, counters, driver)
+			return nil, fmt.Errorf("port %s: %v packets by the switch's counters, %v by its driver's", x.Name, counters, driver)
 		}
 	}
 	return r, nil
 }
 
-// moved is packets that came by a port and that left by it.
+// moved are a port's packets in both directions.
 type moved struct{ received, sent uint64 }
 
 func (m moved) String() string { return fmt.Sprintf("%d received and %d sent", m.received, m.sent) }
 
-// counted is what the drivers of a Node's ports have counted.
+// counted are the drivers' counters of a Node's ports.
 func (w *world) counted(ctx context.Context, node string) (map[string]moved, error) {
 	rows, err := w.ports(ctx, node)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A second reader of frames, apart from the switch's: what it reads of a capture is no word of
-// package packet or tunnel. It knows what the pods of the lab send.
+// A second reader of frames: it shares no code with packages packet and tunnel. It knows
+// only what the lab's pods send.
 
 // Numbers of Ethernet (IEEE 802), IP and tunnels (IANA).
 const (
@@ -20,17 +20,17 @@ const (
 	portGeneve, portVXLAN                    = 6081, 4789
 )
 
-// captured is what a frame holds.
+// captured are the contents of a frame.
 type captured struct {
-	ends   [][2]netip.Addr // of each IP packet, the outermost first
+	ends   [][2]netip.Addr // of each IP packet, outermost first
 	source uint16          // outer source port of the tunnel
-	header []byte          // of the tunnel; nil without
+	header []byte          // of the tunnel; nil without one
 	kind   tunnel.Kind     // of the tunnel, if there is one
 	arp    bool
-	wrong  error // the first checksum that is not right
+	wrong  error // the first wrong checksum
 }
 
-// errShort is of a frame that ends within a header.
+// errShort is the error of a frame that ends within a header.
 var errShort = errors.New("the frame ends within a header")
 
 // frame reads an Ethernet frame.
@@ -50,7 +50,7 @@ func (c *captured) frame(b []byte) error {
 	return nil
 }
 
-// ipv4 reads a packet (RFC 791). Fragments are not read on.
+// ipv4 reads a packet (RFC 791). It does not read into fragments.
 func (c *captured) ipv4(b []byte) error {
 	if len(b) < 20 {
 		return errShort
@@ -89,7 +89,7 @@ func (c *captured) addEnds(src, dst []byte) {
 	c.ends = append(c.ends, [2]netip.Addr{a, b})
 }
 
-// transport reads what an IP packet carries.
+// transport reads an IP packet's payload.
 func (c *captured) transport(proto byte, b, src, dst []byte) error {
 	pseudo := sum(src, dst, []byte{0, proto}, binary.BigEndian.AppendUint16(nil, uint16(len(b))))
 	switch proto {
@@ -107,7 +107,7 @@ func (c *captured) transport(proto byte, b, src, dst []byte) error {
 	return nil
 }
 
-// udp reads a datagram (RFC 768); checksum 0 is none.
+// udp reads a datagram (RFC 768). Checksum 0 means none.
 func (c *captured) udp(b []byte, pseudo uint64) error {
 	const header = 8
 	if len(b) < header {
@@ -130,7 +130,7 @@ func (c *captured) udp(b []byte, pseudo uint64) error {
 	return c.inner(source, b, n)
 }
 
-// gre reads a header of RFC 2890: optional words follow the first.
+// gre reads a header of RFC 2890. Optional words follow the first.
 func (c *captured) gre(b []byte) error {
 	if len(b) < 4 {
 		return errShort
@@ -154,8 +154,8 @@ func (c *captured) inner(source uint16, b []byte, n int) error {
 	return c.frame(b[n:])
 }
 
-// plain says whether the tunnel's header is that of an Ethernet frame in network 0, and nothing
-// more.
+// plain says whether the tunnel's header is of an Ethernet frame in network 0, without
+// options.
 func (c *captured) plain() bool {
 	h := c.header
 	switch c.kind {
@@ -172,7 +172,8 @@ func (c *captured) plain() bool {
 // network is the VNI of Geneve and VXLAN.
 func network(h []byte) uint32 { return binary.BigEndian.Uint32(h[4:]) >> 8 }
 
-// check notes a checksum. The sum of what it covers, itself included, is all ones (RFC 1071).
+// check checks a checksum. The sum of all covered words, itself included, is all ones (RFC
+// 1071).
 func (c *captured) check(what string, sum uint64) {
 	for sum > 0xffff {
 		sum = sum>>16 + sum&0xffff
@@ -182,7 +183,7 @@ func (c *captured) check(what string, sum uint64) {
 	}
 }
 
-// sum adds up words of 16 bits. All parts but the last have an even length.
+// sum adds up 16-bit words. All parts but the last have an even length.
 func sum(parts ...[]byte) (total uint64) {
 	for _, b := range parts {
 		for ; len(b) > 1; b = b[2:] {

@@ -2,16 +2,15 @@ package demo
 
 import "context"
 
-// check is one line of the table. run returns what it saw, or an error that
-// says what it saw instead.
+// check is one line of the table. run returns what it saw. The error says what it saw
+// instead of the expected.
 type check struct {
 	name string
 	run  func(context.Context, *world) (seen string, err error)
 }
 
-// checks is everything that the lab promises, in the order it is shown. The
-// later ones lean on the earlier: a Service is not looked at before its
-// endpoints can be reached.
+// checks is everything that the lab promises, in order. Later checks depend on earlier
+// ones: a Service is checked after its endpoints can be reached.
 var checks = []check{
 	{"ping on one Node, both ways", ping("client-a", "web-a", "web-a", "client-a")},
 	{"TCP on one Node, both ways", connect("client-a", "web-a:80", "db-a", "client-a:5001")},
@@ -37,11 +36,11 @@ var checks = []check{
 	{"forged ARP is dropped in ARPSpoofGuard", forged(forgedARP)},
 }
 
-// lastCheck comes when all others have sent their packets.
+// lastCheck runs after all other checks have sent their packets.
 var lastCheck = check{"the switches account for every packet", accounted}
 
-// objectChecks is what the objects of examples/web-app promise besides: Services as
-// the world sees them, Egresses, TrafficControls and layer 7.
+// objectChecks are further promises of the objects in examples/web-app: Services from
+// outside, Egresses, TrafficControls and layer 7.
 var objectChecks = []check{
 	{"NodePort, from outside, pod and Nodes", nodePort},
 	{"LoadBalancer and external IP, from everywhere", balanced},

@@ -13,12 +13,11 @@ import (
 
 // Datagrams longer than a pod's MTU: the pods' kernels cut them into fragments.
 
-// echoPort is the UDP port on which client pods and the outside host send back
-// what they get.
+// echoPort is the UDP port of the echo servers in client pods and the outside host.
 const echoPort = 5001
 
-// longDatagram is the bytes of payload in such a datagram: six fragments at an
-// MTU of 1450.
+// longDatagram is the payload of a long datagram, in bytes: six fragments at an MTU of
+// 1450.
 const longDatagram = 8000
 
 // listenEcho starts an echo server of both families.
@@ -48,8 +47,8 @@ func runEcho(c net.PacketConn) {
 	}
 }
 
-// datagrams is a check that long datagrams come back from echo servers. pairs
-// is from, to, from, to, …
+// datagrams checks that long datagrams come back from echo servers. pairs is from, to,
+// from, to, …
 func datagrams(pairs ...string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		var seen []string
@@ -63,9 +62,9 @@ func datagrams(pairs ...string) func(context.Context, *world) (string, error) {
 	}
 }
 
-// echo sends datagrams of random bytes, of the given sizes, by one connection;
-// each must come back. Only the first may have to be sent again: nobody may know
-// the neighbour yet, and then a kernel keeps less than so many fragments for it.
+// echo sends datagrams of random bytes, of the given sizes, on one connection. Each must
+// come back. Only the first may be sent again: while the neighbour is unknown, a kernel
+// keeps fewer fragments than it has.
 func (w *world) echo(ctx context.Context, from, to string, sizes ...int) error {
 	c, err := w.dialUDP(ctx, from, to)
 	if err != nil {
@@ -85,8 +84,8 @@ func (w *world) echo(ctx context.Context, from, to string, sizes ...int) error {
 	return nil
 }
 
-// resendAfter is how long the first datagram is waited for before it is sent again: a
-// neighbour is found in less.
+// resendAfter is the wait before the first datagram is sent again. Neighbour discovery
+// takes less.
 const resendAfter = time.Second
 
 func (w *world) dialUDP(ctx context.Context, from, to string) (c net.Conn, err error) {
@@ -98,14 +97,14 @@ func (w *world) dialUDP(ctx context.Context, from, to string) (c net.Conn, err e
 }
 
 // echoConn is a connection to an echo server. A datagram that was sent several times may
-// come back as often, also while the next is waited for.
+// come back several times, also while the next one is awaited.
 type echoConn struct {
 	net.Conn
-	before []byte // the datagram before
+	before []byte // the previous datagram
 }
 
-// exchange sends n random bytes and wants them back. It waits for so long, and then sends
-// the same again, up to so many times.
+// exchange sends n random bytes and expects them back within wait. After that it sends them
+// again, tries times in all.
 func (e *echoConn) exchange(n, tries int, wait time.Duration) (err error) {
 	sent := make([]byte, n)
 	for i := range sent {
@@ -124,7 +123,7 @@ func (e *echoConn) exchange(n, tries int, wait time.Duration) (err error) {
 	return err
 }
 
-// answer wants what was sent back, behind what is left of the datagram before.
+// answer waits for the sent bytes, and skips copies of the previous datagram.
 func (e *echoConn) answer(sent []byte) error {
 	got := make([]byte, max(len(sent), len(e.before))+1)
 	for {
@@ -135,7 +134,7 @@ func (e *echoConn) answer(sent []byte) error {
 		case bytes.Equal(got[:have], sent):
 			return nil
 		case e.before == nil || !bytes.Equal(got[:have], e.before):
-			return fmt.Errorf("%d other bytes came back of %d", have, len(sent))
+			return fmt.Errorf("%d other bytes came back, expected the %d sent", have, len(sent))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// echoService is a UDP Service before the echo servers of the client pods.
+// echoService is a UDP Service of the echo servers in the client pods.
 const echoService = `
 apiVersion: v1
 kind: Service
@@ -17,11 +17,10 @@ metadata: {name: echo, namespace: default}
 spec: {selector: {app: client}, ipFamilyPolicy: PreferDualStack, clusterIP: 10.96.7.7, clusterIPs: [10.96.7.7, "fd00:10:96::77"], ports: [{protocol: UDP, port: 7, targetPort: 5001}]}
 `
 
-// TestLongDatagramsToAService sends datagrams in fragments to a UDP Service, of
-// which one endpoint is local, one remote and one the asker itself: both of NAT's
-// directions, in two zones for the last. Already the first datagram of each
-// connection comes in fragments: all of them must find the Service and choose
-// the same endpoint.
+// TestLongDatagramsToAService sends datagrams in fragments to a UDP Service with a local
+// endpoint, a remote one, and the client itself. That covers both directions of NAT, for
+// the client itself in two zones. All fragments of a connection's first datagram must
+// choose the same endpoint.
 func TestLongDatagramsToAService(t *testing.T) {
 	l := plainLab(t)
 	w := l.world(t)
@@ -44,7 +43,7 @@ func TestLongDatagramsToAService(t *testing.T) {
 	}
 }
 
-// lossy is a connection to an echo server that loses what is sent at first.
+// lossy is a connection to an echo server that drops the first packets.
 type lossy struct {
 	net.Conn
 	loses   int
@@ -70,9 +69,8 @@ func (l *lossy) Read(b []byte) (int, error) {
 
 func (l *lossy) SetReadDeadline(time.Time) error { return nil }
 
-// TestEchoSendsAgain: a datagram of which a neighbour's queue lost fragments is sent again,
-// the same one, as often as is allowed; answers to it that come late are not taken for
-// answers to the next.
+// TestEchoSendsAgain: if fragments of a datagram were lost, the same datagram is sent
+// again, up to the limit. Late answers to it do not count as answers to the next one.
 func TestEchoSendsAgain(t *testing.T) {
 	l := &lossy{loses: 2}
 	e := echoConn{Conn: l}

@@ -1,5 +1,5 @@
-// Package demo shows that a lab works: real sockets in the pods' namespaces
-// connect, refuse, ping and forge, and every check says what it saw.
+// Package demo checks a lab: real sockets in the pods' namespaces connect, refuse, ping
+// and forge, and each check reports what it saw.
 //
 //	demo.go     the run: lab up, checks, lab down
 //	checks.go   the list of checks
@@ -8,10 +8,10 @@
 //	captured.go a reader of captured frames
 //	outside.go, taps.go   the checks of what only examples/web-app has
 //	ipv6.go     the list of checks over IPv6
-//	accounted.go what became of all packets, at the end
+//	accounted.go the switches' packet counters, at the end
 //
-// Nothing is faked and no program is called: a pod's socket is a socket that
-// this process opened on a thread inside the pod's namespace.
+// Nothing is simulated, and no other program is called. A pod's socket is one that this
+// process opened on a thread inside the pod's namespace.
 package demo
 
 import (
@@ -24,9 +24,9 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// Run makes a lab, checks it and takes it away, whatever happens, also when
-// ctx ends. A lab that a killed run left goes first. It writes one line per
-// check, and returns an error unless all checks hold and nothing is left.
+// Run makes a lab, checks it and removes it, also if a check fails or ctx ends. First it
+// removes what a killed run left. It writes one line per check. If a check does not hold,
+// or something is left, that is an error.
 func Run(ctx context.Context, o lab.Options, w io.Writer) error {
 	o.Nodes, o.Progress, o.Transient = 2, w, true
 	if o.StateDir == "" {
@@ -43,8 +43,8 @@ func Run(ctx context.Context, o lab.Options, w io.Writer) error {
 	return errors.Join(err, l.Down())
 }
 
-// Check runs all checks in a lab of two Nodes that is up, in order. It returns
-// an error that counts the ones that do not hold.
+// Check runs all checks in a lab of two Nodes that is up, in order. The error counts those
+// that do not hold.
 func Check(ctx context.Context, l *lab.Lab, w io.Writer) error {
 	world, err := newWorld(l)
 	if err != nil {
@@ -73,8 +73,7 @@ func Check(ctx context.Context, l *lab.Lab, w io.Writer) error {
 	return nil
 }
 
-// report runs one check and writes its line: verdict, name, time, what was
-// seen.
+// report runs one check and writes its line: verdict, name, time, observation.
 func report(w io.Writer, name string, run func() (string, error)) bool {
 	began := time.Now()
 	seen, err := run()

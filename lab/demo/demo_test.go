@@ -87,8 +87,8 @@ func showLogs(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// wantAccounted has every lab end with sums that agree, but those of agents that the
-// test has stopped: these leave no socket, others that are gone do.
+// wantAccounted checks at the end that each lab's packet counters add up. It skips agents
+// that the test has stopped, which leave no socket.
 func wantAccounted(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	for _, n := range l.Topology.Nodes {
@@ -98,7 +98,7 @@ func wantAccounted(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// allChecks are those that concern the lab.
+// allChecks are the checks for a lab.
 func allChecks(t *testing.T, w *world) []check {
 	t.Helper()
 	all, err := w.checks(t.Context())
@@ -225,9 +225,9 @@ func runChecks(t *testing.T, w *world, all []check) {
 	}
 }
 
-// TestManifestsChangeUnderTheAgent changes a policy while the agents run: who was
-// denied connects, and who was allowed meets silence. Then the same by taking
-// the policies away.
+// TestManifestsChangeUnderTheAgent changes a policy while the agents run. A client that was
+// denied connects, and one that was allowed gets no answer. Then the test does the same by
+// removing the policies.
 func TestManifestsChangeUnderTheAgent(t *testing.T) {
 	t.Parallel()
 	dir := exampleAnd(t, nil, "")
@@ -296,8 +296,8 @@ func TestDemoWithFlowFiles(t *testing.T) {
 	}
 }
 
-// TestPodDeletedUnderTheAgent deletes a pod's namespace and makes it anew. The
-// rest of the Node must not notice, and the new pod must be reached.
+// TestPodDeletedUnderTheAgent deletes a pod's namespace and makes it again. The rest of the
+// Node must not notice, and the new pod must be reachable.
 func TestPodDeletedUnderTheAgent(t *testing.T) {
 	l := plainLab(t)
 	w := l.bare()
@@ -382,8 +382,8 @@ func TestAgentLeavesNothing(t *testing.T) {
 // loopsOfLab is the table that is not the agent's but the lab's.
 var loopsOfLab = regexp.MustCompile(`(?s)table netdev antrail-lab \{\n.*?\n\}\n`)
 
-// routesAndRules looks at the calling thread's namespace: what is left is what
-// the lab made.
+// routesAndRules are the routes and rules of the calling thread's namespace. Without an
+// agent only the lab's are left.
 func routesAndRules(t *testing.T) error {
 	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
 		routes, err := netlink.RouteList(nil, family)

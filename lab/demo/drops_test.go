@@ -14,7 +14,7 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// dropping is what the example lacks to lose packets in every way.
+// dropping are further objects, for drops of every kind.
 const dropping = `
 apiVersion: crd.antrea.io/v1beta1
 kind: ClusterNetworkPolicy
@@ -33,11 +33,11 @@ metadata: {name: db-is-silent, namespace: default}
 spec: {podSelector: {matchLabels: {app: db}}, policyTypes: [Egress]}
 `
 
-// dropKind is a way to lose packets, and what antrail drops says of it.
+// dropKind is a kind of drop, and its record in antrail drops.
 type dropKind struct {
 	name string
-	// from is who sends frames by its link, or, where datagram is not nil, a
-	// datagram to the tunnel of node-a.
+	// from is the sender of frames by its link. If datagram is not nil, it sends that to
+	// the tunnel of node-a.
 	from     string
 	frames   [][]byte
 	datagram []byte
@@ -76,8 +76,8 @@ func (f frames) pod(name string) (p lab.Pod, gateway [6]byte) {
 	panic("no Pod " + name)
 }
 
-// between is what packets from a Pod to another one have: over the gateway, unless
-// they are of one Node.
+// between are the options of packets from a Pod to another: by the gateway, unless both are
+// on one Node.
 func (f frames) between(from, to string) packettest.Options {
 	a, gateway := f.pod(from)
 	b, other := f.pod(to)
@@ -110,14 +110,14 @@ func (f frames) tcp6(from, to string, port uint16, change ...func(*packettest.Op
 	return packettest.TCP6(o)
 }
 
-// pieces is a UDP datagram of a Pod to another, in fragments.
+// pieces are the fragments of a UDP datagram from a Pod to another.
 func (f frames) pieces(id uint32, n int, cuts ...int) [][]byte {
 	o := f.between("client-a", "client-b")
 	o.Payload = make([]byte, n)
 	return packettest.Split(packettest.UDP4(o), id, cuts...)
 }
 
-// burst is SYNs, each of a connection of its own.
+// burst are SYNs, each of a connection of its own.
 func (f frames) burst(n int, from, to string, port uint16) (all [][]byte) {
 	for i := range n {
 		all = append(all, f.tcp(from, to, port, func(o *packettest.Options) { o.SrcPort = uint16(20000 + i) }))
@@ -141,7 +141,7 @@ func damaged(b []byte, at int, to byte) []byte {
 	return b
 }
 
-// guardKinds are packets that lie about who sends them.
+// guardKinds are packets with a false sender.
 func (f frames) guardKinds() []dropKind {
 	c, gateway := f.pod("client-a")
 	return []dropKind{
@@ -158,7 +158,7 @@ func (f frames) guardKinds() []dropKind {
 	}
 }
 
-// policyKinds are packets that policies do not let pass, and Services cannot serve.
+// policyKinds are packets that policies drop, or that Services have no endpoint for.
 func (f frames) policyKinds() []dropKind {
 	return []dropKind{
 		{name: "no policy allows it in", frames: one(f.tcp("client-a", "db-a", 3306)), reason: "entry", table: "IngressDefaultRule", object: "NetworkPolicy/default/db-from-web", entry: true},
@@ -171,7 +171,8 @@ func (f frames) policyKinds() []dropKind {
 	}
 }
 
-// trackKinds are packets that conntrack has no place for, or that are at their end.
+// trackKinds are packets that conntrack has no room for, or that follow their connection's
+// end.
 func (f frames) trackKinds() []dropKind {
 	shape, overlap, twice := f.pieces(1, 800, 200), f.pieces(2, 1200, 400, 800), f.pieces(3, 1200, 400)
 	other := f.pieces(2, 1200, 392, 792)
@@ -188,7 +189,7 @@ func (f frames) trackKinds() []dropKind {
 	}
 }
 
-// tunnelKinds are packets that the tunnel does not take.
+// tunnelKinds are packets that the tunnel refuses.
 func (f frames) tunnelKinds() []dropKind {
 	geneve := func(first, second byte, protocol uint16, n int) []byte {
 		return append([]byte{first, second, byte(protocol >> 8), byte(protocol), 0, 0, 0, 0}, make([]byte, n)...)
@@ -204,9 +205,8 @@ func (f frames) tunnelKinds() []dropKind {
 	}
 }
 
-// TestDropsAreNamed: at least twenty kinds of losing a packet, each brought about by
-// real packets, and each named by antrail drops with its table, entry and object;
-// after all of them the switches account for every packet.
+// TestDropsAreNamed: real packets cause at least twenty kinds of drops. antrail drops names
+// each with its table, entry and object. In the end the switches account for every packet.
 func TestDropsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := dropWorld(t)
@@ -245,7 +245,7 @@ func TestDropsAreNamed(t *testing.T) {
 	}
 }
 
-// lostSince is the number of the last lost packet until now.
+// lostSince is the number of the last dropped packet until now.
 func lostSince(t *testing.T, w *world, node string) uint64 {
 	t.Helper()
 	l, err := w.agent(node).DroppedPackets(t.Context(), &api.DropQuery{Last: 1})
@@ -255,7 +255,7 @@ func lostSince(t *testing.T, w *world, node string) uint64 {
 	return l.Next
 }
 
-// send brings the loss about.
+// send sends the packets that are to be dropped.
 func (k *dropKind) send(t *testing.T, w *world) {
 	t.Helper()
 	if k.datagram != nil {
@@ -291,14 +291,14 @@ func (k *dropKind) sendDatagram(t *testing.T, w *world) {
 	}
 }
 
-// A failing test ends after so many looks: a fragment waits for 15 seconds. Looks are
-// counted, not time, for a process that the machine held up for longer has not looked.
+// The limit of polls: a fragment waits for 15 seconds. Polls are counted, not time, because
+// a busy machine may hold up a poll for longer.
 const (
 	looks     = 600
 	lookEvery = 50 * time.Millisecond
 )
 
-// wantNamed waits until the loss is told as it should be.
+// wantNamed waits until the drop is reported as expected.
 func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 	t.Helper()
 	q := api.DropQuery{Reason: k.reason, Since: since}
@@ -322,8 +322,7 @@ func (k *dropKind) wantNamed(t *testing.T, w *world, since uint64) {
 	t.Errorf("no %s in %s by %q; for this reason there are:\n%s", k.reason, k.table, k.object, strings.Join(got[:min(len(got), 5)], "\n"))
 }
 
-// names says whether a record is of this kind. Bytes are there unless a port kept
-// none.
+// names says whether a record is of this kind. It must have bytes, unless a port kept none.
 func (k *dropKind) names(p *api.DroppedPacket) bool {
 	return (k.table == "" || p.Table == k.table) && strings.Contains(p.Object(), k.object) && (p.Entry != nil) == k.entry && len(p.Frame) > 0
 }

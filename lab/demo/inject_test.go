@@ -27,8 +27,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A pod that could reach a Node's tunnel would be any pod of any Node: what comes by
-// the tunnel passes SpoofGuard unseen, and policies go by its source address.
+// A pod that could reach a Node's tunnel could pose as any pod of any Node. Tunnel packets
+// do not pass SpoofGuard, and policies match their source addresses.
 
 // overIPv6 is examples/web-app with Nodes that reach one another over IPv6, and without
 // Egresses: what a Node sends itself has the Node's own address.
@@ -138,7 +138,7 @@ func synPorts(t *testing.T, s *raw.Socket) map[uint16]int {
 	return arrived
 }
 
-// wantLost waits until a Node has lost so many packets for a reason, and no more.
+// wantLost waits until a Node has dropped exactly so many packets for a reason.
 func wantLost(t *testing.T, w *world, node, reason string, since, want uint64) {
 	t.Helper()
 	var n uint64
@@ -177,10 +177,10 @@ var injected = []struct {
 	{name: "GRE over IPv6", kind: "gre", v6: true},
 }
 
-// TestNothingIsInjected: a pod sends a SYN in a tunnel's header to the Nodes, and a
-// process on a Node one with a source that is not that Node's. None arrives at db-a,
-// whose policy lets web in, and antrail drops counts each. What web-b itself sends
-// arrives, and so does a source outside of all pod ranges as far as the policy.
+// TestNothingIsInjected: a pod sends a SYN in a tunnel's header to the Nodes. A process on
+// a Node sends one with a source that is not of that Node. None arrives at db-a, whose
+// policy allows web, and antrail drops counts each. Packets of web-b itself arrive. A
+// source outside all pod ranges passes as far as the policy.
 func TestNothingIsInjected(t *testing.T) {
 	t.Parallel()
 	for _, c := range testsize.Some(injected) {
@@ -265,7 +265,8 @@ func capture(t *testing.T, w *world, pod string) *raw.Socket {
 	return s
 }
 
-// wantNone wants none of the packets at a pod where what web-b connects to arrives.
+// wantNone checks that none of the packets arrives at a pod where web-b's connection
+// arrives.
 func wantNone(t *testing.T, w *world, to *raw.Socket, sent map[uint16]string) {
 	t.Helper()
 	if _, err := w.greet(context.WithoutCancel(t.Context()), "web-b", "db-a:3306"); err != nil {

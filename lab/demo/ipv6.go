@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// checks6 is what the lab promises of IPv6. Most of it is what it promises of
-// IPv4, by the same checks; only who lies about neighbours does it otherwise.
+// checks6 is what the lab promises of IPv6. Most of it is the same as for IPv4, by the same
+// checks. Only forged neighbours differ.
 var checks6 = []check{
 	{"IPv6: ping on one Node and across, both ways", over6(ping("client-a", "web-a", "web-a", "client-a", "client-a", "client-b", "client-b", "client-a"))},
 	{"IPv6: TCP on one Node and across, both ways", over6(connect("client-a", "web-a:80", "db-a", "client-a:5001", "client-a", "client-b:5001", "client-b", "client-a:5001"))},
@@ -33,14 +33,13 @@ var checks6 = []check{
 	{"IPv6: forged duplicate address detection is dropped", over6(forged(detection))},
 }
 
-// over6 is a check by IPv6.
+// over6 is a check over IPv6.
 func over6(run func(context.Context, *world) (string, error)) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) { return run(ctx, w.ipv6()) }
 }
 
-// checks are those that concern the lab. A pipeline of flow files may be IPv4
-// only; Antrea's has table IPv6 when it is not. What only examples/web-app has is
-// known by its redirect.
+// checks are the checks for this lab. A pipeline without table IPv6, as of some flow files,
+// gets no IPv6 checks. The objects of examples/web-app are known by their redirect port.
 func (w *world) checks(ctx context.Context) ([]check, error) {
 	var tables []api.Table
 	if err := w.agent("node-a").JSON(ctx, "/tables", nil, &tables); err != nil {

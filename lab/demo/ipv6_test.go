@@ -39,9 +39,9 @@ func TestIPv6Underlay(t *testing.T) {
 	}
 }
 
-// TestPodDetectsDuplicates gives client-a its address anew, with duplicate address
-// detection as the kernel does it: the solicitation reaches the other pods, nobody
-// has the address, and it works.
+// TestPodDetectsDuplicates sets client-a's address again, with the kernel's duplicate
+// address detection. The solicitation reaches the other pods, no host answers, and the
+// address works.
 func TestPodDetectsDuplicates(t *testing.T) {
 	w := plainLab(t).bare().ipv6()
 	s, err := w.raw("web-a", "eth0")

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The matrix: every pod asks every other, and the outside host, at every port that
-// somebody serves or a policy names, by both address families. What is to become of
-// each connection is said by reading the policies of examples/web-app as Kubernetes
-// and Antrea document them, in a few lines that know nothing of package control.
+// The matrix: every pod connects to every other, and to the outside host, in both address
+// families. It tries each port that a server or a policy knows. The expected outcome comes
+// from reading the policies of examples/web-app as Kubernetes and Antrea document them.
+// That code shares nothing with package control.
 
 // labelled are pods by their labels.
 type labelled struct {
@@ -34,7 +34,7 @@ func (s *labelled) takes(e end) bool {
 	return e.labels != nil
 }
 
-// peer is who a rule speaks of.
+// peer is one side of a rule.
 type peer struct {
 	PodSelector *labelled `json:"podSelector"`
 	IPBlock     *struct {
@@ -49,7 +49,7 @@ func (p *peer) takes(e end) bool {
 	return p.PodSelector != nil && p.PodSelector.takes(e)
 }
 
-// rule is one of either kind of policy. Protocols name others than TCP.
+// rule is a rule of either kind of policy. Protocols are those other than TCP.
 type rule struct {
 	Action    string
 	From, To  []peer
@@ -95,8 +95,8 @@ func (p *policyText) direction(name string) []rule {
 	return p.Spec.Ingress
 }
 
-// passes is whether subject may have a connection with other in a direction, at
-// other's or its own port.
+// passes says whether subject may have a connection with other in a direction, at other's
+// or its own port.
 func passes(policies []policyText, direction string, subject, other end, port int) bool {
 	isolated, allowed := false, false
 	for _, p := range policies { // ClusterNetworkPolicies first, by priority
@@ -162,7 +162,7 @@ func (w *world) ends() (all []end) {
 	return append(all, end{name: "outside", address: w.addresses["outside"]})
 }
 
-// matrixPorts are those that a policy or a server knows, and one that nobody does.
+// matrixPorts are the ports of policies and servers, and one more.
 var matrixPorts = []int{80, 81, 443, 3306, 5001, 5432, 8080, 8081}
 
 // outcome is a connection that was tried.
@@ -231,9 +231,8 @@ func (w *world) tryAll(t *testing.T, policies []policyText) []*outcome {
 	return all
 }
 
-// try makes one connection. It passes when the server's greeting comes back, or, where
-// nobody serves, the refusal: both are replies. A connection that must pass has all
-// the time that the machine needs.
+// try makes one connection. It passes if the server's greeting comes back, or without a
+// server the refusal: both are replies. A connection that must pass has plenty of time.
 func (w *world) try(t *testing.T, o *outcome) (bool, error) {
 	wait := silence
 	if o.want {

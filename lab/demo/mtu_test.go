@@ -24,10 +24,9 @@ spec:
   ports: [{protocol: TCP, port: 80, targetPort: 5001, nodePort: 30099}]
 `
 
-// TestNarrowUnderlay lowers the MTU of the underlay below that of the pods: TCP
-// goes on in both families, of pods, of the Node and of who is outside, directly
-// and to a Service, since who sends what is too long is told so; datagrams that may be fragmented
-// arrive.
+// TestNarrowUnderlay lowers the MTU of the underlay below that of the pods. TCP still works
+// in both families, for pods, the Node and the outside host, directly and to a Service,
+// because senders get an ICMP error. Datagrams that may be fragmented arrive.
 func TestNarrowUnderlay(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]lab.Options{"geneve": {}, "gre": {Tunnel: "gre"}, "afxdp": {TunnelDriver: config.DriverAFXDP}} {

@@ -42,10 +42,9 @@ func exampleAnd(t *testing.T, changes map[string]*strings.Replacer, more string)
 	return dir
 }
 
-// TestMarksAcrossTheGateway: one Node holds two Egresses at once, and each pod
-// leaves it as its own, in packets that come between each other; meanwhile the
-// Node's probes reach a pod that lets nobody else in, and what is no probe does
-// not.
+// TestMarksAcrossTheGateway: one Node has two Egresses at once. Each pod leaves by its own,
+// in interleaved packets. Meanwhile the Node's probes reach a pod that allows no other
+// client, and other packets of the Node do not.
 func TestMarksAcrossTheGateway(t *testing.T) {
 	w, err := newWorld(upWith(t, lab.Options{Manifests: exampleAnd(t, map[string]*strings.Replacer{
 		"egress-trafficcontrol.yaml": strings.NewReplacer("egressNode: node-b", "egressNode: node-a")}, "")}))
@@ -81,10 +80,10 @@ func TestMarksAcrossTheGateway(t *testing.T) {
 	all.Wait()
 }
 
-// TestDSR: who asks a load balancer's address by one Node is answered by the
-// endpoint's Node itself, straight: the endpoint sees the client's own address,
-// whichever Node it is on, and the client the address that it asked. By IPv6 there
-// is no DSR, as in Antrea: the Service is served all the same.
+// TestDSR: a client connects to a load balancer's address by one Node, and the endpoint's
+// Node answers it directly. The endpoint sees the client's own address, on either Node, and
+// the client sees the address that it connected to. There is no DSR over IPv6, as in
+// Antrea, but the Service works.
 func TestDSR(t *testing.T) {
 	gate := strings.NewReplacer("features: {", "features: {LoadBalancerModeDSR: true, ")
 	w, err := newWorld(upWith(t, lab.Options{Manifests: exampleAnd(t, map[string]*strings.Replacer{
@@ -105,9 +104,9 @@ func TestDSR(t *testing.T) {
 	}
 }
 
-// TestNodeSideComesBack: somebody takes the Node's firewall, routes,
-// addresses and sysctls away; soon all checks that need them pass again, and the
-// agent has said what it put back.
+// TestNodeSideComesBack: another program removes the Node's firewall, routes, addresses and
+// sysctls. Soon all checks that need them pass again, and the agent has logged what it
+// restored.
 func TestNodeSideComesBack(t *testing.T) {
 	t.Parallel()
 	l := up(t)

@@ -92,8 +92,8 @@ func TestOffloadThroughGateway(t *testing.T) {
 	}
 }
 
-// sendPast transfers past the gateway of node-a. What the sockets at both ends hold may pass
-// the switch before the kernel has the connection, so there is much more.
+// sendPast transfers past the gateway of node-a. Before the kernel has the connection, as
+// much as both sockets' buffers hold may pass the switch. So the transfer is much larger.
 func (w *world) sendPast(t *testing.T, from, to, source string) {
 	const size = 100 * megabyte
 	g, err := w.greet(t.Context(), from, to)

@@ -28,13 +28,11 @@ var bulkAddress = lab.Dual[string]{V4: "10.96.0.77", V6: "fd00:10:96::77"}
 
 const bulkPort = 9000
 
-// TestOffloadRewrites moves bytes through a Service to a pod of the same Node,
-// and from a pod through a Service to itself. The kernel rewrites addresses and
-// ports of frames whose checksums their sender left partial, first towards a
-// receiver that takes those for right, and then towards links that have no
-// checksum offload, so that they are completed on the way and the receiver drops
-// what is wrong. What a pod sends to itself passes two zones of connections, and is
-// the switch's.
+// TestOffloadRewrites moves bytes through a Service to a pod of the same Node, and from a
+// pod through a Service to itself. The kernel rewrites addresses and ports of frames with
+// partial checksums. The first receiver accepts partial checksums. Then the links have no
+// checksum offload, so the checksums are completed on the way, and the receiver drops wrong
+// ones. A pod's packets to itself pass two zones and stay in the switch.
 func TestOffloadRewrites(t *testing.T) {
 	w, dir := offloadLabWith(t, lab.Options{})
 	if err := os.WriteFile(filepath.Join(dir, "bulk.yaml"), []byte(bulkService), 0o600); err != nil {
@@ -77,8 +75,8 @@ func (w *world) completeChecksums(t *testing.T) {
 	}
 }
 
-// sendToService transfers from a pod through bulkService and checks that what
-// arrives is what was sent, by way of the kernel.
+// sendToService transfers from a pod through bulkService. It checks that the bytes arrive
+// unchanged, and pass in the kernel.
 func (w *world) sendToService(t *testing.T, from string) {
 	const size = 50 * megabyte
 	passed := func() uint64 { // when it stands still

@@ -236,8 +236,8 @@ func (w *world) counter(t *testing.T, name string) uint64 {
 	return all[i].Value
 }
 
-// TestOffloadGoesWithAChange: a policy that comes in the middle of a transfer takes
-// the connection back, and the kernel gets it anew.
+// TestOffloadGoesWithAChange: a policy in the middle of a transfer takes the connection
+// back from the kernel, and then the kernel gets it again.
 func TestOffloadGoesWithAChange(t *testing.T) {
 	l := offloadLab(t)
 	w := l.world(t)
@@ -299,9 +299,9 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	waitUntil(t, "the pod to be reached again", func() bool { _, err := w.ping(sender, receiver, time.Second); return err == nil })
 }
 
-// TestOffloadGoesWithTheSwitch kills an agent in the middle of a transfer: when the
-// kernel has closed its sockets nothing passes, for the programs stay and drop. The
-// agent that follows puts its own in their place, and goes on with the connection.
+// TestOffloadGoesWithTheSwitch kills an agent in the middle of a transfer. When the kernel
+// has closed its sockets, nothing passes: the programs stay and drop. The next agent
+// installs its own programs, and the connection goes on.
 func TestOffloadGoesWithTheSwitch(t *testing.T) {
 	w := offloadWorld(t)
 	packets, known := w.since(t, "offload_packets"), w.sunk(t)

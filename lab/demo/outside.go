@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Services of examples/web-app at addresses that the world knows, and Egresses.
+// Services of examples/web-app at outside addresses, and Egresses.
 var (
 	nodePortNumber  = 30004
 	loadBalancer    = lab.Dual[string]{V4: "192.168.77.150:80", V6: "[fd00:77::150]:80"} // sent to node-a
@@ -19,10 +19,10 @@ var (
 	egressOfClients = lab.Dual[string]{V4: "192.168.77.113", V6: "fd00:77::113"}         // on node-b
 )
 
-// served connects often enough to meet both endpoints, and counts who answered.
-// Each must see one of the sources.
+// served connects often enough to reach both endpoints. Each must see its client at one of
+// the sources.
 func (w *world) served(ctx context.Context, from, service string, sources map[string]string) error {
-	const tries = 20 // both are met but once in half a million times
+	const tries = 20 // misses an endpoint once in half a million times
 	got := map[string]int{}
 	for range tries {
 		g, err := w.greet(ctx, from, service)
@@ -40,9 +40,9 @@ func (w *world) served(ctx context.Context, from, service string, sources map[st
 	return nil
 }
 
-// seenThrough are the sources that the endpoints see when the outside host asks by
-// node-a: the one on that Node the host itself, the other node-a's gateway, or
-// node-a where there is no tunnel between them.
+// seenThrough are the client addresses that endpoints see when the outside host connects by
+// node-a. The one on node-a sees the host itself. The other one sees node-a's gateway, or
+// without a tunnel node-a itself.
 func (w *world) seenThrough() map[string]string {
 	far := w.sourceOf("node-a")
 	if w.lab.Topology.Encap != tables.Encap {
@@ -51,8 +51,8 @@ func (w *world) seenThrough() map[string]string {
 	return map[string]string{"web-a": w.addresses["outside"].String(), "web-b": far}
 }
 
-// nodePort asks every Node's port from the outside host, from a pod, and from the
-// Nodes themselves, by 127.0.0.1 too.
+// nodePort connects to every Node's port from the outside host, a pod, and the Nodes
+// themselves, also by 127.0.0.1.
 func nodePort(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
 		at := func(node string) string { return fmt.Sprintf("%s:%d", node, nodePortNumber) }
@@ -63,7 +63,7 @@ func nodePort(ctx context.Context, w *world) (string, error) {
 			{"outside", at("node-b")}, {"client-a", at("node-a")}, {"client-a", at("node-b")},
 			{"node-a", at("node-a")}, {"node-b", at("node-a")},
 		}
-		if !w.v6 { // the kernel has no such thing for ::1
+		if !w.v6 { // the kernel does not support it for ::1
 			all = append(all, attempt{"node-a", at("127.0.0.1")})
 		}
 		for _, a := range all {
@@ -75,7 +75,7 @@ func nodePort(ctx context.Context, w *world) (string, error) {
 	return "by IPv4 and IPv6; through node-a, web-a sees 192.168.77.1, web-b " + w.seenThrough()["web-b"], nil
 }
 
-// balanced asks the addresses of a load balancer and an external IP.
+// balanced connects to a load balancer's address and an external IP.
 func balanced(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
 		for _, service := range []string{of(w, loadBalancer), of(w, externalIP)} {
@@ -92,7 +92,7 @@ func balanced(ctx context.Context, w *world) (string, error) {
 	return "both endpoints to outside, pods and Node", nil
 }
 
-// local asks the Service that keeps to the Node that was asked.
+// local connects to a Service that uses only endpoints on the Node that was asked.
 func local(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
 		want := greeting{"web-b", w.addresses["outside"].String()}
@@ -105,20 +105,20 @@ func local(ctx context.Context, w *world) (string, error) {
 				return "", fmt.Errorf("%s answered and saw %s, want %s and %s", g.name, g.source, want.name, want.source)
 			}
 		}
-		if err := w.served(ctx, "client-a", of(w, localBalancer), nil); err != nil { // the cluster's own may have any
+		if err := w.served(ctx, "client-a", of(w, localBalancer), nil); err != nil { // clients in the cluster may get any endpoint
 			return "", err
 		}
 	}
 	return "outside by node-b: web-b alone, which sees 192.168.77.1", nil
 }
 
-// egress lets pods of both Nodes reach the outside host, which must see the
-// Egresses' addresses, whichever Node holds them.
+// egress lets pods of both Nodes reach the outside host, which must see the Egresses'
+// addresses, whichever Node has them.
 func egress(ctx context.Context, w *world) (string, error) {
 	var seen []string
 	web, clients := of(w, egressOfWeb), of(w, egressOfClients)
 	webB, clientA := web, clients
-	if w.lab.Topology.Encap == tables.NoEncap { // there is no way to another Node's
+	if w.lab.Topology.Encap == tables.NoEncap { // there is no path to another Node's Egress
 		webB, clientA = w.addresses["node-b"].String(), w.addresses["node-a"].String()
 	}
 	for _, s := range []struct{ pod, address string }{

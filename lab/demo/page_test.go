@@ -71,7 +71,7 @@ func wantRates(b *browsertest.Browser) {
 // pick watches packets that meet an expression, and has the first walk.
 func pick(b *browsertest.Browser, filter string) {
 	b.Helper()
-	b.Value(`location.hash = "#/drops"`) // a watch of before ends
+	b.Value(`location.hash = "#/drops"`) // an earlier watch ends
 	b.Poll(`document.querySelector("#live") === null`)
 	b.Value(`location.hash = "#/walk"`)
 	b.Poll(`document.querySelector("#typed select")?.hidden === false`) // the examples, which move what is below them

@@ -14,8 +14,7 @@ import (
 // echoes is how many echo requests a ping sends.
 const echoes = 3
 
-// ping is a check that echo requests are answered. pairs is from, to, from,
-// to, …
+// ping checks that echo requests are answered. pairs is from, to, from, to, …
 func ping(pairs ...string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		var seen []string
@@ -30,11 +29,11 @@ func ping(pairs ...string) func(context.Context, *world) (string, error) {
 	}
 }
 
-// errNoReply says that an echo request was not answered in time.
+// errNoReply says that no echo reply came in time.
 var errNoReply = errors.New("no echo reply")
 
-// ping sends echo requests one after the other and returns the shortest round
-// trip. All must be answered, each within the timeout.
+// ping sends echo requests one after the other and returns the shortest round trip. Each
+// must be answered within the timeout.
 func (w *world) ping(from, to string, timeout time.Duration) (time.Duration, error) {
 	var p *raw.Pinger
 	err := w.in(from, func() (err error) {

@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// attempt is a connection that a policy must not let pass.
+// attempt is a connection that a policy must drop.
 type attempt struct{ from, to string }
 
-// webDenied tries what is not TCP 80 on the web pods, from both Nodes.
+// webDenied tries other ports than TCP 80 of the web pods, from both Nodes.
 func webDenied(ctx context.Context, w *world) (string, error) {
 	return w.denied(ctx, "IngressMetric", []attempt{
 		{"client-a", "web-a:8081"}, {"client-a", "web-a:443"}, {"client-a", "web-a:81"}, {"client-a", "web-a:22"},
@@ -18,7 +18,7 @@ func webDenied(ctx context.Context, w *world) (string, error) {
 	})
 }
 
-// dbDenied tries what is not TCP 3306 from a web pod, and ping.
+// dbDenied tries other ports and clients than TCP 3306 from web pods, and ping.
 func dbDenied(ctx context.Context, w *world) (string, error) {
 	before, err := w.dropped(ctx, "node-a", "IngressDefaultRule")
 	if err != nil {
@@ -40,7 +40,7 @@ func dbDenied(ctx context.Context, w *world) (string, error) {
 	})
 }
 
-// webSends tries what web pods may not send.
+// webSends tries connections that web pods may not open.
 func webSends(ctx context.Context, w *world) (string, error) {
 	return w.denied(ctx, "EgressMetric", []attempt{
 		{"web-a", "client-a:5001"}, {"web-a", "client-b:5001"}, {"web-a", "db-a:5432"}, {"web-a", "db-b:5432"},
@@ -48,8 +48,8 @@ func webSends(ctx context.Context, w *world) (string, error) {
 	})
 }
 
-// denied makes all attempts at once. Each must meet silence, and the drops
-// must be counted in the table of node-a where they belong.
+// denied makes all attempts at once. None may get an answer, and the table of node-a must
+// count the drops.
 func (w *world) denied(ctx context.Context, table string, all []attempt) (string, error) {
 	before, err := w.dropped(ctx, "node-a", table)
 	if err != nil {

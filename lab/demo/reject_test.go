@@ -55,9 +55,9 @@ spec:
   ports: [{name: debug, protocol: TCP, port: 80, targetPort: 8080}, {name: dns, protocol: UDP, port: 53}]
 `
 
-// TestPolicyRefusesAndLogs: what a policy rejects is refused at once, to pods of
-// the same Node and of another, directly and by a Service; log and counters
-// agree. What isolation drops is logged, as the Namespace asks.
+// TestPolicyRefusesAndLogs: rejected connections are refused at once, to pods of the same
+// Node and of another, directly and by a Service. Log and counters agree. Drops by
+// isolation are logged, because the Namespace asks for it.
 func TestPolicyRefusesAndLogs(t *testing.T) {
 	w := newRefusingWorld(t)
 	defer w.close()

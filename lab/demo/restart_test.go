@@ -203,8 +203,8 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	stop()
 }
 
-// TestPolicyChangedMeanwhile: what policies forbid since the agent was killed ends
-// with its next start, though it is a connection; the others go on.
+// TestPolicyChangedMeanwhile: policies changed while no agent ran. The next agent ends the
+// connections that they forbid, and the others go on.
 func TestPolicyChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	l := up(t)

@@ -18,8 +18,8 @@ var (
 	hairpinService   = lab.Dual[string]{V4: "10.96.0.24:80", V6: "[fd00:10:96::24]:80"} // web-a only
 )
 
-// spread connects to a Service count times and counts who answered. The
-// endpoint must see the client's own address.
+// spread connects to a Service count times and counts the endpoints. They must see the
+// client's own address.
 func (w *world) spread(ctx context.Context, from, service string, count int) (map[string]int, error) {
 	got := make(map[string]int)
 	for i := range count {
@@ -35,8 +35,8 @@ func (w *world) spread(ctx context.Context, from, service string, count int) (ma
 	return got, nil
 }
 
-// clusterIP connects 200 times: one endpoint is on the client's Node, the
-// other is not, and each must serve some.
+// clusterIP connects 200 times. One endpoint is on the client's Node, the other is not, and
+// each must serve some.
 func clusterIP(ctx context.Context, w *world) (string, error) {
 	got, err := w.spread(ctx, "client-a", of(w, clusterIPService), 200)
 	if err != nil {
@@ -66,7 +66,7 @@ func affinity(ctx context.Context, w *world) (string, error) {
 	return strings.Join(seen, ", "), nil
 }
 
-// noEndpoints wants a reset, not silence.
+// noEndpoints expects a reset, not silence.
 func noEndpoints(ctx context.Context, w *world) (string, error) {
 	service := of(w, emptyService)
 	for _, from := range []string{"client-a", "client-b"} {
@@ -82,9 +82,8 @@ func noEndpoints(ctx context.Context, w *world) (string, error) {
 	return "connection refused, from both Nodes", nil
 }
 
-// hairpin lets web-a connect to the Service whose only endpoint is itself. It
-// must see its gateway as source: seeing itself, it would answer past the
-// switch.
+// hairpin lets web-a connect to a Service whose only endpoint is itself. It must see its
+// gateway as source. If it saw itself, it would answer without the switch.
 func hairpin(ctx context.Context, w *world) (string, error) {
 	g, err := w.greet(ctx, "web-a", of(w, hairpinService))
 	if err != nil {
@@ -96,8 +95,8 @@ func hairpin(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("web-a answered and saw %s", g.source), nil
 }
 
-// outside lets pods of both Nodes reach the outside host, which has no route
-// to pods: it must see the Node's address.
+// outside lets pods of both Nodes reach the outside host. It has no route to pods, so it
+// must see the Node's address.
 func outside(ctx context.Context, w *world) (string, error) {
 	var seen []string
 	for _, s := range []struct{ pod, node string }{{"db-a", "node-a"}, {"db-b", "node-b"}} {

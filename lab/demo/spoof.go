@@ -16,18 +16,17 @@ import (
 // forgeries is how many forged frames a check sends.
 const forgeries = 5
 
-// spoof is two frames that client-a sends to web-a: one whose source is not
-// client-a's, and one that differs in nothing but that it tells the truth.
-// Both are bridged on one Node, so they arrive as they were sent or not at
-// all.
+// spoof is two frames that client-a sends to web-a: one with a false source, and one that
+// differs only in having client-a's own. Both pods are on one Node, so a frame arrives
+// unchanged or not at all.
 type spoof struct {
 	forged, genuine []byte
-	// counted is the table or the reason under which the forged one must be counted.
-	// Port security finds some before their table does, where the agent knows the Pods.
+	// counted are the tables or reasons under which the forged frame may be counted. If the
+	// agent knows the Pods, port security drops some before their table does.
 	counted []string
 }
 
-// wire is who is who in a spoof.
+// wire are the addresses of a spoof.
 type wire struct{ client, web, stranger layerAddr }
 
 type layerAddr struct {
@@ -43,15 +42,14 @@ func forgedIP(a wire) spoof {
 	return spoof{echoFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web), echoFrame(a.client, a.web), []string{"SpoofGuard"}}
 }
 
-// forgedARP claims an address that is not the pod's: who believed it would
-// send that address's packets here.
+// forgedARP claims an address that is not the pod's. A host that believes it sends that
+// address's packets here.
 func forgedARP(a wire) spoof {
 	return spoof{arpFrame(layerAddr{a.client.mac, a.stranger.ip}, a.web.ip), arpFrame(a.client, a.web.ip), []string{"ARPSpoofGuard"}}
 }
 
-// forged is a check that forged frames reach nobody and are counted where they
-// are dropped. The genuine frame that follows them must arrive: when it has,
-// the forged ones would have come before it.
+// forged checks that forged frames reach no pod and that their drops are counted. The
+// genuine frame behind them must arrive. Then a forged one would have arrived before it.
 func forged(make func(wire) spoof) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		s := make(w.wire())
@@ -73,10 +71,10 @@ func forged(make func(wire) spoof) func(context.Context, *world) (string, error)
 	}
 }
 
-// strangerIP is in the pod range of node-a and nobody's.
+// strangerIP is an unused address in node-a's pod range.
 var strangerIP = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("10.10.0.66"), V6: netip.MustParseAddr("fd00:10:10::66")}
 
-// wire looks the addresses up.
+// wire looks up the addresses.
 func (w *world) wire() wire {
 	a := wire{stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, of(w, strangerIP)}}
 	for _, p := range w.lab.Topology.Nodes[0].Pods {
@@ -91,7 +89,7 @@ func (w *world) wire() wire {
 	return a
 }
 
-// sendSpoof sends the forged frames and the genuine one and watches web-a.
+// sendSpoof sends the forged frames and the genuine one, and captures at web-a.
 func (w *world) sendSpoof(s *spoof) error {
 	to, err := w.raw("web-a", "eth0")
 	if err != nil {

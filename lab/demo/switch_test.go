@@ -71,7 +71,7 @@ func testWithoutPrivilege(t *testing.T, o lab.Options) {
 	}
 }
 
-// wantDrivers checks what ports the switches have, besides taps.
+// wantDrivers checks the drivers of the switches' ports, except taps.
 func wantDrivers(t *testing.T, l *lab.Lab, o *lab.Options) {
 	t.Helper()
 	pods, tunnel := "afpacket", "underlay"

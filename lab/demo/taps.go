@@ -22,8 +22,8 @@ func (w *world) ports(ctx context.Context, node string) (map[string]api.PortReco
 	return byName, nil
 }
 
-// through runs f and says how many packets of node-a went out at one port and came
-// back by another meanwhile. None, or fewer that come back, is an error.
+// through runs f and says how many packets of node-a left by one port and came back by
+// another meanwhile. If none left, or fewer came back, that is an error.
 func (w *world) through(ctx context.Context, out, back string, f func() error) (string, error) {
 	before, err := w.ports(ctx, "node-a")
 	if err != nil {
@@ -40,14 +40,14 @@ func (w *world) through(ctx context.Context, out, back string, f func() error) (
 		}
 		went = after[out].Tx.Packets - before[out].Tx.Packets
 		came = after[back].Rx.Packets - before[back].Rx.Packets
-		if went > 0 && came == went { // else some are on their way
+		if went > 0 && came == went { // otherwise some are still on their way
 			return fmt.Sprintf("%d packets out at %s, %d back by %s", went, out, came, back), nil
 		}
 	}
 	return "", fmt.Errorf("%d packets went out at %s, %d came back by %s", went, out, came, back)
 }
 
-// redirect asks web-a, and lets it ask.
+// redirect connects to web-a, and from it.
 func redirect(ctx context.Context, w *world) (string, error) {
 	return w.through(ctx, "antrea-tc-tap0", "antrea-tc-tap1", func() error {
 		_, err := connect("client-a", "web-a:80", "client-b", "web-a:80", "web-a", "db-b:3306")(ctx, w)
@@ -55,7 +55,7 @@ func redirect(ctx context.Context, w *world) (string, error) {
 	})
 }
 
-// layer7 sends where an application-layer policy allows it.
+// layer7 sends data that an application-layer policy allows.
 func layer7(ctx context.Context, w *world) (string, error) {
 	return w.through(ctx, "antrea-l7-tap0", "antrea-l7-tap1", func() error {
 		for _, from := range []string{"client-a", "client-b"} {
@@ -67,8 +67,8 @@ func layer7(ctx context.Context, w *world) (string, error) {
 	})
 }
 
-// mirror captures where the copies come out while web-b asks db-a: both sides'
-// packets, as they arrive and as they leave.
+// mirror captures the copies while web-b connects to db-a: both sides' packets, as they
+// arrive and as they leave.
 func mirror(ctx context.Context, w *world) (string, error) {
 	s, err := w.raw("node-a", "antrea-tc-tap2")
 	if err != nil {
@@ -98,7 +98,7 @@ func mirror(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("%d copies of packets to db-a and %d of packets from it, at least", requests, answered), nil
 }
 
-// addressesOf are the IPv4 addresses of a frame; not valid when it has none.
+// addressesOf are the IPv4 addresses of a frame; not valid if it has none.
 func addressesOf(frame []byte) (src, dst netip.Addr) {
 	var c captured
 	if c.frame(frame) != nil || len(c.ends) == 0 || !c.ends[0][0].Is4() {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// connect is a check that TCP connects and brings a greeting from the right
-// pod, which must see the asker's own address. pairs is from, to, from, to, …
+// connect checks that TCP connects and that the right pod greets. The pod must see the
+// client's own address. pairs is from, to, from, to, …
 func connect(pairs ...string) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		var seen []string
@@ -34,8 +34,8 @@ func connect(pairs ...string) func(context.Context, *world) (string, error) {
 	}
 }
 
-// sourceOf is the address that pods see a pod or their own Node by: a Node's
-// process talks to pods from its gateway.
+// sourceOf is the address at which pods see a pod or their own Node. A Node's process
+// connects to pods from its gateway's address.
 func (w *world) sourceOf(name string) string {
 	for _, n := range w.lab.Topology.Nodes {
 		if n.Name == name {
@@ -47,7 +47,7 @@ func (w *world) sourceOf(name string) string {
 
 const megabyte = 1 << 20
 
-// bulkBytes is the size of a large transfer.
+// bulkBytes is the size of a large transfer, in bytes.
 var bulkBytes int64 = 100 * megabyte
 
 // bulk sends bulkBytes across Nodes; the receiver's SHA-256 must be the sender's.
@@ -96,7 +96,7 @@ func (w *world) transfer(ctx context.Context, from, to string, n int64) (result,
 	return w.transferAll(ctx, from, to, io.LimitReader(rand.NewChaCha8([32]byte{byte(n >> 20), 1}), n))
 }
 
-// transferAll does so with all bytes of a reader.
+// transferAll sends all bytes of a reader in the same way.
 func (w *world) transferAll(ctx context.Context, from, to string, all io.Reader) (result, error) {
 	c, err := w.dial(ctx, from, to, waitAtMost)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// tunnelFrames is what the capture counts.
+// tunnelFrames are the counts of a capture.
 type tunnelFrames struct {
 	toB, toA int
 	udp      bool
 	sources  map[uint16]bool // outer source ports of UDP
 }
 
-// underlay captures the underlay while two pods talk across it, and reads every
-// frame with a second reader (underlay.go): the tunnel's kind between the Nodes, with
-// right addresses, lengths and checksums, and not one pod address outside a tunnel.
-// Without a tunnel between the Nodes, it is pods' packets as they are.
+// underlay captures on the underlay while two pods talk across it, and reads each frame
+// with the second reader (captured.go). Between the Nodes it expects the lab's tunnel, with
+// right addresses, lengths and checksums, and no pod address outside it. Without a tunnel
+// it expects pods' packets as they are.
 func underlay(ctx context.Context, w *world) (string, error) {
 	s, err := w.raw("underlay", "node-a")
 	if err != nil {
@@ -52,8 +52,8 @@ func underlay(ctx context.Context, w *world) (string, error) {
 	return fmt.Sprintf("%v: %d frames to node-b, %d to node-a, %d outer source ports", way, n.toB, n.toA, len(n.sources)), nil
 }
 
-// podMSS is the most that one TCP segment of a pod carries: 1500 without a tunnel,
-// less 40.
+// podMSS is the most payload of a pod's TCP segment, in bytes: an MTU of 1500 without a
+// tunnel, less 40.
 const podMSS = 1460
 
 // tunnelFrame checks one captured frame.
@@ -64,7 +64,7 @@ func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 	}
 	if w.lab.Topology.Encap != tables.Encap {
 		if c.header != nil {
-			return errors.New("a tunnel where there is to be none")
+			return errors.New("a tunnel, expected none in this encap mode")
 		}
 		return w.plainFrame(&c, n)
 	}
@@ -80,8 +80,7 @@ func (w *world) tunnelFrame(frame []byte, n *tunnelFrames) error {
 	return n.count(&c, w.lab.Topology.TunnelEnd(&nodes[0]), w.lab.Topology.TunnelEnd(&nodes[1]))
 }
 
-// untunnelled lets ARP and other traffic of the underlay pass, but no packet of
-// a pod.
+// untunnelled accepts ARP and other traffic of the underlay, but no packet of a pod.
 func (w *world) untunnelled(c *captured) error {
 	if len(c.ends) == 0 {
 		return nil
@@ -96,12 +95,12 @@ func (w *world) untunnelled(c *captured) error {
 	return nil
 }
 
-// plainFrame checks one captured frame where pods' packets go as they are.
+// plainFrame checks one captured frame without a tunnel.
 func (w *world) plainFrame(c *captured, n *tunnelFrames) error {
 	if len(c.ends) == 0 {
 		return nil
 	}
-	var at [2]int // of the Node whose pod it is, from 1 on
+	var at [2]int // the Node of each pod, counted from 1
 	for i, a := range c.ends[0] {
 		for j, node := range w.lab.Topology.Nodes {
 			if node.PodCIDR.V4.Contains(a) || node.PodCIDR.V6.Contains(a) {
@@ -120,8 +119,8 @@ func (w *world) plainFrame(c *captured, n *tunnelFrames) error {
 	return c.wrong
 }
 
-// count sorts a tunnel frame by its direction: outer addresses are the Nodes',
-// and the inner frame is there.
+// count counts a tunnel frame by its direction. The outer addresses must be the Nodes', and
+// there must be an inner frame.
 func (n *tunnelFrames) count(c *captured, a, b netip.Addr) error {
 	if len(c.ends) < 2 && !c.arp {
 		return errors.New("no inner packet")

@@ -20,34 +20,32 @@ import (
 
 // Ports of the servers in the pods.
 const (
-	webPort  = 80   // web pods: says its name and who asks
-	apiPort  = 8080 // web pods: as a client pod's sinkPort
-	sinkPort = 5001 // client pods: says its name and who asks, then takes bytes and answers their SHA-256
+	webPort  = 80   // web pods: greets
+	apiPort  = 8080 // web pods: as sinkPort of a client pod
+	sinkPort = 5001 // client pods: greets, then reads bytes and answers their SHA-256
 )
 
-// waitAtMost is how long an answer may take that is expected to come, with SYNs sent
-// again, on a machine that has other things to do. It only bounds a failing check.
+// waitAtMost is how long an expected answer may take, with retransmitted SYNs and on a busy
+// machine. It only bounds a failing check.
 const waitAtMost = 12 * time.Second
 
-// silence is how long a check waits for something that must not come. Between
-// two pods an answer takes less than a millisecond; a second is long enough
-// for one retransmission.
+// silence is how long a check waits for an answer that must not come. Between two pods an
+// answer takes less than a millisecond. A second allows one retransmission.
 const silence = 1200 * time.Millisecond
 
-// world is a lab with servers in its pods. Whoever asks in it goes by IPv4, or by
-// IPv6 in the world that ipv6 gives.
+// world is a lab with servers in its pods. Its clients use IPv4, or IPv6 in the world that
+// ipv6 returns.
 type world struct {
 	lab       *lab.Lab
 	v6        bool
-	addresses map[string]netip.Addr // of everything that has a name
+	addresses map[string]netip.Addr // by name
 	closers   []io.Closer           // listening sockets
-	dialled   *atomic.Uint32        // connections so far; nil: ports are the kernel's choice
+	dialled   *atomic.Uint32        // connections so far; nil: the kernel chooses ports
 }
 
-// sourcePort is the port that the next connection comes from: below those that
-// the kernel chooses, and none twice. A connection to a Service and one to its
-// endpoint are the same to the endpoint when they come from the same port, so that
-// as long as one is remembered the other is refused.
+// sourcePort is the next connection's source port: below the kernel's ephemeral ports, and
+// used once. For an endpoint, connections to its Service and to itself look the same if
+// they come from the same port. While one of them is remembered, the other is refused.
 func (w *world) sourcePort() int {
 	const first, last = 10000, 29999
 	if w.dialled == nil {
@@ -56,12 +54,12 @@ func (w *world) sourcePort() int {
 	return first + int(w.dialled.Add(1)-1)%(last-first+1)
 }
 
-// ipv6 is the same world by IPv6.
+// ipv6 is the same world over IPv6.
 func (w *world) ipv6() *world {
 	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), closers: w.closers, dialled: w.dialled}
 }
 
-// of is what the world's address family has of two.
+// of is the value of the world's address family.
 func of[T any](w *world, d lab.Dual[T]) T { return choose(w.v6, d) }
 
 func choose[T any](v6 bool, d lab.Dual[T]) T {
@@ -71,8 +69,8 @@ func choose[T any](v6 bool, d lab.Dual[T]) T {
 	return d.V4
 }
 
-// newWorld starts the servers. The ports that policies deny are served too, so
-// that a connection is refused by nobody but the policy.
+// newWorld starts the servers. Servers also listen on the ports that policies deny, so that
+// only the policy refuses a connection.
 func newWorld(l *lab.Lab) (*world, error) {
 	w := &world{lab: l, addresses: addresses(l, false), dialled: new(atomic.Uint32)}
 	for _, s := range []struct {
@@ -104,7 +102,7 @@ func newWorld(l *lab.Lab) (*world, error) {
 	return w, nil
 }
 
-// addresses are those of everything that has a name, of one family.
+// addresses are the addresses of one family by name.
 func addresses(l *lab.Lab, v6 bool) map[string]netip.Addr {
 	m := map[string]netip.Addr{"outside": choose(v6, l.Topology.Outside).Addr()}
 	for _, n := range l.Topology.Nodes {
@@ -143,8 +141,8 @@ func (w *world) raw(name, link string) (s *raw.Socket, err error) {
 	return s, nil
 }
 
-// listen starts a server of both families: it greets every connection with its own name and the
-// address it sees the other side by, then hands it to serve, if there is one.
+// listen starts a server of both families. It greets each connection with its own name and
+// the client's address. If serve is not nil, it gets the connection then.
 func (w *world) listen(name string, port int, serve func(net.Conn)) error {
 	return w.in(name, func() error {
 		ln, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
@@ -174,8 +172,7 @@ func runServer(ln net.Listener, name string, serve func(net.Conn)) {
 	}
 }
 
-// digest takes bytes until the other side has no more, and answers how many
-// they were and their SHA-256.
+// digest reads bytes until the end, and answers with their number and SHA-256.
 func digest(c net.Conn) {
 	h := sha256.New()
 	n, err := io.Copy(h, c)
@@ -184,11 +181,11 @@ func digest(c net.Conn) {
 	}
 }
 
-// resolve turns "web-a:80" into an address; "10.96.0.24:80" is one.
+// resolve turns a name as in "web-a:80" into an address.
 func (w *world) resolve(target string) string {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
-		return target // dial will say what is wrong with it
+		return target // dial returns the error
 	}
 	if a, ok := w.addresses[host]; ok {
 		host = a.String()
@@ -206,8 +203,8 @@ func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration
 	return c, err
 }
 
-// greeting is what a server says: which pod answered, and by which source
-// address it was asked.
+// greeting is a server's first line: the pod that answered, and the client's address that
+// it saw.
 type greeting struct{ name, source string }
 
 // greet connects and reads the greeting.
@@ -220,7 +217,7 @@ func (w *world) greet(ctx context.Context, from, to string) (greeting, error) {
 	return readGreeting(c)
 }
 
-// readGreeting reads the one line, and not a byte more.
+// readGreeting reads one line, and no byte more.
 func readGreeting(c net.Conn) (greeting, error) {
 	c.SetReadDeadline(time.Now().Add(waitAtMost))
 	defer c.SetReadDeadline(time.Time{})
@@ -240,11 +237,11 @@ func readGreeting(c net.Conn) (greeting, error) {
 	return greeting{name, source}, nil
 }
 
-// agent asks the agent of a Node.
+// agent is a client of a Node's agent.
 func (w *world) agent(node string) *api.Client { return api.NewClient(w.lab.Socket(node)) }
 
-// dropped counts the packets that a Node's switch has dropped in one of some tables, or for one of
-// some reasons.
+// dropped counts the packets that a Node's switch has dropped in one of the tables, or for
+// one of the reasons.
 func (w *world) dropped(ctx context.Context, node string, counted ...string) (uint64, error) {
 	var drops []api.Drop
 	if err := w.agent(node).JSON(ctx, "/drops", nil, &drops); err != nil {
@@ -259,7 +256,7 @@ func (w *world) dropped(ctx context.Context, node string, counted ...string) (ui
 	return n, nil
 }
 
-// isTimeout tells silence from a refusal.
+// isTimeout says whether an error is a timeout rather than a refusal.
 func isTimeout(err error) bool {
 	var t net.Error
 	return errors.As(err, &t) && t.Timeout()
