@@ -13,64 +13,61 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// The door. Text comes in, plain objects go out, and whatever is wrong is told
-// with file, line and field:
+// Text becomes plain objects, and every fault becomes a problem with file, line and field:
 //
 //	text → documents (decode_yaml.go) → items of a List → strict JSON
 //	     → the published type (k8s.io/api, or decode_antrea.go)
 //	     → checked and turned into ours (decode_node.go, decode_service.go, …)
 //
-// The checks are those an API server and Antrea's webhooks make before they
-// store an object, as far as one object alone can be judged; what needs several
-// objects is checked by the store. An object with a fault is refused whole and
-// all others are kept. A kind that is not used here is told as ignored, but a policy
-// that nothing here enforces is refused (unenforced.go).
+// The checks are those of an API server and Antrea's webhooks that concern one object alone. The
+// store checks what concerns several objects. An object with a fault is refused whole; all others
+// stay. A kind that antrail does not use is reported as ignored. A policy kind that antrail does
+// not enforce is refused (unenforced.go).
 //
-// Text is hostile: the size of a file, of a document and of an object is
-// limited, as are depth and number of values, and aliases count as what they
-// stand for.
+// Text may be hostile. The sizes of a file, a document and an object have limits, and so have depth
+// and number of values. An alias counts as its target.
+
+// Decoded is the result of decoding a text.
 
 // Decoded is what a text holds.
 type Decoded struct {
 	Objects []cluster.Object // in order; no key twice
-	// Problems are the objects that were refused and the kinds that were
-	// ignored.
+	// Problems are refused objects and ignored kinds.
 	Problems []Problem
-	// Refused are the keys of the objects that were refused, where they could
-	// be told.
+	// Refused are the keys of the refused objects, as far as they are known.
 	Refused []cluster.Key
-	// Broken says that some part could not be read so far that its objects are
-	// known: what the text held before may still be in it.
+	// Broken says that a part could not be read, so its objects are unknown. The objects that
+	// the text held before may still be in it.
 	Broken bool
 }
 
-// MaxFile is how many bytes a file may have.
+// MaxFile is the limit of a file, in bytes.
 const MaxFile = 64 << 20
 
-// Limits of what is read.
+// Limits.
 const (
 	maxValues  = 1_000_000 // values of a document
 	maxObject  = 3 << 19   // bytes of an object as JSON, as etcd limits it
 	maxDepth   = 64        // of nested values
-	maxReasons = 10        // told of one object
+	maxReasons = 10        // reasons listed for one object
 	maxReason  = 600       // bytes of one reason
 	maxPath    = 200       // bytes of a field's name
-	maxTold    = 1000      // problems of a file that are told
+	maxTold    = 1000      // problems listed for a file
 	maxDocs    = 200_000   // documents of a file
 )
 
 // Documents are the documents of a text, with the result of each.
 type Documents map[document]*Decoded
 
-// Decode reads the objects in a text of YAML or JSON, of one or several
-// documents. The name of the file is for sources and problems only.
+// Decode reads the objects in a text of one or several documents in YAML or JSON. The file's name
+// is for sources and problems only.
 func Decode(file string, text []byte) *Decoded {
 	d, _ := DecodeChanged(file, text, nil)
 	return d
 }
 
-// DecodeChanged reads a text that has changed. It takes the result of each document that is
-// the same at the same line from before. It also returns the documents for the next change.
+// DecodeChanged reads a text that has changed. A document that equals one of before, at the same
+// line, keeps that result. It also returns the documents for the next change.
 func DecodeChanged(file string, text []byte, before Documents) (*Decoded, Documents) {
 	d := newDecoding(file, before)
 	d.text(text)
@@ -81,12 +78,12 @@ func DecodeChanged(file string, text []byte, before Documents) (*Decoded, Docume
 type decoding struct {
 	file   string
 	result *Decoded
-	lines  map[cluster.Key]int // where each key was first seen
+	lines  map[cluster.Key]int // the first line of each key
 	known  Documents           // decoded before, or nil
-	next   Documents           // of this text
+	next   Documents           // documents of this text
 }
 
-// newDecoding begins a text.
+// newDecoding begins the decoding of a text.
 func newDecoding(file string, known Documents) *decoding {
 	return &decoding{
 		file:   file,
@@ -117,7 +114,7 @@ func (d *decoding) text(text []byte) {
 	}
 }
 
-// addPart takes over what a document holds, but no key twice.
+// addPart adds the objects of a document, except keys that are there already.
 func (d *decoding) addPart(part *Decoded) {
 	for _, obj := range part.Objects {
 		m := obj.Metadata()
@@ -133,7 +130,7 @@ func (d *decoding) addPart(part *Decoded) {
 	d.result.Broken = d.result.Broken || part.Broken
 }
 
-// addProblems keeps problems, but not without end.
+// addProblems adds problems up to the limit.
 func (d *decoding) addProblems(problems ...Problem) {
 	told := &d.result.Problems
 	for _, p := range problems {
@@ -174,8 +171,8 @@ func (d *documentDecoding) broken(line int, reason string) {
 	d.Problems = append(d.Problems, Problem{Source: cluster.Source{File: d.file, Line: line}, Reason: reason})
 }
 
-// item reads one object or a list of them. The kind and version of a list's
-// items may be left out when the list tells them.
+// item reads one object or a list of objects. Items may omit kind and version if the list's kind
+// and version tell them.
 func (d *documentDecoding) item(n *yaml.Node, version, kind string) {
 	n = target(n)
 	if n.Kind != yaml.MappingNode {
@@ -219,7 +216,7 @@ func (d *documentDecoding) list(n *yaml.Node, version, of string) {
 	}
 }
 
-// object reads one object and keeps it, or what is wrong with it.
+// object reads one object and keeps it or its problems.
 func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 	at := cluster.Source{File: d.file, Line: n.Line}
 	read, ok := readers[typeName{version, kind}]
@@ -241,9 +238,8 @@ func (d *documentDecoding) object(n *yaml.Node, version, kind string) {
 	d.Refused = append(d.Refused, c.meta.Key)
 }
 
-// unread tells of an object whose type is not read: of a known kind in another
-// apiVersion, of a kind that is misspelt, of one that nothing here enforces, or of one
-// that is not used here. Only the last is ignored.
+// unread reports an object whose type is not read. The kind may be known in another apiVersion,
+// misspelt, not enforced, or not used here. Only the last case is ignored.
 func (d *documentDecoding) unread(n *yaml.Node, version, kind string) {
 	p := Problem{Source: cluster.Source{File: d.file, Line: n.Line}}
 	others := otherVersions(version, kind)
@@ -271,7 +267,7 @@ func (d *documentDecoding) unread(n *yaml.Node, version, kind string) {
 // Clip shortens a value for a message.
 func Clip(s string) string { return clipTo(s, 64) }
 
-// clipTo shortens what hostile text puts into a message.
+// clipTo shortens a value of hostile text for a message.
 func clipTo(s string, length int) string {
 	if len(s) > length {
 		return strings.ToValidUTF8(s[:length], "") + "…"
@@ -279,7 +275,7 @@ func clipTo(s string, length int) string {
 	return s
 }
 
-// typeName is what a manifest says it holds.
+// typeName is the type that a manifest names.
 type typeName struct{ apiVersion, kind string }
 
 // reader reads objects of one published type.
@@ -288,12 +284,12 @@ type reader struct {
 	namespaced bool
 	// build fills c.meta from the published type, checks and converts.
 	build func(c *check, text []byte) cluster.Object
-	// take is the same for one that is decoded already; false for another type.
+	// take is build for a decoded object. It returns false for another type.
 	take func(c *check, in metav1.Object) (cluster.Object, bool)
 }
 
-// identity tells an object's key before it is decoded, so that a refused one
-// can be named. Name is empty when there is none.
+// identity reads an object's key before it is decoded, so that a problem can name a refused object.
+// Name is empty if there is none.
 func (r reader) identity(n *yaml.Node) cluster.Key {
 	k := cluster.Key{Kind: r.kind}
 	meta := child(n, "metadata")
@@ -313,8 +309,7 @@ func (r reader) identity(n *yaml.Node) cluster.Key {
 	return k
 }
 
-// clipName keeps what is longer than any name may be out of keys; such an
-// object is refused.
+// clipName shortens a name that is longer than any valid name. Its object is refused.
 func clipName(s string) string { return s[:min(len(s), 254)] }
 
 // read makes the reader of a published type.
@@ -343,7 +338,7 @@ func read[T any, P interface {
 	return r
 }
 
-// scope says whether a kind lives in namespaces, and what its names may be.
+// scope is whether a kind has namespaces.
 type scope int
 
 const (
@@ -351,8 +346,7 @@ const (
 	clusterWide
 )
 
-// object turns the item into an object; c.problems tells whether it may be
-// used.
+// object decodes the item. The object is valid only if c.problems is empty.
 func (c *check) object(r reader) cluster.Object {
 	text, lines, err := toJSON(c.node)
 	if err != nil {
@@ -387,8 +381,8 @@ func (c *check) unmarshal(text []byte, in any) bool {
 	return len(strict) == 0
 }
 
-// mistyped tells a value of a wrong type. The strict decoder does not say where
-// it stands, so the standard one is asked.
+// mistyped reports a value of a wrong type. The strict decoder does not give its place, so the
+// standard decoder is used.
 func (c *check) mistyped(text []byte, in any, err error) {
 	var wrong *gojson.UnmarshalTypeError
 	if !errors.As(gojson.Unmarshal(text, in), &wrong) || wrong.Field == "" {
@@ -402,7 +396,7 @@ func (c *check) mistyped(text []byte, in any, err error) {
 	c.problems = append(c.problems, c.problem(c.lines.at(int(wrong.Offset)), wrong.Field, reason))
 }
 
-// jsonName says in JSON's words what a Go type is read from.
+// jsonName is the JSON type for a Go type, in words.
 func jsonName(kind reflect.Kind) string {
 	switch kind {
 	case reflect.Struct, reflect.Map:
@@ -417,7 +411,7 @@ func jsonName(kind reflect.Kind) string {
 	return "a number of type " + kind.String()
 }
 
-// settle turns the faults that were found into problems with lines.
+// settle turns the faults into problems with lines.
 func (c *check) settle() {
 	for _, e := range c.faults[:min(len(c.faults), maxReasons)] {
 		reason := e.ErrorBody()

@@ -8,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Antrea's objects as they are written: the fields of crd.antrea.io/v1beta1
-// and v1alpha2 under their published names. A status is not read, but where it
-// says what is in force (Egress).
+// Antrea's objects as published: the fields of crd.antrea.io/v1beta1 and v1alpha2 under their names.
+// A status is not read, except the part of an Egress that is in force.
 
-// ignored is a part of an object that may hold anything.
+// ignored is a part of an object that may have any content.
 type ignored = gojson.RawMessage
 
 type antreaPolicyManifest struct {

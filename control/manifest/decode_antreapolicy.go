@@ -13,8 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Antrea-native policies. What is checked is what the API's schema and Antrea's
-// webhooks refuse.
+// Antrea-native policies. The checks are those of the API's schema and of Antrea's webhooks.
 
 const (
 	minPolicyPriority = 1
@@ -41,14 +40,14 @@ func decodeAntreaPolicy(c *check, in *antreaPolicyManifest) cluster.Object {
 	return p
 }
 
-// ruleDecoding is the rules of one policy being read.
+// ruleDecoding is the state of decoding the rules of one policy.
 type ruleDecoding struct {
 	*check
 	policy *cluster.AntreaPolicy
 	names  map[string]bool
 }
 
-// ruleSide is the side of the policy that a rule stands on.
+// ruleSide is the field with the peers of a rule.
 type ruleSide string
 
 const (
@@ -84,8 +83,7 @@ func (r *ruleDecoding) rule(at *field.Path, in *ruleManifest, side ruleSide) clu
 	return rule
 }
 
-// ruleName is a rule's name as all that prints it may have it: Kubernetes lets any
-// text be one.
+// ruleName is a rule's name in printable form, because Kubernetes accepts any text.
 func (r *ruleDecoding) ruleName(at *field.Path, name string) string {
 	name = printable.Text(name)
 	if name != "" && r.names[name] {
@@ -107,8 +105,7 @@ func (r *ruleDecoding) action(at *field.Path, in *string) cluster.RuleAction {
 	return a
 }
 
-// ruleScope checks that a policy or each of its rules says what it is applied
-// to, but not both.
+// ruleScope checks that either the policy or each rule has an appliedTo.
 func (r *ruleDecoding) ruleScope(at *field.Path, in *ruleManifest) {
 	byPolicy, byRule := len(r.policy.AppliedTo) > 0, len(in.AppliedTo) > 0
 	switch {
@@ -119,7 +116,7 @@ func (r *ruleDecoding) ruleScope(at *field.Path, in *ruleManifest) {
 	}
 }
 
-// modes reports which of the alternative ways of an appliedTo or peer are used.
+// modes returns the alternatives of an appliedTo or peer that are used.
 func modes(used map[string]bool) []string {
 	var names []string
 	for name, is := range used {
@@ -131,7 +128,7 @@ func modes(used map[string]bool) []string {
 	return names
 }
 
-// oneMode checks that exactly one way is used.
+// oneMode checks that exactly one alternative is used.
 func (c *check) oneMode(at *field.Path, used map[string]bool) {
 	switch names := modes(used); {
 	case len(names) == 0:
@@ -200,7 +197,7 @@ func (c *check) group(at *field.Path, name string) string {
 	return c.name(at, name)
 }
 
-// reference reads a name with its namespace, both needed.
+// reference reads a name and its namespace. Both are required.
 func (c *check) reference(at *field.Path, in *nameManifest) *cluster.Name {
 	if in == nil {
 		return nil
@@ -246,7 +243,7 @@ func (r *ruleDecoding) peer(at *field.Path, in *peerManifest, side ruleSide) clu
 	return p
 }
 
-// peerModes checks which ways of choosing peers go together.
+// peerModes checks that the ways of choosing peers may be combined.
 func (r *ruleDecoding) peerModes(at *field.Path, in *peerManifest, side ruleSide) {
 	entities := in.ExternalEntitySelector != nil
 	namespaces := in.NamespaceSelector != nil || in.Namespaces != nil
@@ -289,8 +286,8 @@ func (r *ruleDecoding) peerNamespaces(at *field.Path, in *namespacesManifest) *c
 	return &cluster.PeerNamespaces{Self: in.Match == "Self", SameLabels: in.SameLabels}
 }
 
-// fqdnPattern is what a name consists of. maxFQDN is how long it is without its last dot:
-// in the pattern, that count would take each start of the program 4 ms.
+// fqdnPattern matches a domain name. maxFQDN is its limit without the last dot. With that count in
+// the pattern, each start of the program would take 4 ms longer.
 var fqdnPattern = regexp.MustCompile(`^[a-zA-Z0-9*]([a-zA-Z0-9*_.-]*[a-zA-Z0-9*])?\.?$`)
 
 const maxFQDN = 253
@@ -327,8 +324,7 @@ func (r *ruleDecoding) toServices(at *field.Path, in *ruleManifest, side ruleSid
 	return out
 }
 
-// igmpTypes are the messages that the API names: query and the reports of
-// versions 1, 2 and 3.
+// igmpTypes are the messages in the API: query, and the reports of versions 1, 2 and 3.
 var igmpTypes = []uint8{0x11, 0x12, 0x16, 0x22}
 
 func (c *check) protocols(at *field.Path, in []protocolManifest) []cluster.PolicyProtocol {
@@ -370,8 +366,7 @@ func (c *check) multicast(at *field.Path, s string) netip.Addr {
 
 var httpMethods = []string{"GET", "POST", "PUT", "HEAD", "DELETE", "TRACE", "OPTIONS", "CONNECT", "PATCH"}
 
-// l7 reads what an application-aware engine is to look at. It sees allowed TCP
-// connections only.
+// l7 reads the protocols for an application-aware engine, which sees allowed TCP connections only.
 func (r *ruleDecoding) l7(at *field.Path, in *ruleManifest) []cluster.L7Protocol {
 	if len(in.L7Protocols) == 0 {
 		return nil

@@ -17,10 +17,9 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// check is one object on its way through the door: what it is, where it stands,
-// and what is wrong with it. Its methods turn one value each into ours; a value
-// that is wrong adds a fault and comes out as zero, so that the converters
-// need no error paths and all faults of an object are told at once.
+// check is the state of decoding one object: its identity, place and faults. Each method turns one
+// value into ours. A wrong value adds a fault and becomes zero. So the converters need no error
+// paths, and all faults of an object are reported at once.
 type check struct {
 	meta     cluster.Meta
 	file     string
@@ -46,7 +45,7 @@ func (c *check) unsupported(p *field.Path, value string, supported ...string) {
 	c.faults = append(c.faults, field.NotSupported(p, value, supported))
 }
 
-// all reports each of the reasons that apimachinery's checks give.
+// all adds each of the reasons from apimachinery's checks.
 func (c *check) all(p *field.Path, value any, reasons []string) {
 	for _, r := range reasons {
 		c.invalid(p, value, "%s", r)
@@ -89,7 +88,7 @@ func (c *check) name(p *field.Path, name string) string {
 	return name
 }
 
-// addr reads an address, without a zone; an IPv4 address in IPv6 form is IPv4.
+// addr reads an address without a zone. An IPv4 address in IPv6 form becomes IPv4.
 func (c *check) addr(p *field.Path, s string) netip.Addr {
 	a, err := netip.ParseAddr(s)
 	if err != nil || a.Zone() != "" {
@@ -107,7 +106,7 @@ func (c *check) addrs(p *field.Path, in []string) []netip.Addr {
 	return out
 }
 
-// onePerFamily is addrs for lists that hold at most an IPv4 and an IPv6 address.
+// onePerFamily is addrs for lists with at most one IPv4 and one IPv6 address.
 func (c *check) onePerFamily(p *field.Path, in []string) []netip.Addr {
 	out := c.addrs(p, in)
 	if len(out) > 2 || len(out) == 2 && out[0].Is4() == out[1].Is4() {
@@ -117,8 +116,7 @@ func (c *check) onePerFamily(p *field.Path, in []string) []netip.Addr {
 	return out
 }
 
-// remote checks that an address is one that a packet can be sent to from
-// another machine: no special one.
+// remote checks that another machine can send packets to an address.
 func (c *check) remote(p *field.Path, a netip.Addr) {
 	if !a.IsValid() {
 		return
@@ -128,7 +126,7 @@ func (c *check) remote(p *field.Path, a netip.Addr) {
 	}
 }
 
-// prefix reads a prefix; bits behind its length are cleared.
+// prefix reads a prefix and clears the bits behind its length.
 func (c *check) prefix(p *field.Path, s string) netip.Prefix {
 	prefix, err := netip.ParsePrefix(s)
 	if err != nil {
@@ -150,8 +148,7 @@ func (c *check) prefixes(p *field.Path, in []string) []netip.Prefix {
 	return out
 }
 
-// block reads a prefix and the prefixes that are left out of it, each a part of
-// it and not all of it.
+// block reads a prefix and its exceptions. Each exception must be a strict part of the prefix.
 func (c *check) block(p *field.Path, cidr string, except []string) cluster.IPBlock {
 	b := cluster.IPBlock{CIDR: c.prefix(p.Child("cidr"), cidr)}
 	for i, s := range except {
@@ -187,7 +184,7 @@ func (c *check) selector(p *field.Path, in *metav1.LabelSelector) *cluster.Selec
 	return &s
 }
 
-// labels checks a map that stands for a selector.
+// labels checks a map that is used as a selector.
 func (c *check) labels(p *field.Path, in map[string]string) cluster.Labels {
 	c.faults = append(c.faults, metavalidation.ValidateLabels(in, p)...)
 	return maps.Clone(in)
@@ -202,7 +199,7 @@ func (c *check) port(p *field.Path, n int32) uint16 {
 	return uint16(n)
 }
 
-// optionalPort checks a port number that may be left out.
+// optionalPort checks a port number that may be omitted.
 func (c *check) optionalPort(p *field.Path, n *int32) uint16 {
 	if n == nil {
 		return 0
@@ -219,7 +216,7 @@ func (c *check) portRef(p *field.Path, in intstr.IntOrString) cluster.PortRef {
 	return cluster.PortRef{Name: in.StrVal}
 }
 
-// protocol reads a layer-4 protocol; TCP when none is given.
+// protocol reads a layer-4 protocol; the default is TCP.
 func (c *check) protocol(p *field.Path, in corev1.Protocol) cluster.Protocol {
 	switch in {
 	case "", corev1.ProtocolTCP:
@@ -246,7 +243,7 @@ func (c *check) octet(p *field.Path, n *int32) *uint8 {
 	return &v
 }
 
-// oneOf reports a value that is not among those supported.
+// oneOf reads a value that must be one of those supported.
 func oneOf[S ~string](c *check, p *field.Path, value S, supported ...S) S {
 	if slices.Contains(supported, value) {
 		return value
@@ -259,7 +256,7 @@ func oneOf[S ~string](c *check, p *field.Path, value S, supported ...S) S {
 	return ""
 }
 
-// unless gives a pointer's value, or otherwise when it is nil.
+// unless returns a pointer's value, or otherwise if it is nil.
 func unless[T any](v *T, otherwise T) T {
 	if v == nil {
 		return otherwise

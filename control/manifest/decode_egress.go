@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Egresses, the pools of their addresses, and TrafficControls.
+// Egresses, their pools of addresses, and TrafficControls.
 
-// podSet reads an appliedTo; at least one selector is needed.
+// podSet reads an appliedTo with at least one selector.
 func (c *check) podSet(at *field.Path, in podSetManifest) cluster.PodSet {
 	if in.PodSelector == nil && in.NamespaceSelector == nil {
 		c.required(at, "must have a podSelector or a namespaceSelector")
@@ -55,8 +55,8 @@ func decodeEgress(c *check, in *egressManifest) cluster.Object {
 	return e
 }
 
-// minBurst is what an Egress has to let leave at once, in kilobits: a frame of 64 KiB,
-// which a Pod's kernel hands over as one. Less than that never passes.
+// minBurst is the smallest burst of an Egress, in kilobits. A Pod's kernel may send a frame of 64
+// KiB at once, and a smaller burst would never let it pass.
 const minBurst = 525
 
 // kilobits reads a quantity of bits, such as 800M.
@@ -74,8 +74,8 @@ func (c *check) kilobits(at *field.Path, s string, least int64) uint32 {
 	return uint32(n)
 }
 
-// decodeEgressAddr gives the first of the addresses that may be used; an entry
-// may be empty, to be filled from the pool of its index.
+// decodeEgressAddr returns the first given address. An entry may be empty: the pool with its index
+// fills it.
 func decodeEgressAddr(c *check, at *field.Path, ips []string) (first netip.Addr) {
 	for i, s := range ips {
 		if s == "" {
@@ -123,7 +123,7 @@ func decodeExternalIPPool(c *check, in *externalIPPoolManifest) cluster.Object {
 	return p
 }
 
-// ipRange reads a range given as a prefix or by its ends.
+// ipRange reads a range, given as a prefix or by its first and last address.
 func (c *check) ipRange(at *field.Path, cidr, start, end string) cluster.IPRange {
 	if cidr != "" {
 		if start != "" || end != "" {
@@ -152,7 +152,7 @@ func lastAddr(p netip.Prefix) netip.Addr {
 	return last
 }
 
-// maxRanges bounds the ranges of a pool, since each is compared with each.
+// maxRanges is the limit of a pool's ranges, because each is compared with each.
 const maxRanges = 1000
 
 func (c *check) disjoint(ranges []cluster.IPRange) {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// TestServiceFields reads every field of a Service that counts.
+// TestServiceFields reads every relevant field of a Service.
 func TestServiceFields(t *testing.T) {
 	got := decodeOne[*cluster.Service](t, `
 apiVersion: v1
@@ -71,7 +71,7 @@ status:
 	}
 }
 
-// TestDefaults checks what the API fills in where a manifest says nothing.
+// TestDefaults checks the API's defaults for omitted fields.
 func TestDefaults(t *testing.T) {
 	slice := decodeOne[*cluster.EndpointSlice](t, `{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: e},
   addressType: IPv4, ports: [{port: 80}], endpoints: [{addresses: [10.0.0.1]}, {addresses: [10.0.0.2], conditions: {ready: false, terminating: true}}]}`)
@@ -170,7 +170,7 @@ spec:
 	}
 }
 
-// TestEndpointSliceFields reads what an endpoint may say of itself.
+// TestEndpointSliceFields reads every field of an endpoint.
 func TestEndpointSliceFields(t *testing.T) {
 	got := decodeOne[*cluster.EndpointSlice](t, `
 apiVersion: discovery.k8s.io/v1
@@ -200,7 +200,7 @@ endpoints:
 	}
 }
 
-// TestPodPorts counts those of containers and of init containers that stay.
+// TestPodPorts reads the ports of containers and of init containers that keep running.
 func TestPodPorts(t *testing.T) {
 	pod := decodeOne[*cluster.Pod](t, `
 apiVersion: v1
@@ -277,7 +277,7 @@ func TestTrafficControlPorts(t *testing.T) {
 	}
 }
 
-// TestGroupFields reads each way in which a group may select.
+// TestGroupFields reads each way of selection in a group.
 func TestGroupFields(t *testing.T) {
 	for spec, check := range map[string]func(*cluster.Group) bool{
 		`{podSelector: {}, namespaceSelector: {}}`:                                 func(g *cluster.Group) bool { return g.Pods != nil && g.Namespaces != nil },
@@ -293,7 +293,7 @@ func TestGroupFields(t *testing.T) {
 	}
 }
 
-// TestNodeFields reads Nodes and what one is told about itself.
+// TestNodeFields reads Nodes and NodeConfigs.
 func TestNodeFields(t *testing.T) {
 	addr := netip.MustParseAddr
 	node := decodeOne[*cluster.Node](t, `

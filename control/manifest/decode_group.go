@@ -9,12 +9,11 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Tiers and groups of Antrea-native policies. What they are to each other is
-// judged by the store.
+// Tiers and groups of Antrea-native policies. The store checks their relations.
 
 const (
-	maxTierPriority = 250   // of one's own; above are Antrea's
-	maxChildGroups  = 10000 // that one group may hold by reference
+	maxTierPriority = 250   // of a user's tier; higher ones are Antrea's
+	maxChildGroups  = 10000 // of one group
 )
 
 func decodeTier(c *check, in *tierManifest) cluster.Object {
@@ -63,8 +62,7 @@ func decodeGroup(c *check, in *groupManifest) cluster.Object {
 	return g
 }
 
-// groupModes checks that a group selects in one way. An empty group is one that
-// holds nothing yet.
+// groupModes checks that a group selects in one way. An empty group is valid.
 func (c *check) groupModes(pods, namespaces *metav1.LabelSelector, g *cluster.Group, used map[string]bool) {
 	used["podSelector or namespaceSelector"] = pods != nil || namespaces != nil && g.ExternalEntities == nil
 	if names := modes(used); len(names) > 1 {

@@ -11,11 +11,10 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// An object's YAML nodes as JSON, each value of which remembers its line. It is bounded
-// in depth, values and size, for aliases make much of little.
+// YAML nodes of an object as JSON, with the line of each value. Depth, values and size have limits,
+// because aliases can make a large object of a small text.
 
-// lineMap tells the line that a piece of JSON came from: the marks are in the
-// order of their offsets.
+// lineMap has the lines of JSON values, in the order of their offsets.
 type lineMap []lineMark
 
 type lineMark struct{ offset, line int }
@@ -36,15 +35,15 @@ func toJSON(n *yaml.Node) ([]byte, lineMap, *fault) {
 	return w.text, w.lines, w.fault
 }
 
-// jsonWriter writes YAML nodes as JSON until something is wrong.
+// jsonWriter writes YAML nodes as JSON until the first fault.
 type jsonWriter struct {
 	text  []byte
 	lines lineMap
 	fault *fault
-	steps int // nodes looked at, each as often as an alias leads to it
+	steps int // visited nodes, once for each alias to them
 }
 
-// step reports whether one more node may be looked at.
+// step counts one more node and reports whether to visit it.
 func (w *jsonWriter) step(n *yaml.Node, depth int) bool {
 	w.steps++
 	switch {
@@ -102,8 +101,8 @@ func (w *jsonWriter) mapping(n *yaml.Node, depth int) {
 	w.text = append(w.text, '}')
 }
 
-// pairs writes the keys and values of a mapping, a comma after each; merged
-// mappings come last and add only what is not there.
+// pairs writes the keys and values of a mapping, with a comma after each. Merged mappings come last
+// and add only missing keys.
 func (w *jsonWriter) pairs(n *yaml.Node, depth int, seen map[string]bool) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content) && w.fault == nil; i += 2 {
@@ -132,7 +131,7 @@ func (w *jsonWriter) pair(key, value *yaml.Node, depth int, seen map[string]bool
 	w.text = append(w.text, ',')
 }
 
-// keyText is a key in JSON, where it is always a string.
+// keyText is the text of a key, which in JSON is always a string.
 func keyText(key *yaml.Node) string {
 	if b, ok := oldBool(key); ok {
 		return strconv.FormatBool(b)
@@ -140,8 +139,7 @@ func keyText(key *yaml.Node) string {
 	return key.Value
 }
 
-// merge writes what "<<" brings in: a mapping, or several in a list, of which
-// the earlier ones go first.
+// merge writes the value of "<<": a mapping, or a list of mappings, of which earlier ones win.
 func (w *jsonWriter) merge(n *yaml.Node, depth int, seen map[string]bool) {
 	w.steps += len(n.Content)
 	if !w.step(n, depth) {
@@ -159,7 +157,7 @@ func (w *jsonWriter) merge(n *yaml.Node, depth int, seen map[string]bool) {
 	}
 }
 
-// without is a mapping without the keys that were seen.
+// without returns a mapping without the keys that were seen.
 func without(n *yaml.Node, seen map[string]bool) *yaml.Node {
 	rest := *n
 	rest.Content = nil
@@ -190,7 +188,7 @@ func (w *jsonWriter) scalar(n *yaml.Node) {
 	}
 }
 
-// plain writes a string, or the boolean that YAML 1.1 takes a plain one for.
+// plain writes a string, or the boolean that an unquoted word means in YAML 1.1.
 func (w *jsonWriter) plain(n *yaml.Node) {
 	if b, ok := oldBool(n); ok {
 		w.text = strconv.AppendBool(w.text, b)

@@ -16,8 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Nodes, Namespaces and Pods as the API server publishes them, and NodeConfig,
-// antrail's own kind.
+// Nodes, Namespaces and Pods as the API server publishes them, and antrail's own NodeConfig.
 
 var (
 	specAt   = field.NewPath("spec")
@@ -41,8 +40,8 @@ func decodeNode(c *check, in *corev1.Node) cluster.Object {
 	return n
 }
 
-// decodeNodeAddresses picks one address of each family: an InternalIP, else an
-// ExternalIP. Host names are left out.
+// decodeNodeAddresses chooses one address of each family: an InternalIP, or else an ExternalIP. It
+// ignores host names.
 func decodeNodeAddresses(c *check, in []corev1.NodeAddress) []netip.Addr {
 	var out []netip.Addr
 	for _, wanted := range []corev1.NodeAddressType{corev1.NodeInternalIP, corev1.NodeExternalIP} {
@@ -60,8 +59,8 @@ func decodeNodeAddresses(c *check, in []corev1.NodeAddress) []netip.Addr {
 	return out
 }
 
-// logPoliciesAnnotation is Antrea's: "true" on a Namespace logs what its K8s
-// NetworkPolicies decide.
+// logPoliciesAnnotation is Antrea's. On a Namespace, "true" logs the decisions of its K8s
+// NetworkPolicies.
 const logPoliciesAnnotation = "networkpolicy.antrea.io/enable-logging"
 
 func decodeNamespace(c *check, in *corev1.Namespace) cluster.Object {
@@ -79,8 +78,8 @@ func decodeNamespace(c *check, in *corev1.Namespace) cluster.Object {
 	return ns
 }
 
-// mirrorAnnotation stands on the API's mirror of a Pod that a kubelet took from
-// a manifest of its own: the UID by which it, and so the CNI plugin, knows it.
+// mirrorAnnotation is on the API's mirror of a static Pod. It is the UID by which the kubelet, and so
+// the CNI plugin, knows the Pod.
 const mirrorAnnotation = "kubernetes.io/config.mirror"
 
 func decodePod(c *check, in *corev1.Pod) cluster.Object {
@@ -121,8 +120,7 @@ func podIPs(in *corev1.PodStatus) []string {
 	return ips
 }
 
-// containerPorts are the ports of the containers and of the init containers
-// that keep running.
+// containerPorts returns the ports of the containers, and of init containers that keep running.
 func containerPorts(c *check, in *corev1.PodSpec) []cluster.ContainerPort {
 	ports := portsOf(c, specAt.Child("containers"), in.Containers)
 	for i, init := range in.InitContainers {
@@ -151,7 +149,7 @@ func portsOf(c *check, at *field.Path, in []corev1.Container) []cluster.Containe
 	return out
 }
 
-// nodeConfigManifest is a NodeConfig of antrail.io/v1alpha1 as it is written.
+// nodeConfigManifest is a NodeConfig of antrail.io/v1alpha1 as written.
 type nodeConfigManifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -195,7 +193,7 @@ type switchPortManifest struct {
 	Entity string `json:"externalEntity"` // namespace/name
 }
 
-// maxOFPort is the last number of a port: OpenFlow 1.5, 7.2.1, OFPP_MAX.
+// maxOFPort is the highest port number: OpenFlow 1.5, 7.2.1, OFPP_MAX.
 const maxOFPort = 0xffffff00
 
 func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
@@ -235,7 +233,7 @@ func decodeNodeConfig(c *check, in *nodeConfigManifest) cluster.Object {
 	return n
 }
 
-// decodeGateway reads the gateway, which an external Node does not have.
+// decodeGateway reads the gateway. An external Node has none.
 func decodeGateway(c *check, in *nodeConfigManifest) cluster.GatewayPort {
 	g, at := &in.Spec.Gateway, specAt.Child("gateway")
 	if in.Spec.Features["ExternalNode"] {
@@ -249,7 +247,7 @@ func decodeGateway(c *check, in *nodeConfigManifest) cluster.GatewayPort {
 	}
 }
 
-// checkMulticast refuses the gate Multicast where nothing would come of it.
+// checkMulticast refuses the gate Multicast if it would have no effect.
 func checkMulticast(c *check, n *cluster.NodeConfig) {
 	at := specAt.Child("features").Key("Multicast")
 	if fault := MulticastFault(n.Encap, n.Features); fault != "" {
@@ -260,8 +258,8 @@ func checkMulticast(c *check, n *cluster.NodeConfig) {
 	}
 }
 
-// nodePortAddresses refuses ::1: the kernel sends nothing from there to another link,
-// as IPv4 does with route_localnet.
+// nodePortAddresses refuses ::1. The kernel cannot send from it to another link; IPv4 has
+// route_localnet for that.
 func (c *check) nodePortAddresses(at *field.Path, in []string) []netip.Addr {
 	all := c.addrs(at, in)
 	for i, a := range all {
@@ -272,7 +270,7 @@ func (c *check) nodePortAddresses(at *field.Path, in []string) []netip.Addr {
 	return all
 }
 
-// decodeEncapMode: what needs a tunnel has one, and what does not has none.
+// decodeEncapMode checks that modes with a tunnel have one and other modes have none.
 func decodeEncapMode(c *check, in *nodeConfigManifest) tables.EncapMode {
 	spec, at := &in.Spec, specAt.Child("trafficEncapMode")
 	mode, err := tables.EncapModeNamed(spec.TrafficEncapMode)
@@ -300,8 +298,8 @@ func decodeTunnel(c *check, in *nodeConfigManifest) cluster.TunnelPort {
 	return cluster.TunnelPort{Name: t.Name, OFPort: c.ofPort(at, t.OFPort), Type: t.Type}
 }
 
-// decodeSwitchPorts reads the ports and checks that no number, name or Pod is
-// there twice, the gateway and tunnel included.
+// decodeSwitchPorts reads the ports. No number, name or Pod may occur twice, gateway and tunnel
+// included.
 func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest) []cluster.SwitchPort {
 	seen := map[any]bool{n.Gateway.OFPort: true, n.Gateway.Name: true, n.Tunnel.OFPort: true, n.Tunnel.Name: true}
 	once := func(at *field.Path, value any) {
@@ -332,7 +330,8 @@ func decodeSwitchPorts(c *check, n *cluster.NodeConfig, in []switchPortManifest)
 	return out
 }
 
-// entityName is the name of an entity. Its type keeps it apart from a Pod of the same name in the set of seen names.
+// entityName is the name of an entity. In the set of seen names, its type distinguishes it from a Pod
+// with the same name.
 type entityName cluster.Name
 
 func (c *check) ofPort(p *field.Path, n uint32) uint32 {

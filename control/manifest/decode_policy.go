@@ -8,8 +8,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// NetworkPolicies of networking.k8s.io/v1, and the ports that Antrea's share
-// with them.
+// NetworkPolicies of networking.k8s.io/v1, and the ports that they share with Antrea's.
 
 func decodeNetworkPolicy(c *check, in *networkingv1.NetworkPolicy) cluster.Object {
 	spec := &in.Spec
@@ -29,8 +28,7 @@ func decodeNetworkPolicy(c *check, in *networkingv1.NetworkPolicy) cluster.Objec
 	return p
 }
 
-// decodePolicyTypes fills in what the API does: Ingress always, Egress when
-// there are egress rules.
+// decodePolicyTypes applies the API's defaults: Ingress always, Egress if there are egress rules.
 func decodePolicyTypes(c *check, p *cluster.NetworkPolicy, spec *networkingv1.NetworkPolicySpec) {
 	if len(spec.PolicyTypes) == 0 {
 		p.Ingress, p.Egress = true, len(spec.Egress) > 0
@@ -77,7 +75,7 @@ func decodeNetworkPolicyPeer(c *check, at *field.Path, in *networkingv1.NetworkP
 	return p
 }
 
-// decodePolicyPort reads a port of a rule, of any kind of policy.
+// decodePolicyPort reads a port of any kind of policy rule.
 func decodePolicyPort(c *check, at *field.Path, in portManifest) cluster.PolicyPort {
 	p := cluster.PolicyPort{Protocol: c.protocol(at.Child("protocol"), in.Protocol)}
 	if in.Port != nil {

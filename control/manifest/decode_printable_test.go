@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// What an object's author writes reaches no terminal as more than text.
+// TestPrintableNames: control characters in an object reach no terminal.
 func TestPrintableNames(t *testing.T) {
 	const text = `
 apiVersion: crd.antrea.io/v1beta1

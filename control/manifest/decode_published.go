@@ -9,21 +9,20 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// The same door for objects that an API server gives, one by one: as the
-// published Go type, or as JSON where there is none (Antrea's). They go through
-// the readers and checks of manifests; what is refused is told with the field
-// and without a line.
+// Decoding of single objects from an API server. An object is of the published Go type, or JSON for
+// Antrea's kinds. The readers and checks are those of manifests. A problem has the field, but no
+// line.
 
-// Published is an object as an API server gives it.
+// Published is an object from an API server.
 type Published struct {
 	APIVersion, Kind string
-	// Object is of the published type, as *corev1.Pod for v1 Pod. Where JSON is
-	// given, only its namespace and name are read.
+	// Object has the published type, such as *corev1.Pod for v1 Pod. If JSON is given, only the
+	// namespace and name of Object are read.
 	Object metav1.Object
 	JSON   []byte
 }
 
-// Key is the object's key here; false for a kind that may be ignored.
+// Key is the object's key. It returns false for a kind that may be ignored.
 func (p *Published) Key() (cluster.Key, bool) {
 	r, ok := readers[typeName{p.APIVersion, p.Kind}]
 	if !ok && unenforced(p.APIVersion, p.Kind) != "" {
@@ -39,8 +38,8 @@ func (p *Published) Key() (cluster.Key, bool) {
 	return k, true
 }
 
-// Decode checks the object and makes it one of ours; source is what Source.File
-// is to say. An object with problems is refused whole.
+// Decode checks and converts the object; source becomes its Source.File. An object with problems is
+// refused whole.
 func (p *Published) Decode(source string) (cluster.Object, []Problem) {
 	c := &check{file: source, node: &yaml.Node{}, lines: lineMap{{}}}
 	key, ok := p.Key()

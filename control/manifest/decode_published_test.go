@@ -46,7 +46,7 @@ func TestPublishedRefused(t *testing.T) {
 	}
 }
 
-// FuzzPublished: whatever JSON an API server gives, it is an object or a problem.
+// FuzzPublished: any JSON from an API server becomes an object or a problem.
 func FuzzPublished(f *testing.F) {
 	for name := range readers {
 		f.Add(name.apiVersion, name.kind, []byte(`{"metadata":{"name":"a"},"spec":{"priority":5,"appliedTo":[{"podSelector":{}}]}}`))

@@ -15,7 +15,7 @@ import (
 
 // Services and EndpointSlices.
 
-// Annotations and labels with a meaning for Services.
+// Annotations and labels of Services.
 const (
 	loadBalancerModeAnnotation = "service.antrea.io/load-balancer-mode"
 	sourceRangesAnnotation     = "service.beta.kubernetes.io/load-balancer-source-ranges"
@@ -92,7 +92,7 @@ func decodeTopology(c *check, s *cluster.Service, in *corev1.Service) {
 	s.TopologyHints = strings.EqualFold(mode, "auto") || s.Distribution != ""
 }
 
-// decodeServiceIPs reads all addresses at which the Service is reached.
+// decodeServiceIPs reads all addresses of the Service.
 func decodeServiceIPs(c *check, s *cluster.Service, in *corev1.Service) {
 	s.ClusterIPs = decodeClusterIPs(c, s, &in.Spec)
 	for i, f := range in.Spec.IPFamilies {
@@ -184,7 +184,7 @@ func decodeLoadBalancerMode(c *check, annotations map[string]string) cluster.Loa
 	}
 }
 
-// servicePortKey is what no two ports of a Service may share.
+// servicePortKey must be unique among the ports of a Service.
 type servicePortKey struct {
 	protocol cluster.Protocol
 	port     uint16
@@ -238,7 +238,7 @@ func decodeServicePort(c *check, s *cluster.Service, at *field.Path, in *corev1.
 	return p
 }
 
-// Limits of an EndpointSlice, as the API server has them.
+// Limits of an EndpointSlice, equal to the API server's.
 const (
 	maxEndpoints     = 1000
 	maxSlicePorts    = 20000

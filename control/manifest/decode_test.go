@@ -29,8 +29,7 @@ func decodeOne[P cluster.Object](t *testing.T, text string) P {
 	return d.Objects[0].(P)
 }
 
-// TestSeedObjects reads the manifests of the seed's cluster: all of them come
-// in.
+// TestSeedObjects reads the manifests of the seed's cluster without a problem.
 func TestSeedObjects(t *testing.T) {
 	counts := map[cluster.Kind]int{}
 	for file, text := range antrailtest.Files(t, "../testdata/seed/*.yaml") {
@@ -49,8 +48,8 @@ func TestSeedObjects(t *testing.T) {
 	}
 }
 
-// TestRefused reads manifests with faults. Each is told at its line, and
-// nothing else is.
+// TestRefused reads manifests with faults. Each fault has a problem with its line; there are no other
+// problems.
 func TestRefused(t *testing.T) {
 	for file, text := range antrailtest.Files(t, "testdata/refused/*.yaml") {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestRefused(t *testing.T) {
 			for i, line := range strings.Split(text, "\n") {
 				_, want, expected := strings.Cut(line, "# refused: ")
 				if !expected && got[i+1] != "" {
-					t.Errorf("line %d is told: %s", i+1, got[i+1])
+					t.Errorf("line %d has the problem %s", i+1, got[i+1])
 				}
 				for _, part := range strings.Split(want, "; ") {
 					if !strings.Contains(got[i+1], part) {
@@ -76,8 +75,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestRefusedAlone checks that a refused object takes no other with it, and
-// that what is refused is known by its key.
+// TestRefusedAlone: a refused object affects no other object, and its key is known.
 func TestRefusedAlone(t *testing.T) {
 	d := Decode("f.yaml", []byte(`
 {apiVersion: v1, kind: Namespace, metadata: {name: a}}
@@ -98,7 +96,7 @@ func TestRefusedAlone(t *testing.T) {
 	}
 }
 
-// TestSyntaxError checks that a document that is no YAML costs only itself.
+// TestSyntaxError: a document with a syntax error affects no other document.
 func TestSyntaxError(t *testing.T) {
 	d := Decode("f.yaml", []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\na: b: c\n---\n"+
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: b}\n"))
@@ -113,7 +111,7 @@ func TestSyntaxError(t *testing.T) {
 	}
 }
 
-// TestForms reads one object in the forms in which a file may have it.
+// TestForms reads one object in each valid form of a file.
 func TestForms(t *testing.T) {
 	forms := map[string]string{
 		"json":         `{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"x": "1"}}}`,
@@ -137,7 +135,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestLoopbackNodePorts: the IPv4 loopback address is served, the IPv6 one refused.
+// TestLoopbackNodePorts: the IPv4 loopback address is accepted, the IPv6 one refused.
 func TestLoopbackNodePorts(t *testing.T) {
 	const node = "apiVersion: antrail.io/v1alpha1\nkind: NodeConfig\nmetadata: {name: a}\nspec:\n" +
 		"  gateway: {name: gw0, ofPort: 2, mac: \"ba:5e:d1:55:aa:c0\", ips: [10.10.0.1]}\n  nodePortAddresses: [127.0.0.1%s]\n"
@@ -150,7 +148,7 @@ func TestLoopbackNodePorts(t *testing.T) {
 	}
 }
 
-// TestHostileText is refused with a reason and without much work.
+// TestHostileText: hostile text is refused with a reason and little work.
 func TestHostileText(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'k'; c++ {
@@ -188,8 +186,7 @@ func TestHostileText(t *testing.T) {
 	}
 }
 
-// TestAsKubectl compares the JSON that manifests become with that of the
-// library that kubectl reads them by.
+// TestAsKubectl compares the JSON of manifests with that of kubectl's library.
 func TestAsKubectl(t *testing.T) {
 	files := antrailtest.Files(t, "../testdata/seed/*.yaml")
 	files["scalars"] = "a: yes\nb: 'yes'\nc: 0x1f\nd: 017\ne: 1.5\nf: 1e3\ng: ~\nh: 2024-01-01\ni: |\n  a\n  b\n" +
@@ -225,22 +222,21 @@ func decodeAny(t *testing.T, text []byte) (v any) {
 	return v
 }
 
-// TestManyProblems tells a thousand of a file's problems and ten of an
-// object's.
+// TestManyProblems: at most a thousand problems of a file and ten of an object are listed.
 func TestManyProblems(t *testing.T) {
 	d := Decode("f", []byte(strings.Repeat("{apiVersion: v1, kind: Other}\n---\n", 5000)))
 	if n := len(d.Problems); n != maxTold+1 || d.Problems[maxTold].Reason != "and more from here on" {
-		t.Errorf("%d problems told", n)
+		t.Errorf("%d problems are listed", n)
 	}
 	d = Decode("f", []byte(`{apiVersion: v1, kind: Service, metadata: {name: s}, spec: {clusterIP: None, ports: [`+
 		strings.Repeat("{name: a, port: 0},", 30)+`]}}`))
 	if n := len(d.Problems); n != maxReasons+1 || !strings.Contains(d.Problems[maxReasons].Reason, "and 49 more") {
-		t.Errorf("%d problems told: %v", n, d.Problems)
+		t.Errorf("%d problems are listed: %v", n, d.Problems)
 	}
 }
 
-// FuzzDecode reads any text: it does not panic, tells no line that is not
-// there, and lets no object in twice.
+// FuzzDecode: for any text, Decode does not panic, names only lines of the text, and returns no key
+// twice.
 func FuzzDecode(f *testing.F) {
 	for _, pattern := range []string{"../testdata/seed/*.yaml", "testdata/refused/*.yaml"} {
 		for _, text := range antrailtest.Files(f, pattern) {

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Traceflows: fields of crd.antrea.io/v1beta1 and v1alpha1 under their published names.
+// Traceflows: the fields of crd.antrea.io/v1beta1 and v1alpha1 under their published names.
 
 type traceflowManifest struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -69,7 +69,7 @@ type tracedPortsManifest struct {
 	DstPort int32 `json:"dstPort"`
 }
 
-// IP protocols of Traceflows, and the TCP flag with which a connection begins.
+// IP protocols of Traceflows, and the TCP flag that opens a connection.
 const (
 	protoICMP   = 1
 	protoTCP    = 6
@@ -78,8 +78,7 @@ const (
 	tcpSyn      = 2
 )
 
-// defaultTraceTime is how long a Traceflow lasts that does not say so, and mostTraceTime
-// how long one may last, in seconds.
+// defaultTraceTime is the default timeout of a Traceflow, mostTraceTime the longest, in seconds.
 const (
 	defaultTraceTime = 20
 	mostTraceTime    = 300
@@ -103,12 +102,12 @@ func decodeTraceflow(c *check, in *traceflowManifest) cluster.Object {
 		c.invalid(specAt.Child("destination", "ip"), t.Addr.String(), "must be of the packet's family: ipv6Header makes an IPv6 packet")
 	}
 	if len(in.Status) > 0 && gojson.Unmarshal(in.Status, &t.Status) != nil {
-		t.Status = cluster.TraceflowStatus{} // somebody else's words: it begins again
+		t.Status = cluster.TraceflowStatus{} // an unreadable status: the Traceflow begins again
 	}
 	return t
 }
 
-// tracedEnds are the source, which is a Pod, and the destination.
+// tracedEnds reads the source, which is a Pod, and the destination.
 func (c *check) tracedEnds(t *cluster.Traceflow, source, destination *tracedEndManifest) {
 	at := specAt.Child("source")
 	t.Source = c.tracedName(at.Child("pod"), source.Namespace, source.Pod)
@@ -138,7 +137,7 @@ func (c *check) tracedEnds(t *cluster.Traceflow, source, destination *tracedEndM
 	}
 }
 
-// tracedName is the name of an end, in Namespace default if none is given.
+// tracedName is the name of an end. The default namespace is "default".
 func (c *check) tracedName(at *field.Path, namespace, name string) cluster.Name {
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -180,7 +179,7 @@ func (c *check) tracedPacket(at *field.Path, in *tracedPacketManifest) cluster.T
 	return p
 }
 
-// dontFragment is the flag of an IPv4 header (RFC 791, section 3.1), of three bits.
+// dontFragment is one of the three flags of an IPv4 header (RFC 791, section 3.1).
 const dontFragment = 2
 
 func (c *check) noSource(at *field.Path, source string) {
@@ -198,8 +197,7 @@ func (c *check) tracedProtocol(at *field.Path, n int32, icmp uint8) uint8 {
 	return icmp
 }
 
-// tracedTransport reads the transport header. A header decides on the protocol if the IP
-// header does not name one.
+// tracedTransport reads the transport header. It decides on the protocol if the IP header does not.
 func (c *check) tracedTransport(at *field.Path, in *tracedPacketManifest, p *cluster.TracedPacket) {
 	named := in.IPHeader != nil && in.IPHeader.Protocol != 0 || in.IPv6Header != nil && in.IPv6Header.NextHeader != nil
 	icmp := p.Protocol

@@ -2,8 +2,8 @@ package manifest
 
 import "github.com/antrail/antrail/control/cluster"
 
-// readers are the published types that are read. Where Antrea has published a
-// kind under several versions with the same fields, each is read.
+// readers are the published types that are read. If Antrea published a kind in several versions with
+// the same fields, each is read.
 var readers = map[typeName]reader{
 	{"antrail.io/v1alpha1", "NodeConfig"}:     read(cluster.KindNodeConfig, clusterWide, decodeNodeConfig),
 	{"v1", "Node"}:                            read(cluster.KindNode, clusterWide, decodeNode),

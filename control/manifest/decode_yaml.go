@@ -10,29 +10,27 @@ import (
 	yaml "go.yaml.in/yaml/v3"
 )
 
-// From text to JSON, keeping lines. A text is cut into documents first, so that
-// a syntax error costs one document only. A document becomes a tree of YAML
-// nodes, which know their lines; an object in it becomes JSON, because the
-// published types describe themselves for JSON, and each value of that JSON
-// remembers its line.
+// From text to YAML nodes with lines. A text is first cut into documents, so that a syntax error
+// costs one document only. A document becomes a tree of YAML nodes, which have lines. Each object in
+// it becomes JSON (decode_json.go), because the published types are defined for JSON.
 //
-// YAML is read as kubectl reads it: plain yes, no, on and off are booleans, an
-// alias stands for its anchor, "<<" merges a mapping.
+// YAML has kubectl's meaning: plain yes, no, on and off are booleans, an alias means its anchor, and
+// "<<" merges a mapping.
 
-// document is one document of a text and the line it begins at.
+// document is one document of a text and its first line.
 type document struct {
 	line int
 	text string
 }
 
-// fault is what is wrong at a line.
+// fault is a fault and its line.
 type fault struct {
 	line   int
 	reason string
 }
 
-// documents cuts a text at its separator lines. A part with nothing but
-// comments and directives belongs to the next.
+// documents cuts a text at its separator lines. A part with only comments and directives belongs to
+// the next one.
 func documents(text string) []document {
 	var docs []document
 	start, startLine, line := 0, 1, 1
@@ -71,8 +69,8 @@ func blank(line string) bool {
 	return line == "" || line[0] == '#' || line[0] == '%'
 }
 
-// parse gives the root of the document's tree, with lines counted from the
-// beginning of the text; nil for a document without a value.
+// parse returns the root of the document's tree, with lines counted from the beginning of the text.
+// It returns nil for a document without a value.
 func (d document) parse() (*yaml.Node, *fault) {
 	if strings.Count(d.text, "\n")+strings.Count(d.text, ",")+strings.Count(d.text, ":") > maxValues {
 		return nil, &fault{d.line, fmt.Sprintf("the document has more than %d values", maxValues)}
@@ -105,12 +103,12 @@ func (d document) syntax(err error) *fault {
 	return &fault{d.line + line - 1, m[2]}
 }
 
-// countsFromZero are the errors of YAML's grammar, whose lines the library
-// counts from zero; those of its words it counts from one.
+// countsFromZero matches the errors about YAML's grammar, whose lines the library counts from zero.
+// It counts the lines of other errors from one.
 var countsFromZero = regexp.MustCompile(`^did not find expected (node content|key|'-' indicator|',' or|<)`)
 
-// firstUnreadable is the line with the first character that YAML does not
-// allow, of which the library does not tell the line; 1 when there is none.
+// firstUnreadable is the line with the first character that YAML forbids, because the library does
+// not report it. It is 1 if there is none.
 func (d document) firstUnreadable() int {
 	line := 1
 	for i, r := range d.text {
@@ -133,14 +131,13 @@ func shift(n *yaml.Node, lines int) {
 	}
 }
 
-// child returns the value of a key in a mapping, or nil. Keys that a merge
-// brings in are not seen.
+// child returns the value of a key in a mapping, or nil. It does not follow merges.
 func child(n *yaml.Node, key string) *yaml.Node {
 	value, _ := keyed(n, key)
 	return value
 }
 
-// keyed is child with the line of the key.
+// keyed is child that also returns the line of the key.
 func keyed(n *yaml.Node, key string) (value *yaml.Node, line int) {
 	n = target(n)
 	if n.Kind != yaml.MappingNode {
@@ -162,9 +159,8 @@ func target(n *yaml.Node) *yaml.Node {
 	return n
 }
 
-// lineOf finds the line of a field, written as the Kubernetes API writes it:
-// spec.ports[0].port, metadata.labels[app]. What is not there has the line of
-// what it would be in.
+// lineOf finds the line of a field, in the notation of the Kubernetes API: spec.ports[0].port,
+// metadata.labels[app]. A missing field has the line of its parent.
 func lineOf(n *yaml.Node, path string) int {
 	line := n.Line
 	for path != "" && n != nil {
@@ -178,8 +174,7 @@ func lineOf(n *yaml.Node, path string) int {
 	return line
 }
 
-// nextStep cuts the first field name, or the first index or key in brackets,
-// off a path.
+// nextStep cuts the first field name, index or key in brackets off a path.
 func nextStep(path string) (step, rest string) {
 	path = strings.TrimPrefix(path, ".")
 	if strings.HasPrefix(path, "[") {
@@ -192,8 +187,7 @@ func nextStep(path string) (step, rest string) {
 	return path, ""
 }
 
-// childAt returns a value in a mapping or list and the line of its key or of
-// itself.
+// childAt returns a value in a mapping or list, and the line of its key or of itself.
 func childAt(n *yaml.Node, step string) (*yaml.Node, int) {
 	if n.Kind != yaml.SequenceNode {
 		return keyed(n, step)

@@ -1,11 +1,11 @@
-// Package manifest reads objects: text of YAML or JSON comes in, plain objects (package
-// cluster) and problems come out. No type of Kubernetes goes further. An object that the
-// readers cannot enforce is a problem with its place.
+// Package manifest decodes text of YAML or JSON into plain objects (package cluster) and problems. It
+// keeps the types of Kubernetes from the rest of the program. An object that antrail cannot enforce is
+// a problem with its place.
 //
 //	decode.go                                 a text of several documents
-//	problem.go                                something that is not in force, and why
-//	misspelt.go                               the field or kind that may be meant by an unknown one
-//	decode_yaml.go, decode_json.go            what all kinds share
+//	problem.go                                an object that is not in force, and the reason
+//	misspelt.go                               suggestions for unknown fields and kinds
+//	decode_yaml.go, decode_json.go            code for all kinds
 //	decode_check.go, decode_types.go
 //	decode_node.go, decode_service.go         kinds of Kubernetes
 //	decode_policy.go
@@ -14,9 +14,9 @@
 //	decode_traceflow.go
 //	unenforced.go                             kinds that antrail does not enforce, and refuses
 //	unbuilt.go                                parts of Antrea's policies that antrail refuses
-//	features.go                               feature gates: those that antrail has, and those it refuses
-//	flexibleipam.go                           what the gate AntreaIPAM needs
-//	externalnode.go                           external Nodes: their interfaces, and what the gate needs
-//	policyonly.go                             what mode networkPolicyOnly needs
+//	features.go                               feature gates that antrail has or refuses
+//	flexibleipam.go                           requirements of the gate AntreaIPAM
+//	externalnode.go                           interfaces of external Nodes, and requirements of the gate
+//	policyonly.go                             requirements of mode networkPolicyOnly
 //	decode_published.go                       objects from an API server
 package manifest

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// External Nodes: machines without Pods, whose processes policies protect. An ExternalEntity is
-// what a policy chooses; Antrea's controller makes one of each ExternalNode, and so does the
-// reader of ExternalNodes here. With the gate ExternalNode, a NodeConfig says which ports are the
-// machine's card and its own network. What such a Node would not enforce is refused.
+// External Nodes are machines without Pods, whose processes policies protect. A policy chooses
+// ExternalEntities. Antrea's controller makes one of each ExternalNode, and so does this package.
+// With the gate ExternalNode, a NodeConfig names the ports of the machine's card and of its own
+// network. Everything that such a Node would not enforce is refused.
 
 func decodeExternalEntity(c *check, in *externalEntityManifest) cluster.Object {
 	e := &cluster.ExternalEntity{Pod: cluster.Pod{Meta: c.meta}, ExternalNode: in.Spec.ExternalNode}
@@ -35,8 +35,8 @@ func decodeExternalEntity(c *check, in *externalEntityManifest) cluster.Object {
 	return e
 }
 
-// decodeExternalNode reads an ExternalNode as the ExternalEntity that stands for its interface.
-// An interface with a name would give the entity another name than the object has.
+// decodeExternalNode reads an ExternalNode as the ExternalEntity of its interface. The interface must
+// have no name, because Antrea would derive another name for the entity from it.
 func decodeExternalNode(c *check, in *externalNodeManifest) cluster.Object {
 	at := specAt.Child("interfaces")
 	e := &cluster.ExternalEntity{Pod: cluster.Pod{Meta: c.meta}, ExternalNode: in.Name}
@@ -60,7 +60,7 @@ func decodeExternalNode(c *check, in *externalNodeManifest) cluster.Object {
 	return e
 }
 
-// bypassManifest is one of policyBypassRules, as Antrea's agent has them.
+// bypassManifest is an item of policyBypassRules, as in the configuration of Antrea's agent.
 type bypassManifest struct {
 	Direction string `json:"direction"`
 	Protocol  string `json:"protocol"`
@@ -93,7 +93,7 @@ func decodeBypasses(c *check, in []bypassManifest) (all []tables.Bypass) {
 	return all
 }
 
-// checkExternal checks what the gate needs, and refuses what needs the gate.
+// checkExternal checks the requirements of the gate, and refuses fields that need the gate.
 func checkExternal(c *check, n *cluster.NodeConfig) {
 	on, at := n.External(), specAt.Child("ports")
 	gate := specAt.Child("features").Key("ExternalNode")
@@ -128,7 +128,7 @@ func checkExternal(c *check, n *cluster.NodeConfig) {
 
 // checkLinks checks that each card of an external Node has one port to the machine.
 func checkLinks(c *check, at *field.Path, ports []cluster.SwitchPort) {
-	cards := map[string]int{} // ports that lead to each
+	cards := map[string]int{} // number of ports that lead to each card
 	for _, p := range ports {
 		if p.Role == cluster.RoleUplink {
 			cards[p.Name] = 0
@@ -160,8 +160,8 @@ func checkLinks(c *check, at *field.Path, ports []cluster.SwitchPort) {
 	}
 }
 
-// RefuseIPv6 is why an external Node does not take an ExternalEntity; "" if it does. IPv6 passes
-// by the policies of such a Node.
+// RefuseIPv6 is the reason why an external Node refuses an ExternalEntity; "" if it does not. The
+// policies of such a Node do not match IPv6.
 func RefuseIPv6(ips []netip.Addr) string {
 	if slices.ContainsFunc(ips, netip.Addr.Is6) {
 		return "it has an IPv6 address, and policies of an external Node are of IPv4: IPv6 would pass by them"

@@ -32,8 +32,8 @@ metadata: {name: front, namespace: vms, labels: {role: front}}
 spec: {externalNode: vm2, endpoints: [{ip: 192.0.2.1, name: eth0}, {ip: 192.0.2.2}], ports: [{name: web, port: 80}]}
 `
 
-// TestExternalNode: a NodeConfig says which ports are a card and the machine behind it, and an
-// ExternalNode is the ExternalEntity of its name.
+// TestExternalNode: a NodeConfig names the ports of a card and of the machine behind it. An
+// ExternalNode becomes the ExternalEntity of its name.
 func TestExternalNode(t *testing.T) {
 	d := Decode("f.yaml", []byte(externalConfig+"---\n"+externalNode+"---\n"+externalEntity))
 	if len(d.Problems) != 0 || len(d.Objects) != 3 {
@@ -56,8 +56,8 @@ func TestExternalNode(t *testing.T) {
 	}
 }
 
-// TestExternalNodeRefused: what the gate needs, what needs the gate, and what an external Node
-// would not enforce.
+// TestExternalNodeRefused checks the requirements of the gate, fields that need the gate, and features
+// that an external Node would not enforce.
 func TestExternalNodeRefused(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"{ExternalNode: true}", "{}", "spec.ports[1]: Invalid value: \"br-eth0\": needs features: {ExternalNode: true}"},

@@ -9,21 +9,21 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Feature gates. Antrea's gates are the only names that spec.features of a NodeConfig
-// and kubernetes.features of an agent's configuration take. A gate that has no effect
-// here is an error: an operator that sets it expects something to happen.
+// Feature gates. spec.features of a NodeConfig and kubernetes.features of an agent's configuration
+// accept only the names of Antrea's gates. A gate without effect here is an error, because the
+// operator that sets it expects one.
 
-// gateKind is what a feature gate of Antrea's does here.
+// gateKind is the effect of one of Antrea's feature gates here.
 type gateKind uint8
 
 const (
 	gateSwitches gateKind = iota + 1 // turns something on and off (tableFeatures)
-	gateAlwaysOn                     // what it turns on is always on
-	gateNotBuilt                     // what it turns on is not there
+	gateAlwaysOn                     // its feature is always on
+	gateNotBuilt                     // its feature does not exist
 )
 
-// featureGates are the gates of Antrea v1.15 and of those up to v2.7
-// (pkg/features/antrea_features.go), with the two that stand for all of a stage.
+// featureGates are the gates of Antrea v1.15 to v2.7 (pkg/features/antrea_features.go), and the two
+// that set all gates of a stage.
 var featureGates = map[string]gateKind{
 	"AntreaIPAM":           gateSwitches,
 	"AntreaPolicy":         gateSwitches,
@@ -66,7 +66,7 @@ var featureGates = map[string]gateKind{
 	"SupportBundleCollection":     gateNotBuilt,
 }
 
-// switchingGates are the gates that turn something on and off, in order.
+// switchingGates returns the gates that turn something on and off, in order.
 func switchingGates() []string {
 	var names []string
 	for name, kind := range featureGates {
@@ -78,9 +78,8 @@ func switchingGates() []string {
 	return names
 }
 
-// FeatureFault is the fault of a feature gate that is set to on; "" when nothing
-// is. A gate of something that is not built may be false, and one of something that is
-// always on may be true.
+// FeatureFault is the fault of a feature gate with a value; "" if there is none. The gate of a
+// missing feature may be false, and that of an always-on feature may be true.
 func FeatureFault(name string, on bool) string {
 	switch kind := featureGates[name]; {
 	case kind == gateAlwaysOn && !on:
@@ -97,9 +96,8 @@ func FeatureFault(name string, on bool) string {
 	return ""
 }
 
-// DSRFault is the fault of a load balancer mode of all Services; "" when nothing
-// is. Mode dsr needs the gate LoadBalancerModeDSR, as in Antrea: without it, all of them
-// would be answered as in mode nat.
+// DSRFault is the fault of a default load balancer mode; "" if there is none. Mode dsr needs the gate
+// LoadBalancerModeDSR, as in Antrea. Without it, all Services would have mode nat.
 func DSRFault(mode string, features map[string]bool) string {
 	if mode == "dsr" && !features["LoadBalancerModeDSR"] {
 		return "mode dsr needs features: {LoadBalancerModeDSR: true}"
@@ -107,8 +105,8 @@ func DSRFault(mode string, features map[string]bool) string {
 	return ""
 }
 
-// MulticastFault is the fault of the gate Multicast on a Node; "" when nothing is. Packets
-// of groups go to other Nodes through the tunnel alone.
+// MulticastFault is the fault of the gate Multicast on a Node; "" if there is none. Packets of groups
+// reach other Nodes through the tunnel only.
 func MulticastFault(mode tables.EncapMode, features map[string]bool) string {
 	if features["Multicast"] && mode != tables.Encap {
 		return "needs trafficEncapMode encap: packets of groups go to other Nodes through the tunnel"

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// nodeConfigWith is a NodeConfig with more lines in its spec, the first at line 6.
+// nodeConfigWith is a NodeConfig with additional lines in its spec, from line 6 on.
 func nodeConfigWith(spec string) string {
 	return `apiVersion: antrail.io/v1alpha1
 kind: NodeConfig
@@ -15,7 +15,7 @@ spec:
 ` + spec
 }
 
-// TestFeatureGatesRefused: a gate that has no effect here is an error with its place.
+// TestFeatureGatesRefused: a gate without effect here is an error with its place.
 func TestFeatureGatesRefused(t *testing.T) {
 	const at = "f.yaml:7: NodeConfig/n1: spec.features"
 	for gate, want := range map[string]string{
@@ -47,7 +47,7 @@ func TestFeatureGatesRefused(t *testing.T) {
 	}
 }
 
-// TestFeatureGatesTaken: gates that are what antrail does anyway are taken.
+// TestFeatureGatesTaken: gates that ask for what antrail does anyway are accepted.
 func TestFeatureGatesTaken(t *testing.T) {
 	for name, kind := range featureGates {
 		fault := [2]string{FeatureFault(name, false), FeatureFault(name, true)}

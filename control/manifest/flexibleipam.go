@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Pods of the underlay: the gate AntreaIPAM. The NodeConfig says which ports are the Node's card
-// and its own network, and which VLAN a Pod is in. What would not be enforced for such Pods is
+// Pods of the underlay: the gate AntreaIPAM. The NodeConfig names the ports of the Node's card and of
+// its own network, and the VLANs of Pods. Everything that would not be enforced for such Pods is
 // refused.
 
-// lastVLAN is the last VLAN that a frame may name: IEEE 802.1Q, table 9-2.
+// lastVLAN is the highest VLAN id of a frame: IEEE 802.1Q, table 9-2.
 const lastVLAN = 4094
 
-// checkUnderlay checks what the gate needs, and refuses what needs the gate.
+// checkUnderlay checks the requirements of the gate, and refuses fields that need the gate.
 func checkUnderlay(c *check, n *cluster.NodeConfig) {
 	if n.External() {
 		return

@@ -15,8 +15,8 @@ const underlayConfig = `  trafficEncapMode: noEncap
   - {name: web, ofPort: 5, pod: default/web, mac: "0a:00:00:00:00:05", vlan: 2}
 `
 
-// TestUnderlay: a NodeConfig says which ports are the Node's card and its own network, and
-// which VLAN a Pod is in.
+// TestUnderlay: a NodeConfig names the ports of the Node's card and of its own network, and the VLANs of
+// Pods.
 func TestUnderlay(t *testing.T) {
 	d := Decode("f.yaml", []byte(nodeConfigWith(underlayConfig)))
 	if len(d.Problems) != 0 || len(d.Objects) != 1 {
@@ -28,8 +28,8 @@ func TestUnderlay(t *testing.T) {
 	}
 }
 
-// TestUnderlayRefused: what the gate needs, what needs the gate, and what would not reach the
-// Pods of the underlay.
+// TestUnderlayRefused checks the requirements of the gate, fields that need the gate, and features that
+// would not reach the Pods of the underlay.
 func TestUnderlayRefused(t *testing.T) {
 	for _, c := range []struct{ from, to, want string }{
 		{"  trafficEncapMode: noEncap\n", "", "needs trafficEncapMode noEncap"},

@@ -8,10 +8,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Names that nobody knows, and the ones that may be meant.
+// Suggestions for unknown names.
 
-// unknownField is what is wrong with the field at a path such as spec.ingress[0].form
-// of what is read into a type.
+// unknownField is the fault of an unknown field at a path in a type, such as spec.ingress[0].form.
 func unknownField(t reflect.Type, path string) string {
 	above := strings.Split(path, ".")
 	last := len(above) - 1
@@ -23,11 +22,11 @@ func unknownField(t reflect.Type, path string) string {
 	return "unknown field" + meant
 }
 
-// mostListed is how many fields are listed for one that is like none of them.
+// mostListed is the limit of fields to list if no field is similar.
 const mostListed = 12
 
-// FieldNames are the fields of a type's JSON, or of what is below some of its fields,
-// such as peers[0]; nil where any name is taken.
+// FieldNames returns the JSON fields of a type, or those below some of its fields, such as peers[0].
+// It returns nil if any name is valid.
 func FieldNames(t reflect.Type, below []string) (names []string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -49,9 +48,8 @@ func FieldNames(t reflect.Type, below []string) (names []string) {
 	return names
 }
 
-// misspeltKind is the kind of the same API group that may be meant by one that is not
-// used here, as " (did you mean Service?)"; "" when none is like it, and for one that is
-// used in another version.
+// misspeltKind suggests a kind of the same API group that is similar to an unknown one, as
+// " (did you mean Service?)". It returns "" if none is similar.
 func misspeltKind(version, kind string) string {
 	group := groupOf(version)
 	var there []string
@@ -63,10 +61,10 @@ func misspeltKind(version, kind string) string {
 	return flow.Suggest(kind, there)
 }
 
-// otherVersions are the types that a kind is read as when the apiVersion is none of
-// theirs: those of its API group, or of any, if its own is one that others are read of or
-// one of Kubernetes' own, which have no dot. Such an object is a mistake: no API server
-// would take it, or it is newer or older than what is read here. nil for kinds of others.
+// otherVersions returns the types of a kind if it is read in other apiVersions only. Candidates are
+// first those of the same API group. If there is none, and the group is one that antrail reads or one
+// of Kubernetes' own (without a dot), those of any group count. An object with another apiVersion is a
+// mistake, or newer or older than antrail. For kinds of other projects it returns nil.
 func otherVersions(version, kind string) []typeName {
 	group := groupOf(version)
 	var same, all []typeName

@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// TestMisspelt: a field or kind that nobody knows is told with the one that may be
-// meant; a kind of others is ignored as before.
+// TestMisspelt: the problem of an unknown field or kind suggests a similar one. Kinds of other projects
+// are ignored.
 func TestMisspelt(t *testing.T) {
 	const policy = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: p, namespace: a}\n"
 	for text, want := range map[string]string{
@@ -27,8 +27,8 @@ func TestMisspelt(t *testing.T) {
 	}
 }
 
-// TestOtherVersions: an object of a known kind in a version that is not read is refused,
-// with its place and the versions that are, and what it was before stays.
+// TestOtherVersions: an object of a known kind in an unread version is refused. The problem has its place
+// and the versions that are read, and its former state stays.
 func TestOtherVersions(t *testing.T) {
 	const named = ", metadata: {name: p, namespace: a}}"
 	for text, want := range map[string]struct {
@@ -60,8 +60,8 @@ func TestOtherVersions(t *testing.T) {
 	}
 }
 
-// TestUnenforced: an object that promises what nothing here does is refused with its
-// place and its name; one of another kind of the same group may be ignored.
+// TestUnenforced: an object of a kind that antrail does not enforce is refused with its place and name.
+// Other kinds of the same group may be ignored.
 func TestUnenforced(t *testing.T) {
 	const (
 		named    = ", metadata: {name: p}}"

@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Policies beside another CNI, which gives Pods their interfaces, addresses and routes: mode
-// networkPolicyOnly. What would not be enforced there is refused.
+// Mode networkPolicyOnly: another CNI gives Pods their interfaces, addresses and routes, and antrail
+// enforces policies. Everything that would not be enforced there is refused.
 
-// checkPolicyOnly refuses what another CNI has in its hands.
+// checkPolicyOnly refuses features that the other CNI would have to provide.
 func checkPolicyOnly(c *check, n *cluster.NodeConfig) {
 	if n.Encap != tables.PolicyOnly {
 		return

@@ -12,7 +12,7 @@ const policyOnlyConfig = `  trafficEncapMode: networkPolicyOnly
   features: {Egress: false, L7NetworkPolicy: false, TrafficControl: false}
 `
 
-// TestPolicyOnly: mode networkPolicyOnly is taken, and refused with all that it would not enforce.
+// TestPolicyOnly: mode networkPolicyOnly is accepted, but not with features that it would not enforce.
 func TestPolicyOnly(t *testing.T) {
 	d := Decode("f.yaml", []byte(nodeConfigWith(policyOnlyConfig)))
 	if len(d.Problems) != 0 || d.Objects[0].(*cluster.NodeConfig).Encap != tables.PolicyOnly {

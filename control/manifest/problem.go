@@ -7,13 +7,13 @@ import (
 	"github.com/antrail/antrail/internal/printable"
 )
 
-// Problem is something in a text that is not in force, and why.
+// Problem is a part of a text that is not in force, with the reason.
 type Problem struct {
-	Source cluster.Source // where, to the line
-	Key    cluster.Key    // of the object; zero when it is not known
-	Field  string         // as spec.ports[0].port; empty for the whole object
+	Source cluster.Source // file and line
+	Key    cluster.Key    // of the object; zero if unknown
+	Field  string         // such as spec.ports[0].port; empty for the whole object
 	Reason string
-	// Ignored is set for a kind that is not used here: nothing is wrong.
+	// Ignored is set for a kind that is not used here, which is no fault.
 	Ignored bool
 }
 
@@ -29,11 +29,11 @@ func (p Problem) Error() string {
 	return printable.Text(strings.Join(append(parts, p.Reason), ": "))
 }
 
-// LastGoodStays ends the reason of a problem whose object stays as it was.
+// LastGoodStays ends the reason of a problem whose object keeps its last good state.
 const LastGoodStays = "; the last good one stays"
 
-// EditText is a problem as a refused edit: FILE:LINE: FIELD: REASON. Of an object that
-// comes from an API server its name stands for the place.
+// EditText describes a refused edit: FILE:LINE: FIELD: REASON. For an object of an API server, its
+// name replaces the place.
 func (p Problem) EditText() string {
 	parts := []string{p.Source.String()}
 	if p.Source.Line == 0 && p.Key != (cluster.Key{}) {

@@ -7,9 +7,9 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// What an Antrea-native policy may ask for and antrail does not do. The store refuses
-// such a policy, as Antrea's webhooks refuse what Antrea cannot do: the refusal is in the
-// log, in an Event and in get, and an edit that asks for it leaves the policy as it was.
+// Parts of Antrea-native policies that antrail does not support. The store refuses such a policy, as
+// Antrea's webhooks refuse what Antrea cannot do. The refusal is in the log, in an Event and in get.
+// After such an edit, the policy stays as it was.
 
 var (
 	errFQDN          = errors.New("peers by fqdn are not supported")
@@ -19,7 +19,7 @@ var (
 	errEgressService = errors.New("only ingress rules apply to Services")
 )
 
-// Unbuilt is the first thing of a policy that antrail does not do, with its place.
+// Unbuilt returns the first unsupported part of a policy, with its place.
 func Unbuilt(ap *cluster.AntreaPolicy) error {
 	for _, d := range []struct {
 		field string

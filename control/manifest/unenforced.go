@@ -10,14 +10,14 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Kinds that promise something of the network which nothing here does. A Secret may be
-// ignored: antrail does nothing for it. An AdminNetworkPolicy may not: an operator that
-// applies it relies on it. So objects of these kinds are refused, with their place:
+// Kinds that antrail does not enforce. antrail may ignore a Secret, which asks nothing of it. It may not
+// ignore an AdminNetworkPolicy, because its author relies on it. Objects of these kinds are refused,
+// with their place:
 //
-//  1. Each kind of the group policy.networking.k8s.io, and in any other group each kind
-//     whose name ends with NetworkPolicy, such as CiliumNetworkPolicy.
-//  2. Each kind of Antrea's group that is not read, such as PacketCapture. The reports that
-//     Antrea's own programs write there (AntreaAgentInfo) are ignored.
+//  1. Each kind of the group policy.networking.k8s.io, and in other groups each kind whose name ends
+//     with NetworkPolicy, such as CiliumNetworkPolicy.
+//  2. Each unread kind of Antrea's group, such as PacketCapture. The reports of Antrea's own programs
+//     (AntreaAgentInfo) are ignored.
 
 const (
 	antreaGroup = "crd.antrea.io"
@@ -27,13 +27,12 @@ const (
 // antreaReports are the kinds of Antrea's group that only report.
 var antreaReports = []string{"AntreaAgentInfo", "AntreaControllerInfo"}
 
-// insteadOf is what to use in place of a kind.
+// insteadOf names a replacement for a kind.
 var insteadOf = map[string]string{
 	"PacketCapture": "antrail capture records packets",
 }
 
-// unenforced says why an object of a kind that is not read is refused; "" for a kind that
-// may be ignored.
+// unenforced is the reason to refuse an object of an unread kind; "" if the kind may be ignored.
 func unenforced(version, kind string) string {
 	group := groupOf(version)
 	switch {
@@ -50,13 +49,13 @@ func unenforced(version, kind string) string {
 	return ""
 }
 
-// unenforcedKind is the kind in keys of objects that are refused by their kind. It has
-// the group, so that no such object is taken for one of a kind that is read.
+// unenforcedKind is the kind in the keys of these objects. It includes the group, so that no key
+// equals that of an object that is read.
 func unenforcedKind(version, kind string) cluster.Kind {
 	return cluster.Kind(Clip(kind) + "." + Clip(groupOf(version)))
 }
 
-// unenforcedKey names an object that is refused by its kind.
+// unenforcedKey is the key of an object that is refused by its kind.
 func unenforcedKey(n *yaml.Node, version, kind string) cluster.Key {
 	k := reader{kind: unenforcedKind(version, kind)}.identity(n)
 	if meta := child(n, "metadata"); meta != nil {
