@@ -7,27 +7,24 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// delays measures how long what an object wants takes from its source to the
-// switch, part by part: what waits for others or is tried again counts from the
-// change that asked for it first.
+// delays measures the time of each part from its source to the switch. A part that waits or is
+// tried again counts from the change that asked for it first.
 type delays struct {
 	requestedAt map[ledger.Part]time.Time
-	observe     func(cluster.Kind, time.Duration) // nil: nobody asks
+	observe     func(cluster.Kind, time.Duration) // nil: do not measure
 }
 
-// ObserveDelays has f called for each part of an object that comes to be in the
-// switch as it is wanted, or gone, with the time since the source learned of the
-// change. The kind is that of the object that has the entries: those of an
-// EndpointSlice are a Service's, and addresses of Pods that policies name are
-// Peers'. f must not call the Reconciler. It is for changes that UpdateSince brings
-// after the call.
+// ObserveDelays makes the Reconciler call f for each part that is installed or removed, with the
+// time since the source learned of the change. The kind is that of the object with the entries:
+// Service for an EndpointSlice, Peers for addresses of Pods that policies name. f must not call
+// the Reconciler. Only changes of later calls of UpdateSince count.
 func (r *Reconciler) ObserveDelays(f func(cluster.Kind, time.Duration)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.delays = delays{requestedAt: map[ledger.Part]time.Time{}, observe: f}
 }
 
-// noteWaiting notes since when parts wait that did not before.
+// noteWaiting records the time of the change for parts that begin to wait.
 func (d *delays) noteWaiting(waiting map[ledger.Part]*ledger.Desired, since time.Time) {
 	if d.observe == nil || since.IsZero() {
 		return
@@ -39,10 +36,10 @@ func (d *delays) noteWaiting(waiting map[ledger.Part]*ledger.Desired, since time
 	}
 }
 
-// forget takes note that a part asks for nothing any more.
+// forget drops a part that no longer waits.
 func (d *delays) forget(p ledger.Part) { delete(d.requestedAt, p) }
 
-// done takes note that the switch has what a part wants.
+// done reports the delay of a part that the switch has now.
 func (d *delays) done(p ledger.Part, clock func() time.Time) {
 	since, known := d.requestedAt[p]
 	if !known {

@@ -12,30 +12,27 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Egresses: what some Pods send out of the cluster leaves it from one address,
-// which one Node holds.
+// Egresses: the traffic of some Pods leaves the cluster from one address, which one Node holds.
 //
-// On the Node that holds the address, it has a packet mark; the Node's own side
-// translates what bears the mark. Elsewhere the Pods' traffic goes to that Node
-// through the tunnel.
+// On that Node the address has a packet mark. The Node's own side translates packets with the
+// mark. Other Nodes send the Pods' traffic to that Node through the tunnel.
 //
-// A Pod that several Egresses choose obeys the first of them by name, whatever
-// order they came in.
+// If several Egresses choose a Pod, the first by name applies, in any order of arrival.
 //
-// An address has one bandwidth. The first Egress by name that limits an address has
-// its meter; another one may ask for the same, and is refused if it asks for less or more.
+// An address has one bandwidth. The first Egress by name that limits an address has its meter.
+// Another Egress may ask for the same bandwidth; any other bandwidth is refused.
 
 // egressBuilder makes the entries of Egresses.
 type egressBuilder struct {
 	marks *numbers.Allocator[netip.Addr]
-	// wanted and has are the addresses of this Node that an Egress asks for,
-	// and that it has in the switch.
+	// wanted and has are the addresses of this Node that each Egress wants, and that it has
+	// in the switch.
 	wanted, has map[cluster.Key]netip.Addr
-	// short: an Egress found no mark; freed: since then, one became free.
+	// short: an Egress found no mark. freed: since then, a mark became free.
 	short, freed bool
 }
 
-// maxMark is the highest packet mark of an Egress: it has 8 bits.
+// maxMark is the highest packet mark of an Egress, of 8 bits.
 const maxMark = 255
 
 func newMarks() *numbers.Allocator[netip.Addr] { return numbers.NewAllocator[netip.Addr](1, maxMark) }
@@ -62,12 +59,12 @@ func (b *egressBuilder) build(c *change, w *wants) {
 	limiters := c.now.limiters(places)
 	for _, k := range sortedKeys(c.now.Egresses) {
 		var chosen []*cluster.Pod
-		chosen, free = c.now.pick(c.now.Egresses[k].AppliedTo, free)
+		chosen, free = c.now.takeChosen(c.now.Egresses[k].AppliedTo, free)
 		b.egress(c.now, k, egressUse{places[k], chosen, limiters[places[k].addr]}, w)
 	}
 }
 
-// limiters are the Egresses that limit addresses of this Node.
+// limiters maps addresses of this Node to the Egresses that limit them.
 func (v *view) limiters(places map[cluster.Key]egressPlace) map[netip.Addr]cluster.Key {
 	limiters := map[netip.Addr]cluster.Key{}
 	for _, k := range sortedKeys(v.Egresses) {
@@ -79,8 +76,8 @@ func (v *view) limiters(places map[cluster.Key]egressPlace) map[netip.Addr]clust
 	return limiters
 }
 
-// pick takes those Pods out of free that a set chooses.
-func (v *view) pick(set cluster.PodSet, free []*cluster.Pod) (chosen, rest []*cluster.Pod) {
+// takeChosen splits free into the Pods that a set chooses and the rest.
+func (v *view) takeChosen(set cluster.PodSet, free []*cluster.Pod) (chosen, rest []*cluster.Pod) {
 	for _, p := range free {
 		if v.SelectsPod(set, p) {
 			chosen = append(chosen, p)
@@ -91,15 +88,15 @@ func (v *view) pick(set cluster.PodSet, free []*cluster.Pod) (chosen, rest []*cl
 	return chosen, rest
 }
 
-// egressUse is where an Egress' address is, which Pods of this Node use it, and which
-// Egress limits the address; zero: none.
+// egressUse is the place of an Egress' address, the Pods of this Node that use it, and the Egress
+// that limits it; zero: none.
 type egressUse struct {
 	place   egressPlace
 	pods    []*cluster.Pod
 	limiter cluster.Key
 }
 
-// egress makes what one Egress wants.
+// egress makes the entries of one Egress.
 func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) {
 	part, at := ledger.Part{Object: k}, use.place
 	delete(b.wanted, k)
@@ -136,7 +133,7 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 		d.AddEntries(ledger.Origin{Object: k, Field: "spec.egressIP"}, v.pipeline.EgressAddress(ip)...)
 		d.Node.Egresses = []ledger.EgressMark{{Addr: at.addr, Mark: ip.Mark}}
 		if use.limiter == k {
-			v.limit(d, k, ip.Mark)
+			v.addMeter(d, k, ip.Mark)
 		}
 	} else if len(use.pods) > 0 {
 		d.Node.FarEgresses = []netip.Addr{at.addr}
@@ -149,7 +146,7 @@ func (b *egressBuilder) egress(v *view, k cluster.Key, use egressUse, w *wants) 
 	w.want(part, d)
 }
 
-// bandwidthFault says why an Egress of this Node cannot have its bandwidth; "" if it can.
+// bandwidthFault is the reason why an Egress of this Node cannot have its bandwidth; "" if it can.
 func (v *view) bandwidthFault(k cluster.Key, use egressUse) string {
 	wants := v.Egresses[k].Bandwidth
 	switch {
@@ -163,16 +160,15 @@ func (v *view) bandwidthFault(k cluster.Key, use egressUse) string {
 	return ""
 }
 
-// limit adds the meter of an Egress' address.
-func (v *view) limit(d *ledger.Desired, k cluster.Key, mark uint8) {
+// addMeter adds the meter of an Egress' address.
+func (v *view) addMeter(d *ledger.Desired, k cluster.Key, mark uint8) {
 	b := v.Egresses[k].Bandwidth
 	entries, meters := v.pipeline.EgressLimit(tables.EgressLimit{Mark: mark, Rate: b.Rate, Burst: b.Burst})
 	d.AddEntries(ledger.Origin{Object: k, Field: "spec.bandwidth"}, entries...)
 	d.Meters = append(d.Meters, meters...)
 }
 
-// settled gives back marks of addresses that no Egress asks for or has any
-// more.
+// settled frees the marks of addresses that no Egress wants or has.
 func (b *egressBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	old := b.has[p.Object]
 	delete(b.has, p.Object)
@@ -196,24 +192,20 @@ func (b *egressBuilder) uses(a netip.Addr) bool {
 	return false
 }
 
-// egressPlace is an Egress' address and the Node that holds it, or what it
-// lacks.
+// egressPlace is an Egress' address and its Node, or what is missing.
 type egressPlace struct {
 	addr  netip.Addr
 	node  string
 	lacks string
 }
 
-// placeEgresses finds the address and Node of every Egress. As a rule the
-// Egress' status has both. In a set of manifests nobody writes a status; then
-// they follow from the pool, the same on every Node:
+// placeEgresses finds the address and Node of every Egress. Usually the Egress' status has both. In
+// a set of manifests there is no status. Then every Node computes the same from the pools:
 //
-//   - addresses are given in order of the Egresses' names, each the lowest that
-//     no Egress has;
-//   - an address of a pool is on that Node of the pool whose name and the
-//     address have the highest hash, so that few addresses move when a Node
-//     goes (rendezvous hashing);
-//   - an address of a Node is on that Node.
+//   - In the order of names, each Egress gets the lowest address that no other has.
+//   - An address of a pool is on the Node of the pool with the highest hash of name and address
+//     (rendezvous hashing). So few addresses move if a Node goes.
+//   - An address of a Node is on that Node.
 func placeEgresses(v *view) map[cluster.Key]egressPlace {
 	taken := map[netip.Addr]bool{}
 	for _, e := range v.Egresses {
@@ -228,7 +220,7 @@ func placeEgresses(v *view) map[cluster.Key]egressPlace {
 	return places
 }
 
-// placeEgress notes in taken an address that it gives to the Egress.
+// placeEgress places one Egress. It adds the address that it assigns to taken.
 func (v *view) placeEgress(e *cluster.Egress, taken map[netip.Addr]bool) egressPlace {
 	pool := v.poolOf(e)
 	at := egressPlace{addr: e.Addr, node: e.Node}
@@ -248,7 +240,7 @@ func (v *view) placeEgress(e *cluster.Egress, taken map[netip.Addr]bool) egressP
 	return at
 }
 
-// poolOf is the first pool of an Egress that exists.
+// poolOf is the first existing pool of an Egress.
 func (v *view) poolOf(e *cluster.Egress) *cluster.ExternalIPPool {
 	for _, name := range e.Pools {
 		if p := v.ExternalIPPools[cluster.Key{Kind: cluster.KindExternalIPPool, Name: name}]; p != nil {
@@ -258,8 +250,7 @@ func (v *view) poolOf(e *cluster.Egress) *cluster.ExternalIPPool {
 	return nil
 }
 
-// lowestFree is the first address of a pool that is not taken; not valid when
-// there is none.
+// lowestFree is the first address of a pool that is not taken; invalid if there is none.
 func lowestFree(p *cluster.ExternalIPPool, taken map[netip.Addr]bool) netip.Addr {
 	for _, r := range p.Ranges {
 		for a := r.First; a.IsValid() && a.Compare(r.Last) <= 0; a = a.Next() {
@@ -271,7 +262,7 @@ func lowestFree(p *cluster.ExternalIPPool, taken map[netip.Addr]bool) netip.Addr
 	return netip.Addr{}
 }
 
-// holderOf is the Node that holds an address which no status places.
+// holderOf is the Node of an address without a status.
 func (v *view) holderOf(a netip.Addr, pool *cluster.ExternalIPPool) string {
 	best, highest := "", uint64(0)
 	for _, k := range sortedKeys(v.Nodes) {

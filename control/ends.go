@@ -11,36 +11,34 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Where the ends of a connection that somebody describes are, as this Node sees
-// it: a Pod or a Service by its name, an address by who has it.
+// The ends of a connection, seen from this Node: a Pod or Service by name, or the owner of an
+// address.
 
 // Place is one end of a connection.
 type Place struct {
-	// Object is the Pod, Service or Node that has the addresses; zero: nobody here
-	// knows of one.
+	// Object is the Pod, Service or Node that has the addresses; zero: unknown.
 	Object cluster.Key
-	Node   string       // where the Pod runs, or the Node itself; "": on none
+	Node   string       // the Pod's Node, or the Node itself; "": none
 	Addrs  []netip.Addr // at most one per family for a Pod
-	// Port is the port of a Pod of this Node in the switch. A Pod of this Node
-	// without one is not connected.
+	// Port is the switch port of a Pod of this Node; 0: not connected.
 	Port uint32
-	// Tunnel says that packets from there to this Node come in through the tunnel.
+	// Tunnel says that packets from there reach this Node through the tunnel.
 	Tunnel bool
 }
 
-// Self is what a Node's switch knows of the Node itself.
+// Self describes a Node for its own switch.
 type Self struct {
 	Node             string
 	Gateway          tables.Port
 	GatewayAddresses []netip.Addr
-	Tunnel           tables.Port // its number is 0 where there is none
+	Tunnel           tables.Port // its number is 0 without a tunnel
 	External         bool        // a machine without Pods
-	Uplink, Bridge   tables.Port // with the gate AntreaIPAM; their numbers are 0 without it
+	Uplink, Bridge   tables.Port // with the gate AntreaIPAM; otherwise their numbers are 0
 	Addresses        []netip.Addr
 	PodCIDRs         []netip.Prefix
 }
 
-// Self is this Node. The error says that its pipeline is not there yet.
+// Self is this Node. It returns an error while its pipeline is unknown.
 func (r *Reconciler) Self() (Self, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,8 +56,7 @@ func (r *Reconciler) Self() (Self, error) {
 	return s, nil
 }
 
-// PodPlace finds a Pod by its name. The error says that there is none with an
-// address.
+// PodPlace finds a Pod by name. It returns an error if there is no such Pod with an address.
 func (r *Reconciler) PodPlace(n cluster.Name) (Place, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +79,7 @@ func (v *view) podPlace(pod *cluster.Pod) Place {
 	return p
 }
 
-// tunnelTo says whether what Pods of another Node send to this one comes through
-// the tunnel.
+// tunnelTo reports whether packets from Pods of another Node reach this Node through the tunnel.
 func (v *view) tunnelTo(node string, pods []netip.Addr) bool {
 	if v.config.Encap == tables.Encap || !v.config.Encap.HasTunnel() {
 		return v.config.Encap == tables.Encap
@@ -94,8 +90,8 @@ func (v *view) tunnelTo(node string, pods []netip.Addr) bool {
 	})
 }
 
-// PlaceOf finds who has an address: a Pod, a Node, or a Service with an address of
-// its own. One that nobody has is a place too.
+// PlaceOf finds the owner of an address: a Pod, a Node, or a Service with that address. An address
+// without an owner is a Place too.
 func (r *Reconciler) PlaceOf(a netip.Addr) Place {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +108,7 @@ func (r *Reconciler) PlaceOf(a netip.Addr) Place {
 	return r.view.ownedPlace(a)
 }
 
-// ownedPlace is PlaceOf for addresses that are no Pod's.
+// ownedPlace is PlaceOf for addresses that do not belong to Pods.
 func (v *view) ownedPlace(a netip.Addr) Place {
 	p := Place{Addrs: []netip.Addr{a}}
 	for _, n := range v.Nodes {
@@ -131,7 +127,7 @@ func (v *view) ownedPlace(a netip.Addr) Place {
 	return p
 }
 
-// PodPort is the number of a port of a Pod by its name in the Pod's containers.
+// PodPort is the number of a Pod's port by its name in the Pod's containers.
 func (r *Reconciler) PodPort(n cluster.Name, port string, proto cluster.Protocol) (uint16, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -145,8 +141,8 @@ func (r *Reconciler) PodPort(n cluster.Name, port string, proto cluster.Protocol
 	return 0, fmt.Errorf("the Pod %s/%s names no %s port %q", n.Namespace, n.Name, proto, port)
 }
 
-// ServicePlace finds a Service by its name, and one of its ports by name or number;
-// "" is its only one. The error names the ports there are.
+// ServicePlace finds a Service by name, and one of its ports by name or number. "" means its only
+// port. The error lists the ports.
 func (r *Reconciler) ServicePlace(n cluster.Name, port string) (Place, cluster.ServicePort, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -172,8 +168,8 @@ func (r *Reconciler) ServicePlace(n cluster.Name, port string) (Place, cluster.S
 	return p, cluster.ServicePort{}, fmt.Errorf("the Service %s/%s has no port %q; it has %v", n.Namespace, n.Name, port, names)
 }
 
-// RankOf is where an Antrea-native policy stands: its tier, and its priority there;
-// "" for any other object.
+// RankOf returns the tier of an Antrea-native policy and its priority there. The tier is "" for any
+// other object.
 func (r *Reconciler) RankOf(policy cluster.Key) (tier string, priority float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,8 +180,8 @@ func (r *Reconciler) RankOf(policy cluster.Key) (tier string, priority float64) 
 	return p.Tier, p.Priority
 }
 
-// NodeAt is the Node that packets to an address of the underlay go to: it has the
-// address, or that of an Egress; "" for nobody's.
+// NodeAt is the Node that receives packets to an address of the underlay. It has the address, or
+// holds it for an Egress. It is "" if there is no such Node.
 func (r *Reconciler) NodeAt(a netip.Addr) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,8 +201,8 @@ func (r *Reconciler) NodeAt(a netip.Addr) string {
 	return ""
 }
 
-// Isolates says whether an entry is there because Kubernetes policies isolate a
-// Pod: Object is the Pod, direction ingress or egress.
+// Isolates reports whether an entry isolates a Pod because of K8s policies. Then Object is the Pod,
+// and direction is ingress or egress.
 func Isolates(o ledger.Origin) (direction string, ok bool) {
 	if o.Object.Kind != cluster.KindPod {
 		return "", false

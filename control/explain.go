@@ -13,19 +13,17 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// Explaining: from an entry to the objects, rules and fields that want it, and
-// back.
+// Explaining maps an entry to the objects, rules and fields that want it, and back.
 
-// Explanation is an entry of the switch and everything that wants it.
+// Explanation is an entry of the switch with everything that wants it.
 type Explanation struct {
 	Entry   *flow.Entry
 	Origins []ledger.Origin
 }
 
-// ExplainLine explains the entries that a line means: a line of a dump, or as
-// much of one as names them. A line without priority means entries of any, one
-// without actions is as good as one with. A learned entry comes from the
-// Service in its cookie.
+// ExplainLine explains the entries that a line matches: a line of a dump, or the part that
+// identifies entries. A line without priority matches entries of any priority. Actions are ignored.
+// A learned entry is explained by the Service in its cookie.
 func (r *Reconciler) ExplainLine(line string) ([]Explanation, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +57,7 @@ func parseForMatch(line string, names *flow.Names) (*flow.Entry, error) {
 	return parse.Entry(before+" actions=drop", names)
 }
 
-// explain explains the entry of an identity; nil when nobody wants it.
+// explain explains the entry of an identity; nil if no object wants it.
 func (r *Reconciler) explain(e *flow.Entry) *Explanation {
 	row := r.ledger.Installed(e)
 	if row == nil {
@@ -80,8 +78,8 @@ func (r *Reconciler) explainRow(row *ledger.Row) *Explanation {
 	return ex
 }
 
-// origins names the policies behind the isolation of a Pod; any other origin is
-// its own.
+// origins adds to the isolation of a Pod the policies behind it. It returns other origins as they
+// are.
 func (r *Reconciler) origins(o ledger.Origin) []ledger.Origin {
 	direction, ok := cutIsolation(o.Field)
 	pod := r.view.Pods[o.Object]
@@ -91,7 +89,7 @@ func (r *Reconciler) origins(o ledger.Origin) []ledger.Origin {
 	return append([]ledger.Origin{o}, r.isolating(pod, direction == "ingress")...)
 }
 
-// isolating are the NetworkPolicies that isolate a Pod for ingress, or for egress.
+// isolating returns the NetworkPolicies that isolate a Pod for ingress, or for egress.
 func (r *Reconciler) isolating(pod *cluster.Pod, ingress bool) (all []ledger.Origin) {
 	for _, np := range r.view.NetworkPolicies {
 		isolates := np.Ingress && ingress || np.Egress && !ingress
@@ -102,8 +100,7 @@ func (r *Reconciler) isolating(pod *cluster.Pod, ingress bool) (all []ledger.Ori
 	return all
 }
 
-// IsolatedBy are the NetworkPolicies that isolate a Pod for ingress, or for egress,
-// by name.
+// IsolatedBy returns the NetworkPolicies that isolate a Pod for ingress, or for egress, by name.
 func (r *Reconciler) IsolatedBy(n cluster.Name, ingress bool) []ledger.Origin {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +126,8 @@ func (r *Reconciler) anyPriority(want *flow.Entry) (all []Explanation, err error
 	return all, nil
 }
 
-// explainLearned explains an entry that a Service's entry learned: both have the
-// group's id in the low half of their cookies.
+// explainLearned explains an entry that an entry of a Service learned. Both have the group's id in
+// the low half of their cookies.
 func (r *Reconciler) explainLearned(e *flow.Entry) *Explanation {
 	by, d := r.ledger.GroupOwner(uint32(e.Cookie))
 	if e.Cookie == 0 || d == nil || by.Object.Kind != cluster.KindService {
@@ -139,8 +136,7 @@ func (r *Reconciler) explainLearned(e *flow.Entry) *Explanation {
 	return &Explanation{e, []ledger.Origin{{Object: by.Object, Field: "spec.sessionAffinity"}}}
 }
 
-// ExplainGroup says what a group is for. The error says that there is no such
-// group.
+// ExplainGroup names the object and field that want a group. It returns an error if no object does.
 func (r *Reconciler) ExplainGroup(id uint32) (ledger.Origin, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +152,7 @@ func (r *Reconciler) ExplainGroup(id uint32) (ledger.Origin, error) {
 	return ledger.Origin{Object: by.Object}, nil
 }
 
-// ExplainMeter says what a meter is for. The error says that there is no such meter.
+// ExplainMeter names the object that wants a meter. It returns an error if no object does.
 func (r *Reconciler) ExplainMeter(id uint32) (ledger.Origin, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +163,7 @@ func (r *Reconciler) ExplainMeter(id uint32) (ledger.Origin, error) {
 	return ledger.Origin{Object: by.Object}, nil
 }
 
-// NumbersOf are the groups and meters that an object wants, in order.
+// NumbersOf returns the groups and meters that an object wants, in order.
 func (r *Reconciler) NumbersOf(k cluster.Key) (groups, meters []uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,9 +180,9 @@ func (r *Reconciler) NumbersOf(k cluster.Key) (groups, meters []uint32) {
 	return groups, meters
 }
 
-// EntriesOf are the entries of the switch that an object wants, by table and
-// falling priority, each with everything that wants it. Those of a NetworkPolicy are
-// also what drops the rest for Pods that it isolates, which is the Pods' own.
+// EntriesOf returns the entries of the switch that an object wants, by table and falling priority,
+// each with everything that wants it. Those of a NetworkPolicy include the entries that isolate
+// Pods for it, although these belong to the Pods.
 func (r *Reconciler) EntriesOf(k cluster.Key) []Explanation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +201,7 @@ func (r *Reconciler) EntriesOf(k cluster.Key) []Explanation {
 	return all
 }
 
-// addIsolating adds the rows of entries that are there since a NetworkPolicy isolates a Pod.
+// addIsolating adds the rows of entries that isolate a Pod for a NetworkPolicy.
 func (r *Reconciler) addIsolating(rows map[*ledger.Row]bool, k cluster.Key) {
 	if k.Kind != cluster.KindNetworkPolicy || r.view == nil {
 		return

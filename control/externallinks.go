@@ -9,10 +9,10 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The interfaces of an external Node. Their IP entries come after the policies of their
-// ExternalEntities, as those of Pods do: without them, IP does not pass.
+// The interfaces of an external Node. As for Pods, an interface gets its entries after the policies
+// of its ExternalEntity. Without these entries, no IP packet passes.
 
-// links are the ports of this Node's ExternalEntities, with the cards behind them.
+// links returns the ports of this Node's ExternalEntities, with their cards.
 func (v *view) links() map[cluster.Key]tables.ExternalLink {
 	nc := v.NodeConfig(v.node)
 	if !nc.External() {
@@ -31,7 +31,7 @@ func (v *view) links() map[cluster.Key]tables.ExternalLink {
 	return all
 }
 
-// entityHere is an ExternalEntity of this Node, or what it lacks.
+// entityHere is an ExternalEntity of this Node, or the reason why it has no entries.
 func (v *view) entityHere(k cluster.Key) (e *cluster.ExternalEntity, lacks string) {
 	e = v.ExternalEntities[k]
 	switch {
@@ -59,7 +59,7 @@ func (b entityBuilder) build(c *change, w *wants) {
 			keys = append(keys, sortedKeys(c.was.links())...)
 		}
 	}
-	for _, k := range c.now.arrival(keys) {
+	for _, k := range c.now.sortByPlace(keys) {
 		link, here := links[k]
 		if !here {
 			w.want(ledger.Part{Object: k}, nil)
@@ -73,7 +73,7 @@ func (b entityBuilder) build(c *change, w *wants) {
 	b.missing(c.now, links, w)
 }
 
-// missing says of the NodeConfig which of its ExternalEntities is not there.
+// missing adds the ExternalEntities that do not exist to the state of the NodeConfig.
 func (entityBuilder) missing(v *view, links map[cluster.Key]tables.ExternalLink, w *wants) {
 	if len(links) == 0 {
 		return

@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// InForce is nil when the switch has the entries of a Pod behind a port and
-// those of all policies that apply to it, or what is in the way. A Pod's entries
-// never go in before its policies (phaseOf).
+// InForce returns nil if the switch has the entries of the Pod behind a port, and those of all
+// policies that apply to the Pod. Otherwise it returns a NotInForce. A Pod's entries are never
+// installed before its policies (phaseOf).
 func (r *Reconciler) InForce(port cluster.SwitchPort) error {
 	k := cluster.Key{Kind: cluster.KindPod, Namespace: port.Pod.Namespace, Name: port.Pod.Name}
 	r.mu.Lock()
@@ -32,17 +32,17 @@ func (r *Reconciler) InForce(port cluster.SwitchPort) error {
 	return nil
 }
 
-// NotInForce says what keeps a Pod's port from being opened.
+// NotInForce is the reason why a Pod's port stays closed.
 type NotInForce string
 
 // Error is the reason.
 func (n NotInForce) Error() string { return string(n) }
 
-// ShowRefusedEdits has each Status tell of the refused edits that edits returns. It is
-// called before any other method, and edits takes no lock.
+// ShowRefusedEdits adds the refused edits that edits returns to each Status. Call it before any
+// other method. edits must take no lock.
 func (r *Reconciler) ShowRefusedEdits(edits func() store.RefusedEdits) { r.edits = edits }
 
-// RefusedEdits are those of all objects, also of kinds that have no Status.
+// RefusedEdits returns those of all objects, also of kinds without a Status.
 func (r *Reconciler) RefusedEdits() store.RefusedEdits {
 	if r.edits == nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *Reconciler) RefusedEdits() store.RefusedEdits {
 	return r.edits()
 }
 
-// AppliesTo says whether a policy applies to a Pod of this Node.
+// AppliesTo reports whether a policy applies to a Pod of this Node.
 func (r *Reconciler) AppliesTo(policy cluster.Key, pod cluster.Name) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Multicast groups. Their members are no objects: Pods and other Nodes report them
-// (agent/multicast), and a group has the copies that they ask for.
+// Multicast groups. Their members are not objects: Pods and other Nodes report them
+// (agent/multicast). Each member gets a copy of a group's packets.
 
-// kindMulticast is the kind of the objects that groups belong to. No object of the
-// cluster is of that kind.
+// kindMulticast is the kind of the objects that own groups in the ledger. No object of the cluster
+// has this kind.
 const kindMulticast cluster.Kind = "MulticastGroup"
 
 // MulticastGroup is a multicast address and its members.
@@ -24,8 +24,8 @@ type MulticastGroup struct {
 	Nodes []netip.Addr   // ends of the tunnel
 }
 
-// MulticastPod is a Pod that reported a group, and the type of its last report: policies may
-// forbid one and allow another.
+// MulticastPod is a Pod that reported a group, with the type of its last report. Policies may forbid
+// one type and allow another.
 type MulticastPod struct {
 	cluster.Name
 	Report uint8
@@ -35,16 +35,16 @@ func (m MulticastPod) key() cluster.Key {
 	return cluster.Key{Kind: cluster.KindPod, Namespace: m.Namespace, Name: m.Name.Name}
 }
 
-// MaxMulticastGroups is how many groups a Node has at most.
+// MaxMulticastGroups is the limit of groups on a Node.
 const MaxMulticastGroups = 1024
 
 // multicastBuilder makes the entries and groups of multicast.
 type multicastBuilder struct {
 	policies *policyBuilder
 	groups   []MulticastGroup
-	joined   []netip.Addr // that Pods of this Node are members of, in order
+	joined   []netip.Addr // groups with members among this Node's Pods, in order
 	ids      *numbers.Allocator[netip.Addr]
-	has      map[netip.Addr]bool // that a part was wanted for
+	has      map[netip.Addr]bool // groups with a wanted part
 }
 
 func newMulticastBuilder(policies *policyBuilder) *multicastBuilder {
@@ -59,14 +59,14 @@ func newMulticastNumbers() *numbers.Allocator[netip.Addr] {
 	return numbers.NewAllocator[netip.Addr](tables.FirstMulticastGroup, tables.FirstMulticastGroup+MaxMulticastGroups-1)
 }
 
-// neighbours is the name of the part that is installed even without a group.
+// neighbours is the name of the part that exists even without a group.
 const neighbours = "neighbours"
 
 func multicastPart(name string) ledger.Part {
 	return ledger.Part{Object: cluster.Key{Kind: kindMulticast, Name: name}}
 }
 
-// settled gives back the number of a group that the switch does not have any more.
+// settled frees the number of a group that the switch no longer has.
 func (b *multicastBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	if p.Object.Kind != kindMulticast || d != nil {
 		return
@@ -98,8 +98,8 @@ func (b *multicastBuilder) build(c *change, w *wants) {
 	b.has = wanted
 }
 
-// neighbours are all Pods of this Node and all other Nodes, which queries and reports go to. The
-// Node has to know the others' addresses too.
+// neighbours makes the group of all Pods of this Node and all other Nodes. Queries and reports go to
+// it. The Node needs the addresses of the others too.
 func (b *multicastBuilder) neighbours(v *view, w *wants) {
 	var pods []uint32
 	for _, p := range v.connected() {
@@ -126,7 +126,7 @@ func (b *multicastBuilder) neighbours(v *view, w *wants) {
 	w.want(part, d)
 }
 
-// group wants what a group's members ask for; false if it has none here and no number.
+// group makes the entries of a group. It returns false if the group has no member here or no number.
 func (b *multicastBuilder) group(v *view, g MulticastGroup, w *wants) bool {
 	value := tables.MulticastGroup{Addr: g.Addr, Nodes: g.Nodes}
 	for _, m := range g.Pods {
@@ -157,8 +157,8 @@ func (b *multicastBuilder) group(v *view, g MulticastGroup, w *wants) bool {
 	return true
 }
 
-// SetMulticast sets the groups that have members, in order of their addresses, in place of
-// those before. Errors are as those of Update.
+// SetMulticast replaces the groups with members, in the order of their addresses. Errors are those of
+// Update.
 func (r *Reconciler) SetMulticast(groups []MulticastGroup) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -166,12 +166,12 @@ func (r *Reconciler) SetMulticast(groups []MulticastGroup) error {
 	if r.view == nil {
 		return nil
 	}
-	r.collect(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{kindMulticast: true}})
-	return r.bring()
+	r.collectWants(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{kindMulticast: true}})
+	return r.installWaiting()
 }
 
-// MulticastNode is what multicast needs of a Node's switch: whether it has multicast, and the
-// gateway's address and MAC address.
+// MulticastNode returns the gateway's IPv4 address and MAC address. It returns false if the switch has
+// no multicast.
 func (r *Reconciler) MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +186,7 @@ func (r *Reconciler) MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool) 
 	return gateway, mac, false
 }
 
-// of are the groups that a Pod is a member of.
+// of returns the groups that a Pod is a member of.
 func (b *multicastBuilder) of(k cluster.Key) (all []netip.Addr) {
 	for _, g := range b.groups {
 		if slices.ContainsFunc(g.Pods, func(m MulticastPod) bool { return m.key() == k && b.policies.mayReport(m, g.Addr) }) {
@@ -196,23 +196,22 @@ func (b *multicastBuilder) of(k cluster.Key) (all []netip.Addr) {
 	return all
 }
 
-// JoinedGroups are the groups that Pods of this Node are members of, in order. A Pod that no
-// policy lets join is none.
+// JoinedGroups returns the groups with members among this Node's Pods, in order. A Pod that policies
+// keep from a group is no member.
 func (r *Reconciler) JoinedGroups() []netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.multicast.joined)
 }
 
-// MulticastGroups are the groups that SetMulticast or Restore has set.
+// MulticastGroups returns the groups that SetMulticast or Restore set.
 func (r *Reconciler) MulticastGroups() []MulticastGroup {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.multicast.groups)
 }
 
-// CountReport counts a Pod's report of a group for the rule that decides on it. The report has
-// some bytes.
+// CountReport counts a Pod's report of a group, with its bytes, for the rule that decides on it.
 func (r *Reconciler) CountReport(group netip.Addr, m MulticastPod, bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -221,7 +220,7 @@ func (r *Reconciler) CountReport(group netip.Addr, m MulticastPod, bytes int) {
 	}
 }
 
-// HasPod says whether a Pod of this Node has a port of the switch.
+// HasPod reports whether a Pod of this Node has a port of the switch.
 func (r *Reconciler) HasPod(name cluster.Name) bool {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()

@@ -7,25 +7,24 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// The cluster around a Node: what there is, where, and which of it is here.
+// The Nodes of the cluster with their Pods, and single objects.
 
 // NodeRow is a Node with its Pods.
 type NodeRow struct {
 	Name      string         `json:"name"`
-	Here      bool           `json:"here,omitempty"` // it is this Node
+	Here      bool           `json:"here,omitempty"` // this Node
 	Addresses []netip.Addr   `json:"addresses"`
 	PodCIDRs  []netip.Prefix `json:"podCIDRs"`
 	Pods      []NodePod      `json:"pods"`
 }
 
-// NodePod is a Pod of any Node. Pods of the Node's network and those that have
-// ended are none.
+// NodePod is a Pod of any Node, except terminated Pods and Pods in their Node's network.
 type NodePod struct {
 	Name string       `json:"name"` // namespace/name
 	IPs  []netip.Addr `json:"ips"`
 }
 
-// Nodes are the Nodes of the cluster by name, each with its Pods by name.
+// Nodes returns the Nodes of the cluster by name, each with its Pods by name.
 func (r *Reconciler) Nodes() []NodeRow {
 	r.mu.Lock()
 	v := r.view
@@ -47,7 +46,7 @@ func (r *Reconciler) Nodes() []NodeRow {
 	return rows
 }
 
-// Object is an object of the cluster as this Node knows it; nil when it does not.
+// Object returns an object of the snapshot in use, or nil.
 func (r *Reconciler) Object(k cluster.Key) cluster.Object {
 	r.mu.Lock()
 	defer r.mu.Unlock()

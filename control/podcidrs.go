@@ -9,11 +9,10 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// podRanges knows whose podCIDRs are whose. Of two Nodes whose ranges overlap,
-// only the one that came first is served: for an address in both, the entries
-// of both would match, and neither has precedence.
+// podRanges has the podCIDRs of the Nodes. If the ranges of two Nodes overlap, only the first to come
+// is served: the entries of both would match an address in both ranges, without a precedence.
 type podRanges struct {
-	of      map[cluster.Key][]netip.Prefix // of Nodes that are served
+	of      map[cluster.Key][]netip.Prefix // of served Nodes
 	refused map[cluster.Key]bool
 }
 
@@ -21,9 +20,9 @@ func newPodRanges() podRanges {
 	return podRanges{of: map[cluster.Key][]netip.Prefix{}, refused: map[cluster.Key]bool{}}
 }
 
-// giveUp takes back the ranges of Nodes that have others now. When there are
-// such, it adds to the keys those that were refused, which may fit now.
-func (r podRanges) giveUp(v *view, keys []cluster.Key) []cluster.Key {
+// freeChanged frees the ranges of Nodes whose ranges changed. If any became free, it adds the refused Nodes
+// to keys, because they may fit now.
+func (r podRanges) freeChanged(v *view, keys []cluster.Key) []cluster.Key {
 	freed := false
 	for _, k := range keys {
 		if n := v.Nodes[k]; n == nil || !slices.Equal(n.PodCIDRs, r.of[k]) {
@@ -35,10 +34,10 @@ func (r podRanges) giveUp(v *view, keys []cluster.Key) []cluster.Key {
 	if !freed {
 		return keys
 	}
-	return v.arrival(slices.AppendSeq(keys, maps.Keys(r.refused)))
+	return v.sortByPlace(slices.AppendSeq(keys, maps.Keys(r.refused)))
 }
 
-// claim gives a Node its ranges, or says with whose they overlap.
+// claim gives a Node its ranges, or returns the overlap with another Node.
 func (r podRanges) claim(v *view, n *cluster.Node) error {
 	delete(r.refused, n.Key)
 	if own := v.Node(v.node); own != nil {
@@ -60,7 +59,7 @@ func (r podRanges) claim(v *view, n *cluster.Node) error {
 	return nil
 }
 
-// overlap names the first range that overlaps with one of another Node.
+// overlap is the error that names the first range that overlaps with one of another Node.
 func overlap(ranges []netip.Prefix, other *cluster.Node) error {
 	for i, mine := range ranges {
 		for _, theirs := range other.PodCIDRs {

@@ -10,20 +10,19 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Where packets of a Pod are met by whoever watches them.
+// Places to watch the packets of a Pod.
 
-// PodEnds is where packets from a Pod enter this Node's switch, and what packets
-// to it are addressed to when they enter.
+// PodEnds is the place where packets from a Pod enter this Node's switch, and the addresses of packets
+// to the Pod when they enter.
 type PodEnds struct {
-	Port uint32 // of a Pod of this Node; 0 for one of another Node
+	Port uint32 // of a Pod of this Node; 0 for another Node's
 	IPs  []netip.Addr
-	// Services are the addresses of Services that the Pod is an endpoint of: those
-	// of the cluster, external ones, and those of load balancers.
+	// Services are the cluster, external and load balancer addresses of Services that have the Pod as
+	// an endpoint.
 	Services []netip.Addr
 }
 
-// PodEnds are those of a Pod. The error says that there is no such Pod, or that it
-// has no address.
+// PodEnds returns the ends of a Pod. It returns an error if there is no such Pod with an address.
 func (r *Reconciler) PodEnds(n cluster.Name) (ends PodEnds, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +39,7 @@ func (r *Reconciler) PodEnds(n cluster.Name) (ends PodEnds, err error) {
 	r.seen.mu.RUnlock()
 	for _, s := range r.view.EndpointSlices {
 		service := r.view.Services[cluster.Key{Kind: cluster.KindService, Namespace: s.Service.Namespace, Name: s.Service.Name}]
-		if service != nil && slices.ContainsFunc(s.Endpoints, func(e cluster.Endpoint) bool { return meet(e.Addresses, pod.IPs) }) {
+		if service != nil && slices.ContainsFunc(s.Endpoints, func(e cluster.Endpoint) bool { return shareAddress(e.Addresses, pod.IPs) }) {
 			ends.Services = slices.Concat(ends.Services, service.ClusterIPs, service.ExternalIPs, service.LoadBalancerIPs)
 		}
 	}
@@ -49,8 +48,8 @@ func (r *Reconciler) PodEnds(n cluster.Name) (ends PodEnds, err error) {
 	return ends, nil
 }
 
-// PodAddresses are the Pods of the cluster by their addresses, but for those that
-// share theirs with others, as Pods of a Node's own network do.
+// PodAddresses maps addresses to the Pods of the cluster. It leaves out addresses that several Pods
+// share, as Pods in their Node's network do.
 func (r *Reconciler) PodAddresses() map[netip.Addr]cluster.Name {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,8 +68,7 @@ func (r *Reconciler) PodAddresses() map[netip.Addr]cluster.Name {
 	return all
 }
 
-// ServicesAt are the Services with an address: of the cluster, external, or of a
-// load balancer.
+// ServicesAt returns the Services with an address: a cluster IP, external IP or load balancer IP.
 func (r *Reconciler) ServicesAt(a netip.Addr) (all []cluster.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,13 +84,13 @@ func (r *Reconciler) ServicesAt(a netip.Addr) (all []cluster.Key) {
 	return all
 }
 
-// meet says whether one list of addresses has one of another.
-func meet(all, some []netip.Addr) bool {
+// shareAddress reports whether two lists share an address.
+func shareAddress(all, some []netip.Addr) bool {
 	return slices.ContainsFunc(some, func(a netip.Addr) bool { return slices.Contains(all, a) })
 }
 
-// OriginsOf is what wants an entry of the switch; none for one of flow files, or
-// one that is gone.
+// OriginsOf returns the origins of an entry of the switch. An entry of flow files, or one that is gone,
+// has none.
 func (r *Reconciler) OriginsOf(e *flow.Entry) []ledger.Origin {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The Node itself, other Nodes and this Node's Pods.
+// This Node, other Nodes and this Node's Pods.
 
-// nodeBuilder makes what the pipeline has before any other object: the entries
-// of the tables themselves, of the gateway and the tunnel, under the name of
-// the Node's NodeConfig; and the ways to the other Nodes.
+// nodeBuilder makes the entries that the pipeline has before any other object: those of the tables
+// themselves, the gateway and the tunnel. They belong to the Node's NodeConfig. It also makes the
+// entries that lead to other Nodes.
 type nodeBuilder struct{ ranges podRanges }
 
 func (nodeBuilder) settled(ledger.Part, *ledger.Desired) {}
@@ -33,12 +33,12 @@ func (b nodeBuilder) build(c *change, w *wants) {
 		}
 		return
 	}
-	for _, k := range b.ranges.giveUp(c.now, affected(c, cluster.KindNode, c.now.Nodes)) {
+	for _, k := range b.ranges.freeChanged(c.now, affected(c, cluster.KindNode, c.now.Nodes)) {
 		b.peer(c.now, k, w)
 	}
 }
 
-// routesElsewhere is why the switch does not lead to other Nodes; "" if it does.
+// routesElsewhere is the reason why the switch does not lead to other Nodes; "" if it does.
 func (v *view) routesElsewhere() string {
 	switch {
 	case v.config.Features.ExternalNode:
@@ -66,7 +66,7 @@ func (b nodeBuilder) static(v *view) *ledger.Desired {
 	return d
 }
 
-// peer makes the way to another Node.
+// peer makes the entries that lead to another Node.
 func (b nodeBuilder) peer(v *view, k cluster.Key, w *wants) {
 	n := v.Nodes[k]
 	if n == nil || n.Key.Name == v.node {
@@ -98,7 +98,7 @@ func (b nodeBuilder) peer(v *view, k cluster.Key, w *wants) {
 	w.want(ledger.Part{Object: k}, d)
 }
 
-// podsOfPeer is what the Node around the switch has to know of a peer.
+// podsOfPeer is the routes that this Node needs for a peer's Pods.
 func podsOfPeer(v *view, n *cluster.Node, peer tables.Peer) (all []ledger.PeerPods) {
 	for i, p := range n.PodCIDRs {
 		end, tunnel := v.pipeline.TunnelEnd(peer, p.Addr())
@@ -118,7 +118,7 @@ func (podBuilder) settled(ledger.Part, *ledger.Desired) {}
 func (b podBuilder) build(c *change, w *wants) {
 	keys := affected(c, cluster.KindPod, c.now.here)
 	if !c.all && c.touches(cluster.KindNodeConfig) {
-		keys = c.now.arrival(slices.AppendSeq(keys, maps.Keys(c.now.here)))
+		keys = c.now.sortByPlace(slices.AppendSeq(keys, maps.Keys(c.now.here)))
 	}
 	for _, k := range keys {
 		if c.now.here[k] != nil || c.was != nil && c.was.here[k] != nil {
@@ -127,7 +127,7 @@ func (b podBuilder) build(c *change, w *wants) {
 	}
 }
 
-// pod makes the entries of one Pod: none when it does not run here any more.
+// pod makes the entries of one Pod, or removes them if it no longer runs here.
 func (podBuilder) pod(v *view, k cluster.Key, w *wants) {
 	part := ledger.Part{Object: k}
 	pod, here := v.here[k]
@@ -150,7 +150,7 @@ func (podBuilder) pod(v *view, k cluster.Key, w *wants) {
 	w.want(part, d)
 }
 
-// localPod is a Pod of this Node as the tables know it, or what it still lacks.
+// localPod is a Pod of this Node as a value for the tables, or what it lacks.
 func (v *view) localPod(p *cluster.Pod) (pod tables.Pod, lacks string) {
 	port, ok := v.ports[cluster.Name{Namespace: p.Key.Namespace, Name: p.Key.Name}]
 	switch {
@@ -169,8 +169,7 @@ func (v *view) localPod(p *cluster.Pod) (pod tables.Pod, lacks string) {
 	return pod, ""
 }
 
-// connected are the Pods of this Node with port and address, in order of their
-// keys.
+// connected returns the Pods of this Node with a port and an address, in order of their keys.
 func (v *view) connected() []*cluster.Pod {
 	var all []*cluster.Pod
 	for _, k := range sortedKeys(v.here) {

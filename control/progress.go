@@ -6,29 +6,29 @@ import (
 	"github.com/antrail/antrail/control/policy"
 )
 
-// Progress is what a Node tells the cluster of its policies.
+// Progress is a Node's report about its policies.
 type Progress struct {
 	// Policies are the Antrea-native policies that apply to Pods of this Node, by key.
 	Policies []PolicyProgress
-	// NetworkPolicies counts the policies of both kinds that apply to Pods of this Node,
-	// AddressGroups the sets of peers and AppliedToGroups the sets of Pods of this Node
-	// that their rules share.
+	// NetworkPolicies counts the policies of both kinds that apply to Pods of this Node.
+	// AddressGroups counts the sets of peers that their rules share, AppliedToGroups the sets
+	// of Pods of this Node.
 	NetworkPolicies, AddressGroups, AppliedToGroups int
-	// Pods of this Node are connected.
+	// Pods counts the connected Pods of this Node.
 	Pods int
 }
 
-// PolicyProgress is how far a policy has come on this Node.
+// PolicyProgress is the state of a policy on this Node.
 type PolicyProgress struct {
-	// Policy is the state of it that the switch was brought to, with its generation.
+	// Policy is the state of the policy that the switch was brought to, with its generation.
 	Policy *cluster.AntreaPolicy
 	// State is Installed when all entries of that state are active.
 	State  ledger.State
 	Reason string
 }
 
-// Progress is how far the policies of this Node have come; false while that is not
-// known: no snapshot was seen yet, or what is in the switch is a process's before.
+// Progress is the state of this Node's policies. It returns false while that is unknown: before the
+// first snapshot, or while the switch still has the entries of an earlier process.
 func (r *Reconciler) Progress() (p Progress, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -63,7 +63,7 @@ func (r *Reconciler) Progress() (p Progress, ok bool) {
 	return p, true
 }
 
-// unconnected are the Pods of this Node that have no port or no address yet.
+// unconnected returns the Pods of this Node without a port or an address.
 func (v *view) unconnected(connected []*cluster.Pod) (all []*cluster.Pod) {
 	if len(connected) == len(v.here) {
 		return nil
@@ -76,8 +76,7 @@ func (v *view) unconnected(connected []*cluster.Pod) (all []*cluster.Pod) {
 	return all
 }
 
-// Spans makes Spans for policies as this Node's pipeline takes them; nil when it takes
-// none.
+// Spans makes Spans for this Node's pipeline; nil if that has no Antrea-native policies.
 func (r *Reconciler) Spans() *policy.Spans {
 	r.mu.Lock()
 	defer r.mu.Unlock()

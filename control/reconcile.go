@@ -15,29 +15,29 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Reconciling: from each snapshot of the cluster, this Node's switch gets what
-// changed, and nothing else.
+// Reconciling: after each snapshot of the cluster, this Node's switch gets the changes, and nothing
+// else.
 //
 //	snapshot → view → builders → wanted parts → ledger → bundle → switch
-//	 (store)  (view)  (pods.go…)   (waiting)   (step.go)        (Installer)
+//	 (store)  (view)  (pods.go…)   (waiting)  (ledgerstep.go)    (Installer)
 //
-// A part that the switch did not take waits, and is tried again with every
-// change and by Retry; its object says why. One object in the way does not keep
-// others waiting: a bundle that fails is halved until what fails is alone.
-// What can come apart like this comes in an order of safety (phases): a Pod's
-// port is closed before anything that guards it goes, and is opened after all
-// that guards it is in.
+// A part that the switch refused waits, and its object has the reason. It is tried again with every
+// change and by Retry. One failing object does not delay others: a bundle that fails is halved until
+// the failing object is alone.
+//
+// Such halves are installed in a safe order (phases). A Pod's port closes before its policies go, and
+// opens after all its policies are installed.
 
-// builder makes what one family of objects wants.
+// builder makes the entries of one family of objects.
 type builder interface {
-	// build looks at what a change touches and tells w what it wants now.
+	// build passes what the objects of a change want to w.
 	build(c *change, w *wants)
-	// settled says that the switch has what a part wants: nil, nothing.
+	// settled reports that the switch has what a part wants; nil: nothing.
 	settled(p ledger.Part, d *ledger.Desired)
 }
 
-// Reconciler keeps one Node's switch in step with the cluster's objects. Its
-// methods may be called from several goroutines.
+// Reconciler makes one Node's switch follow the cluster's objects. Its methods may be called from
+// several goroutines.
 type Reconciler struct {
 	node       string
 	to         ledger.Installer
@@ -48,29 +48,28 @@ type Reconciler struct {
 	policies   *policyBuilder    // likewise
 	multicast  *multicastBuilder // likewise
 	traceflows *traceflowBuilder // likewise
-	seen       sightings         // has a lock of its own
+	seen       sightings         // has its own lock
 	delays     delays
-	edits      func() store.RefusedEdits // nil: none is ever refused
+	edits      func() store.RefusedEdits // nil: there are none
 
 	mu      sync.Mutex
-	view    *view // nil: the Node is not known yet
+	view    *view // nil: the Node is unknown
 	ledger  *ledger.Ledger
 	sides   ledger.NodeSides
 	waiting map[ledger.Part]*ledger.Desired // not in the switch yet
-	notes   map[cluster.Key]note            // what builders say of objects
-	failed  map[cluster.Key]note            // what the last attempt said of objects
-	// missed: a snapshot was left out, the keys of the next are not enough.
+	notes   map[cluster.Key]note            // states of objects from the builders
+	failed  map[cluster.Key]note            // states of objects from the last attempt
+	// missed: the last snapshot was skipped, so the keys of the next one are incomplete.
 	missed bool
-	// renamed: the switch is to be told names; moved: the tables themselves
-	// changed, so everything or nothing is installed.
+	// renamed: the switch needs new names. moved: the tables themselves changed, so a change
+	// is installed whole or not at all.
 	renamed, moved bool
-	// owned is who had which address in a process before; nil after the first
-	// Update.
+	// owned has the owners of addresses in an earlier process; nil after the first bundle.
 	owned map[ledger.AddressOwner]bool
 }
 
-// NewReconciler makes a Reconciler for the switch of a Node. The switch has to
-// be empty, or to have what Restore says. clock tells the time, as time.Now does.
+// NewReconciler makes a Reconciler for the switch of a Node. The switch is empty, or in the state that
+// Restore describes. clock returns the time, as time.Now does.
 func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Reconciler {
 	services, egresses, traceflows := newServiceBuilder(), newEgressBuilder(), &traceflowBuilder{}
 	r := &Reconciler{
@@ -84,21 +83,20 @@ func NewReconciler(node string, to ledger.Installer, clock func() time.Time) *Re
 	r.builders = []builder{
 		nodeBuilder{newPodRanges()}, podBuilder{}, entityBuilder{}, services, egresses, trafficControlBuilder{}, traceflows,
 		r.policies,  // after the Services, whose groups policies name
-		r.multicast, // after the policies, which say who may join
+		r.multicast, // after the policies, which may keep Pods from groups
 	}
 	return r
 }
 
-// Update brings the switch to a new snapshot. keys are the objects that differ
-// from the last one; nil: that is to be found out. The error says what of it is
-// not in the switch; Retry tries that again. A snapshot without this Node
-// changes nothing.
+// Update brings the switch to a new snapshot. keys are the objects that differ from the last one; nil:
+// Update finds them. The error names what is not in the switch; Retry tries it again. A snapshot
+// without this Node changes nothing.
 func (r *Reconciler) Update(c *cluster.Cluster, keys []cluster.Key) error {
 	return r.UpdateSince(c, keys, time.Time{})
 }
 
-// UpdateSince is Update for changes of which a source learned at a known time, so
-// that ObserveDelays tells how long each took; zero: it tells nothing.
+// UpdateSince is Update for changes of which the source learned at a known time, for ObserveDelays. The
+// zero time is not observed.
 func (r *Reconciler) UpdateSince(c *cluster.Cluster, keys []cluster.Key, since time.Time) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,14 +114,13 @@ func (r *Reconciler) UpdateSince(c *cluster.Cluster, keys []cluster.Key, since t
 	r.view = next
 	r.ledger.NameTables(next.names)
 	r.seen.setPods(next.ports)
-	r.collect(ch)
+	r.collectWants(ch)
 	r.delays.noteWaiting(r.waiting, since)
-	return r.bring()
+	return r.installWaiting()
 }
 
-// bring installs what is waiting, and Egresses that were short of a mark if one
-// became free by it.
-func (r *Reconciler) bring() error {
+// installWaiting installs all waiting parts. If that frees a mark, it also installs Egresses that lacked one.
+func (r *Reconciler) installWaiting() error {
 	err := r.install()
 	if r.owned != nil && !r.ledger.Inherited() {
 		r.forgetRestored()
@@ -132,12 +129,12 @@ func (r *Reconciler) bring() error {
 		return err
 	}
 	r.egresses.freed = false
-	r.collect(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{cluster.KindEgress: true}})
+	r.collectWants(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{cluster.KindEgress: true}})
 	return r.install()
 }
 
-// collect asks the builders what they want now.
-func (r *Reconciler) collect(ch *change) {
+// collectWants collects from the builders what a change wants.
+func (r *Reconciler) collectWants(ch *change) {
 	w := newWants()
 	for _, k := range ch.keys {
 		delete(r.notes, k)
@@ -158,7 +155,7 @@ func (r *Reconciler) collect(ch *change) {
 	}
 }
 
-// settled tells the builders that the switch has what a part wants.
+// settled reports to the builders that the switch has what a part wants.
 func (r *Reconciler) settled(p ledger.Part, d *ledger.Desired) {
 	r.sides.Settle(p, d)
 	for _, b := range r.builders {
@@ -166,11 +163,11 @@ func (r *Reconciler) settled(p ledger.Part, d *ledger.Desired) {
 	}
 }
 
-// Retry installs what is waiting. The error says what still is.
+// Retry installs the waiting parts. The error names what still waits.
 func (r *Reconciler) Retry() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.bring()
+	return r.installWaiting()
 }
 
 // Waiting counts the parts of objects that are not in the switch.
@@ -180,22 +177,22 @@ func (r *Reconciler) Waiting() int {
 	return len(r.waiting)
 }
 
-// phase orders what is installed when it cannot go in as one.
+// phase is the order of installation if a change fails as a whole.
 type phase uint8
 
 const (
-	tablesPhase phase = iota // without them, nothing else
-	closePods                // Pods go: before what guards them
+	tablesPhase phase = iota // everything needs the tables
+	closePods                // Pods go: before their policies
 	others
-	peers      // who policies speak of comes and goes
+	peers      // shared addresses of rules come and change
 	guardPods  // policies come
-	openPods   // Pods come: only when all policies are in
-	unguardPod // policies go: only when all Pods that go are gone
-	dropPeers  // addresses of which no policy speaks go
+	openPods   // Pods come: only after all policies
+	unguardPod // policies go: only after all Pods that go
+	dropPeers  // shared addresses without a rule go
 	phases
 )
 
-// phaseOf is the phase of a change of a part to d.
+// phaseOf is the phase for a change of a part to d.
 func phaseOf(p ledger.Part, d *ledger.Desired) phase {
 	switch p.Object.Kind {
 	case cluster.KindNodeConfig:
@@ -223,7 +220,7 @@ func phaseOf(p ledger.Part, d *ledger.Desired) phase {
 	return guardPods
 }
 
-// needs says which phase must not have failed for another to be tried.
+// needs returns the phases that must not have failed before a phase is tried.
 func (p phase) needs() []phase {
 	switch p {
 	case tablesPhase:
@@ -240,15 +237,15 @@ func (p phase) needs() []phase {
 	return []phase{tablesPhase}
 }
 
-// unit is what of one object is installed together.
+// unit is the parts of one object that are installed together.
 type unit struct {
 	phase phase
 	key   cluster.Key
 	parts []ledger.Part
 }
 
-// install tries to install all that is waiting: first Pods that go, so that
-// nothing of theirs is left when somebody else gets their address.
+// install tries to install all waiting parts. Pods that go come first, so that nothing of theirs is left
+// when another Pod gets their address.
 func (r *Reconciler) install() error {
 	clear(r.failed)
 	if len(r.waiting) == 0 && !r.renamed {
@@ -272,7 +269,7 @@ func (r *Reconciler) install() error {
 	return r.firstFailure()
 }
 
-// units groups what is waiting, in the order in which it is to be installed.
+// units groups the waiting parts, in the order of installation.
 func (r *Reconciler) units() []unit {
 	byKey := map[cluster.Key]*[phases][]ledger.Part{}
 	for p, d := range r.waiting {
@@ -282,7 +279,7 @@ func (r *Reconciler) units() []unit {
 		ph := phaseOf(p, d)
 		byKey[p.Object][ph] = append(byKey[p.Object][ph], p)
 	}
-	keys := r.view.arrival(slices.Collect(maps.Keys(byKey)))
+	keys := r.view.sortByPlace(slices.Collect(maps.Keys(byKey)))
 	var units []unit
 	for ph := range phases {
 		for _, k := range keys {
@@ -295,8 +292,8 @@ func (r *Reconciler) units() []unit {
 	return units
 }
 
-// firstFailure is an error that counts the objects that are not installed and
-// says why the first is not; nil when all are.
+// firstFailure counts the objects that are not installed and gives the reason of the first; nil if all
+// are.
 func (r *Reconciler) firstFailure() error {
 	if len(r.failed) == 0 {
 		return nil
@@ -310,9 +307,9 @@ func (r *Reconciler) firstFailure() error {
 	return err
 }
 
-// Offline makes the pipeline of a Node from a snapshot, without a switch: what
-// dump-flows --manifests prints. The Reconciler explains it and knows what of
-// the objects is not in it. The error says that the snapshot lacks the Node.
+// Offline makes the pipeline of a Node from a snapshot, without a switch, as for dump-flows --manifests.
+// The Reconciler explains the pipeline and has the states of objects. It returns an error if the
+// snapshot lacks the Node.
 func Offline(c *cluster.Cluster, node string) (*flow.Program, *Reconciler, error) {
 	sw := ledger.NewMemorySwitch()
 	r := NewReconciler(node, sw, time.Now)
@@ -323,8 +320,8 @@ func Offline(c *cluster.Cluster, node string) (*flow.Program, *Reconciler, error
 	return sw.Program(), r, nil
 }
 
-// NodeSide is what the objects in the switch ask of the Node now. The same
-// pointer comes as long as nothing changes; it is only to be read.
+// NodeSide is what the objects in the switch want of the Node. The pointer is the same until something
+// changes. The caller must not write it.
 func (r *Reconciler) NodeSide() *ledger.NodeSide {
 	r.mu.Lock()
 	defer r.mu.Unlock()

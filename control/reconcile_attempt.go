@@ -7,16 +7,15 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// attempt is one try to install what is waiting.
+// attempt is one try to install the waiting parts.
 type attempt struct {
 	*Reconciler
-	failures [phases]cluster.Key // the first unit of a phase that failed
-	split    error               // why what belongs together is tried in halves; nil: it is not
+	failures [phases]cluster.Key // the first failed unit of each phase
+	split    error               // the error for which the change was halved, or nil
 }
 
-// run installs units together, or where that fails, in halves. When the tables
-// moved, half of the change would be a pipeline of two minds: then it is all or
-// nothing.
+// run installs units together or, if that fails, in halves. If the tables changed, half of the change
+// would mix two pipelines. Then it installs all or nothing.
 func (a *attempt) run(units []unit) {
 	units = a.allowed(units)
 	if len(units) == 0 && !a.renamed {
@@ -43,7 +42,7 @@ func (a *attempt) fail(u unit, n note) {
 	}
 }
 
-// allowed leaves out what has to wait for something that failed.
+// allowed leaves out the units that wait for a failed phase.
 func (a *attempt) allowed(units []unit) []unit {
 	some := make([]unit, 0, len(units))
 	for _, u := range units {
@@ -67,8 +66,7 @@ func (a *attempt) inTheWay(p phase) cluster.Key {
 	return cluster.Key{}
 }
 
-// apply installs units as one bundle. Objects that clash with others are left
-// as they were.
+// apply installs units as one bundle. Objects that clash with others stay as they were.
 func (a *attempt) apply(units []unit) error {
 	step := a.ledger.BeginStep()
 	taken := a.stage(step, units)
@@ -95,9 +93,9 @@ func (a *attempt) apply(units []unit) error {
 	return nil
 }
 
-// stage claims what units want and returns the parts that could. Objects may
-// swap what they have: one that clashes is tried again once others have moved,
-// and at last when nobody in doubt has anything.
+// stage claims what units want and returns the parts that succeeded. Objects may swap claims. So a unit
+// that clashes is tried again after others have moved. At last all clashing units release their claims
+// and are tried once more.
 func (a *attempt) stage(step *ledger.Step, units []unit) (taken []ledger.Part) {
 	left := units
 	for n := len(units) + 1; len(left) < n; {
@@ -115,8 +113,8 @@ func (a *attempt) stage(step *ledger.Step, units []unit) (taken []ledger.Part) {
 	return taken
 }
 
-// clashed notes that a unit wants what somebody else has. In a half, that may be
-// somebody who would give it up in the other half, so that it is tried again.
+// clashed records that a unit wants what another object has. In a half, the other half might resolve the
+// clash, so the unit is pending and tried again.
 func (a *attempt) clashed(u unit, err error) {
 	if a.split != nil {
 		a.fail(u, note{ledger.Pending, fmt.Sprintf("%s; the change as a whole failed: %s", err, a.split)})
@@ -125,7 +123,7 @@ func (a *attempt) clashed(u unit, err error) {
 	a.fail(u, note{ledger.Refused, err.Error()})
 }
 
-// stageSome claims what units want and returns those that clash.
+// stageSome claims what units want and returns the units that clash.
 func (a *attempt) stageSome(step *ledger.Step, units []unit, taken []ledger.Part) (left []unit, _ []ledger.Part) {
 	for _, u := range units {
 		if a.stageUnit(step, u) != nil {
@@ -154,7 +152,7 @@ func (a *attempt) stageUnit(step *ledger.Step, u unit) error {
 	return nil
 }
 
-// vacate takes away all claims of some units.
+// vacate releases all claims of some units.
 func (a *attempt) vacate(step *ledger.Step, units []unit) map[ledger.Part]*ledger.Desired {
 	before := map[ledger.Part]*ledger.Desired{}
 	for _, u := range units {
@@ -166,7 +164,7 @@ func (a *attempt) vacate(step *ledger.Step, units []unit) map[ledger.Part]*ledge
 	return before
 }
 
-// restore gives units back what they had, unless it is somebody else's by now.
+// restore claims again what units had, except what other objects have by now.
 func (a *attempt) restore(step *ledger.Step, units []unit, before map[ledger.Part]*ledger.Desired) {
 	for _, u := range units {
 		for _, p := range u.parts {
@@ -175,7 +173,7 @@ func (a *attempt) restore(step *ledger.Step, units []unit, before map[ledger.Par
 	}
 }
 
-// settle notes that parts are as they are wanted.
+// settle records that the switch has what parts want.
 func (a *attempt) settle(parts []ledger.Part) {
 	for _, p := range parts {
 		d := a.waiting[p]

@@ -11,29 +11,26 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Sets of addresses as parts (ledger/sharedclause.go). A set of addresses that rules
-// share has entries for each place where rules ask for it: a table, a priority
-// and a clause. All K8s rules of a direction ask at one place; each rank of
-// Antrea-native rules is another, as OpenFlow has no other way to tell them
-// apart.
+// Sets of addresses as parts (ledger/sharedclause.go). A set that rules share has entries for each place
+// where rules use it: a table, a priority and a clause. All K8s rules of a direction use one place. Each
+// rank of Antrea-native rules is a place of its own, because OpenFlow separates ranks by priority only.
 
-// kindPeers is the kind of the objects that such parts belong to. No object of
-// the cluster is of that kind.
+// kindPeers is the kind of the objects that own these parts in the ledger. No object of the cluster has
+// this kind.
 const kindPeers cluster.Kind = "Peers"
 
-// clausePlace is where rules ask for addresses.
+// clausePlace is a place where rules use a set of addresses.
 type clausePlace struct {
 	set       *policy.AddressSet
 	clause    tables.Clause
 	direction tables.Direction
 	kind      tables.PolicyKind
 	priority  uint16
-	// service says that the rules are applied to Services, whose clients are
-	// matched in another way.
+	// service says that the rules apply to Services, whose clients have other matches.
 	service bool
 }
 
-// placesOf are the places where a rule shares addresses.
+// placesOf returns the places where a rule uses shared addresses.
 func placesOf(r *policy.RealisedRule) (places []clausePlace) {
 	d := r.Rule.Direction
 	service := slices.ContainsFunc(r.Rule.To, func(a tables.Address) bool { return a.Service != nil })
@@ -46,7 +43,7 @@ func placesOf(r *policy.RealisedRule) (places []clausePlace) {
 	return places
 }
 
-// part is the name of a place in the ledger.
+// part is the part of a place in the ledger.
 func (p clausePlace) part() ledger.Part {
 	name := fmt.Sprintf("%s-%d-%d-%d", p.direction, p.kind, p.priority, p.set.Number)
 	if p.service {
@@ -57,24 +54,24 @@ func (p clausePlace) part() ledger.Part {
 
 // placed is a set of addresses at a place.
 type placed struct {
-	like    tables.Rule // one of the rules, of which all that matters is alike
+	like    tables.Rule // one of the rules; they agree in everything that entries depend on
 	users   int
 	entries map[tables.Address][]*flow.Entry
 	desired *ledger.Desired
 }
 
-// peerSets are the parts of all sets, by place.
+// peerSets has the parts of all sets, by place.
 type peerSets struct {
 	at   map[*policy.AddressSet]map[clausePlace]*placed
-	idle map[clausePlace]bool // places that may have lost their last rule
+	idle map[clausePlace]bool // places that lost a rule
 }
 
 func newPeerSets() *peerSets {
 	return &peerSets{at: map[*policy.AddressSet]map[clausePlace]*placed{}, idle: map[clausePlace]bool{}}
 }
 
-// join makes a rule one of those that share its addresses, and says how.
-func (s *peerSets) join(v *view, r *policy.RealisedRule, w *wants) (clauses []ledger.SharedClause) {
+// addRule adds a rule to the users of its shared addresses, and returns its clauses.
+func (s *peerSets) addRule(v *view, r *policy.RealisedRule, w *wants) (clauses []ledger.SharedClause) {
 	for _, at := range placesOf(r) {
 		conjunction, ok := v.pipeline.Conjunction(r.Rule, at.clause)
 		if !ok {
@@ -96,8 +93,8 @@ func (s *peerSets) join(v *view, r *policy.RealisedRule, w *wants) (clauses []le
 	return clauses
 }
 
-// quit is the end of join.
-func (s *peerSets) quit(r *policy.RealisedRule) {
+// removeRule removes a rule from the users of its shared addresses.
+func (s *peerSets) removeRule(r *policy.RealisedRule) {
 	for _, at := range placesOf(r) {
 		if set := s.at[at.set][at]; set != nil {
 			set.users--
@@ -106,16 +103,16 @@ func (s *peerSets) quit(r *policy.RealisedRule) {
 	}
 }
 
-// move follows the addresses of a set wherever it is.
-func (s *peerSets) move(v *view, c policy.SetChange, w *wants) {
+// changeSet changes the addresses of a set at all its places.
+func (s *peerSets) changeSet(v *view, c policy.SetChange, w *wants) {
 	for at, set := range s.at[c.Set] {
 		set.change(v, at, c.AddressDelta)
 		w.want(at.part(), set.desired)
 	}
 }
 
-// sweep gives up places that no rule asks at.
-func (s *peerSets) sweep(w *wants) {
+// dropUnused removes the places without rules.
+func (s *peerSets) dropUnused(w *wants) {
 	for at := range s.idle {
 		if s.at[at.set][at].users == 0 {
 			delete(s.at[at.set], at)
@@ -128,7 +125,7 @@ func (s *peerSets) sweep(w *wants) {
 	clear(s.idle)
 }
 
-// clear gives up everything.
+// clear removes all places.
 func (s *peerSets) clear(w *wants) {
 	for _, places := range s.at {
 		for at := range places {
@@ -138,8 +135,7 @@ func (s *peerSets) clear(w *wants) {
 	*s = *newPeerSets()
 }
 
-// change makes the entries of addresses that came, and leaves out those of
-// addresses that went.
+// change adds the entries of new addresses and removes those of gone ones.
 func (p *placed) change(v *view, at clausePlace, d policy.AddressDelta) {
 	gone := map[*flow.Entry]bool{}
 	for _, a := range d.Removed {

@@ -15,15 +15,14 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// policyBuilder makes the entries of policies out of what Policies says. A rule
-// is one part of its policy; when only its addresses change, the entries of the
-// others stay the same pointers, so that they cost nothing further on.
+// policyBuilder makes the entries of policies from the rules of package policy. Each rule is a part of
+// its policy. If only addresses of a rule change, its other entries stay the same pointers, so they cost
+// nothing in the ledger.
 //
-// That a Pod is isolated, because some NetworkPolicy selects it, is a part of
-// the Pod.
+// The isolation of a Pod by NetworkPolicies is a part of the Pod.
 type policyBuilder struct {
 	clock    func() time.Time
-	restored *Memory // for the first policies; nil: nothing
+	restored *Memory // for the first policies, or nil
 	groupsOf func(cluster.Name) []uint32
 	seen     *sightings
 	config   policy.Config
@@ -31,7 +30,7 @@ type policyBuilder struct {
 	rules    map[ledger.Part]*ledger.Desired // as last wanted
 	peers    *peerSets
 	isolated map[ledger.Part]bool
-	refused  map[cluster.Key]error // as last told
+	refused  map[cluster.Key]error // as last reported
 }
 
 func newPolicyBuilder(groupsOf func(cluster.Name) []uint32, seen *sightings, clock func() time.Time) *policyBuilder {
@@ -53,7 +52,7 @@ func (b *policyBuilder) build(c *change, w *wants) {
 		config.Clock = b.clock
 		b.policies = policy.New(config)
 		if b.restored != nil {
-			_ = b.policies.Restore(&b.restored.RuleNumbers) // Restore has tried it
+			_ = b.policies.Restore(&b.restored.RuleNumbers) // Reconciler.Restore has checked it
 			b.restored = nil
 		}
 	}
@@ -68,7 +67,7 @@ func (b *policyBuilder) build(c *change, w *wants) {
 	b.reportProgress(c, w)
 }
 
-// realised are the rules that are to stand in the tables.
+// realised returns the rules for the tables.
 func (b *policyBuilder) realised() []*policy.RealisedRule {
 	if b.policies == nil {
 		return nil
@@ -76,7 +75,7 @@ func (b *policyBuilder) realised() []*policy.RealisedRule {
 	return b.policies.Rules()
 }
 
-// mayReport says whether policies let a Pod be a member of a group.
+// mayReport reports whether policies let a Pod join a group.
 func (b *policyBuilder) mayReport(m MulticastPod, group netip.Addr) bool {
 	return b.policies == nil || b.policies.MayReport(m.key(), group, m.Report)
 }
@@ -104,7 +103,7 @@ func connectedPorts(v *view) map[cluster.Key]uint32 {
 	return ports
 }
 
-// rebuild makes all rules anew.
+// rebuild makes the entries of all rules again.
 func (b *policyBuilder) rebuild(v *view, w *wants) {
 	for p := range b.rules {
 		w.want(p, nil)
@@ -124,13 +123,13 @@ func (b *policyBuilder) rebuild(v *view, w *wants) {
 	}
 }
 
-// apply makes what changed.
+// apply makes the entries of a change.
 func (b *policyBuilder) apply(v *view, ch *policy.Change, w *wants) {
 	for _, c := range ch.Sets {
-		b.peers.move(v, c, w)
+		b.peers.changeSet(v, c, w)
 	}
 	for _, r := range ch.Removed {
-		b.peers.quit(r)
+		b.peers.removeRule(r)
 		delete(b.rules, rulePart(r))
 		b.seen.forget(r)
 		w.want(rulePart(r), nil)
@@ -148,10 +147,10 @@ func (b *policyBuilder) apply(v *view, ch *policy.Change, w *wants) {
 	for _, i := range ch.Isolated {
 		b.isolate(v, i, w)
 	}
-	b.peers.sweep(w)
+	b.peers.dropUnused(w)
 }
 
-// rulePart is the part of a policy that a rule is.
+// rulePart is the part of a rule.
 func rulePart(r *policy.RealisedRule) ledger.Part {
 	name := r.Key.FieldPath()
 	if r.Key.Part != "" {
@@ -164,7 +163,7 @@ func ruleOrigin(r *policy.RealisedRule, more string) *ledger.Origin {
 	return &ledger.Origin{Object: r.Key.Policy, Field: r.Key.FieldPath() + more, Rule: r.Name}
 }
 
-// addRuleEntries makes all entries of a rule, but for peers that others have too.
+// addRuleEntries makes all entries of a rule, except those of shared addresses.
 func (b *policyBuilder) addRuleEntries(v *view, r *policy.RealisedRule, w *wants) {
 	d := &ledger.Desired{}
 	d.AddEntries(*ruleOrigin(r, ""), v.pipeline.RuleActions(r.Rule)...)
@@ -172,14 +171,14 @@ func (b *policyBuilder) addRuleEntries(v *view, r *policy.RealisedRule, w *wants
 	if r.Rule.L7VLAN != 0 {
 		d.AddEntries(*ruleOrigin(r, ".l7Protocols"), v.pipeline.L7Redirection()...)
 	}
-	d.Clauses = b.peers.join(v, r, w)
+	d.Clauses = b.peers.addRule(v, r, w)
 	b.rules[rulePart(r)] = d
 	b.seen.noteRule(r)
 	w.want(rulePart(r), d)
 }
 
-// readdress makes the entries of addresses that a rule gained, and leaves out
-// those of addresses that it lost.
+// readdress adds the entries of addresses that a rule gained, and removes those of addresses that it
+// lost.
 func (b *policyBuilder) readdress(v *view, c *policy.AddressChange, w *wants) {
 	part := rulePart(c.RealisedRule)
 	entries := func(from, to []tables.Address) (all []*flow.Entry) {
@@ -199,7 +198,7 @@ func (b *policyBuilder) readdress(v *view, c *policy.AddressChange, w *wants) {
 	w.want(part, d)
 }
 
-// minus is what of all has none of the identities of gone.
+// minus returns the entries of all that share no identity with gone.
 func minus(all []ledger.Wanted, gone []*flow.Entry) []ledger.Wanted {
 	left := map[flow.Identity]bool{}
 	for _, e := range gone {
@@ -218,10 +217,10 @@ func isolationPart(i policy.Isolation) ledger.Part {
 	return ledger.Part{Object: cluster.Key{Kind: cluster.KindPod, Namespace: i.Pod.Namespace, Name: i.Pod.Name}, Name: isolationName + direction}
 }
 
-// isolationName begins the names of the parts that isolate a Pod.
+// isolationName is the prefix of the names of parts that isolate a Pod.
 const isolationName = "isolated for "
 
-// cutIsolation is the direction in such a name.
+// cutIsolation returns the direction in such a name.
 func cutIsolation(name string) (direction string, ok bool) {
 	return strings.CutPrefix(name, isolationName)
 }
@@ -239,7 +238,7 @@ func (b *policyBuilder) isolate(v *view, i policy.Isolation, w *wants) {
 	w.want(p, d)
 }
 
-// reportProgress says how far policies have come.
+// reportProgress reports the states of policies.
 func (b *policyBuilder) reportProgress(c *change, w *wants) {
 	for _, k := range slices.Concat(affected(c, cluster.KindNetworkPolicy, c.now.NetworkPolicies),
 		affected(c, cluster.KindClusterNetworkPolicy, c.now.AntreaPolicies), affected(c, cluster.KindAntreaNetworkPolicy, c.now.AntreaPolicies)) {

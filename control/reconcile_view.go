@@ -13,32 +13,29 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// A view is a snapshot as one Node sees it: the snapshot, what the Node's own
-// objects say of its switch, and the Pods that run here. It is not written
-// after it was made.
+// A view is a snapshot from the viewpoint of one Node: the snapshot, the configuration of the Node's
+// switch, and the Pods of the Node. Nothing writes a finished view.
 type view struct {
 	*cluster.Cluster
 	node     string
 	config   tables.Config
 	pipeline *tables.Pipeline
 	names    *flow.Names
-	// here are the Pods of this Node that may have a port: neither terminated
-	// nor in the Node's network.
+	// here are the Pods of this Node that may have a port: not terminated, and not in the
+	// Node's network.
 	here map[cluster.Key]*cluster.Pod
-	// ports are the ports of Pods by the Pod's name.
+	// ports maps Pods to their ports.
 	ports map[cluster.Name]cluster.SwitchPort
 	// nodeIPs are the addresses of all Nodes.
 	nodeIPs map[netip.Addr]bool
 	zone    string // the Node's topology zone
 }
 
-// cookieRound is the round number in cookies. A switch starts empty with its
-// agent, so that no entries of an earlier round need to be told from the
-// present ones, and the number never grows.
+// cookieRound is the round number in cookies. Antrea counts rounds to separate the entries of earlier
+// agents. Here the ledger knows all entries of an earlier agent, so the number is constant.
 const cookieRound = 2
 
-// controllerID is the id= of controller actions. There is one controller, so
-// any number serves.
+// controllerID is the id= of controller actions. Any number works, because there is one controller.
 const controllerID = 1
 
 // Names of the ports through which application-layer policies send traffic.
@@ -47,9 +44,8 @@ const (
 	l7ReturnPort = "antrea-l7-tap1"
 )
 
-// newView is the view of a Node on a snapshot. was is its last view, nil when
-// there is none, and keys are the objects that differ; nil: any may. A Node
-// without a NodeConfig or without address ranges for its Pods has no view.
+// newView makes the view of a Node on a snapshot. was is its last view, or nil. keys are the objects that
+// differ; nil: all may. A Node without a NodeConfig, or without address ranges for its Pods, has no view.
 func newView(c *cluster.Cluster, node string, was *view, keys []cluster.Key) (*view, error) {
 	nc, n := c.NodeConfig(node), c.Node(node)
 	if nc == nil {
@@ -72,8 +68,7 @@ func newView(c *cluster.Cluster, node string, was *view, keys []cluster.Key) (*v
 	return v, nil
 }
 
-// reuse fills in what follows from the snapshot, as far as possible by taking
-// it from the last view.
+// reuse fills in what follows from the snapshot. It takes from the last view what did not change.
 func (v *view) reuse(was *view, keys []cluster.Key, nc *cluster.NodeConfig) {
 	touched := touchedKinds(keys)
 	fresh := was == nil || keys == nil
@@ -107,8 +102,7 @@ func touchedKinds(keys []cluster.Key) map[cluster.Kind]bool {
 	return kinds
 }
 
-// podsHere finds the Pods of a Node: all anew, or those of the last view with
-// what changed.
+// podsHere finds the Pods of a Node: by a search of all Pods, or from the last view and the changes.
 func podsHere(c *cluster.Cluster, node string, was *view, keys []cluster.Key) map[cluster.Key]*cluster.Pod {
 	here := map[cluster.Key]*cluster.Pod{}
 	if was == nil || keys == nil {
@@ -144,8 +138,8 @@ func nodeAddresses(c *cluster.Cluster) map[netip.Addr]bool {
 	return all
 }
 
-// samePorts says whether Pods kept what the CNI plugin gave them: those of the
-// keys, or all when any may differ.
+// samePorts reports whether the Pods of keys have the same ports from the CNI plugin. With nil, it
+// compares all Pods.
 func samePorts(was, now map[cluster.Key]*cluster.Pod, keys []cluster.Key) bool {
 	if keys == nil {
 		keys = cluster.AppendChanged(nil, was, now)
@@ -160,8 +154,8 @@ func portOf(p *cluster.Pod) cluster.SwitchPort {
 	return p.SwitchPort
 }
 
-// podPorts are the ports of Pods: those that the CNI plugin made, and those of
-// the NodeConfig, which has the last word.
+// podPorts returns the ports of Pods: those of the CNI plugin and those of the NodeConfig. The latter
+// take precedence.
 func podPorts(nc *cluster.NodeConfig, here map[cluster.Key]*cluster.Pod) map[cluster.Name]cluster.SwitchPort {
 	ports := map[cluster.Name]cluster.SwitchPort{}
 	for _, p := range here {
@@ -177,7 +171,7 @@ func podPorts(nc *cluster.NodeConfig, here map[cluster.Key]*cluster.Pod) map[clu
 	return ports
 }
 
-// pipelineNames are the names that dumps of a Node's switch show.
+// pipelineNames are the names in dumps of a Node's switch.
 func pipelineNames(p *tables.Pipeline, nc *cluster.NodeConfig, here map[cluster.Key]*cluster.Pod) *flow.Names {
 	names := p.Names()
 	for _, pod := range here {
@@ -197,7 +191,7 @@ func pipelineNames(p *tables.Pipeline, nc *cluster.NodeConfig, here map[cluster.
 	return names
 }
 
-// tableConfig is what a Node's own objects say of its tables.
+// tableConfig is the configuration of the tables from a Node's own objects.
 func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 	c := tables.Config{
 		Release:           nc.Release,
@@ -219,7 +213,7 @@ func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 		Bypasses:          nc.Bypasses,
 	}
 	if nc.External() {
-		c.Encap, c.PodCIDRs = tables.NoEncap, []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)} // the family
+		c.Encap, c.PodCIDRs = tables.NoEncap, []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)} // sets the family
 		return c
 	}
 	for _, p := range nc.Ports {
@@ -239,7 +233,7 @@ func tableConfig(nc *cluster.NodeConfig, n *cluster.Node) tables.Config {
 	return c
 }
 
-// union is a, and what is in b besides.
+// union is a followed by the addresses of b that a lacks.
 func union(a, b []netip.Addr) []netip.Addr {
 	all := slices.Clone(a)
 	for _, x := range b {
@@ -250,8 +244,8 @@ func union(a, b []netip.Addr) []netip.Addr {
 	return all
 }
 
-// tableFeatures are the feature gates. Policies at the application layer also
-// need their two ports.
+// tableFeatures returns the features of the gates. Application-layer policies also need two ports
+// (tableConfig).
 func tableFeatures(nc *cluster.NodeConfig) tables.Features {
 	if nc.External() {
 		return tables.Features{ExternalNode: true, AntreaPolicy: true}
@@ -281,17 +275,17 @@ func portNamed(n *cluster.NodeConfig, name string) (tables.Port, bool) {
 	return tables.Port{}, false
 }
 
-// change is what is new between two views of a Node.
+// change is the difference between two views of a Node.
 type change struct {
 	was  *view // nil at the start
 	now  *view
-	keys []cluster.Key // that differ
+	keys []cluster.Key // objects that differ
 	kind map[cluster.Kind]bool
-	// all: the tables themselves changed, every entry is to be made anew.
+	// all: the tables themselves changed, so every entry is made again.
 	all bool
 }
 
-// newChange compares two views; keys are the objects that differ, nil: any may.
+// newChange compares two views. keys are the objects that differ; nil: all may.
 func newChange(was, now *view, keys []cluster.Key) *change {
 	if was == nil {
 		keys = changedKeys(cluster.EmptyCluster(), now.Cluster)
@@ -314,8 +308,8 @@ func (c *change) touches(kinds ...cluster.Kind) bool {
 	return false
 }
 
-// affected are the objects of a kind that a change asks to look at: those that
-// differ, and all present ones when the tables did.
+// affected returns the objects of a kind that a change concerns: those that differ, and all present ones
+// if the tables changed.
 func affected[T any](c *change, kind cluster.Kind, present map[cluster.Key]T) []cluster.Key {
 	var keys []cluster.Key
 	for _, k := range c.keys {
@@ -326,13 +320,12 @@ func affected[T any](c *change, kind cluster.Kind, present map[cluster.Key]T) []
 	if c.all {
 		keys = slices.AppendSeq(keys, maps.Keys(present))
 	}
-	return c.now.arrival(keys)
+	return c.now.sortByPlace(keys)
 }
 
-// arrival sorts keys of objects and takes out doubles: objects that are gone
-// come first, then as the manifests have them, so that of two objects in one
-// file the first is the earlier one.
-func (v *view) arrival(keys []cluster.Key) []cluster.Key {
+// sortByPlace sorts keys of objects and removes duplicates. Objects that are gone come first, then those of
+// the manifests in the order of files and lines.
+func (v *view) sortByPlace(keys []cluster.Key) []cluster.Key {
 	type placed struct {
 		key cluster.Key
 		at  cluster.Source
@@ -367,8 +360,8 @@ func (c *change) podsMoved() bool {
 	return false
 }
 
-// changedKeys finds the objects that differ between two snapshots. An object
-// that did not change is the same pointer in both.
+// changedKeys finds the objects that differ between two snapshots. An unchanged object is the same
+// pointer in both.
 func changedKeys(was, now *cluster.Cluster) (keys []cluster.Key) {
 	keys = cluster.AppendChanged(keys, was.NodeConfigs, now.NodeConfigs)
 	keys = cluster.AppendChanged(keys, was.Nodes, now.Nodes)

@@ -13,30 +13,26 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Remembering and restoring. What a Reconciler knows that does not follow from
-// the objects alone is which numbers it gave them: it follows from the order in
-// which they came. An agent that is started again finds the entries of the one
-// before in the switch; were the numbers others, nearly every entry would
-// differ, and what connections carry in their labels would mean another rule.
+// Remembering and restoring. The numbers that a Reconciler assigned depend on the order in which objects
+// came, so they do not follow from the objects alone. A restarted agent finds the entries of the earlier
+// process in the switch. With other numbers, nearly every entry would differ, and the labels of
+// connections would name other rules.
 //
-// So the agent keeps a Memory beside the entries. Restore gives both to a new
-// Reconciler, before its first Update: the ledger then has entries that nobody
-// claims, the first step looks at all of them, and its bundle is the difference
-// between what was and what is wanted. A number that nobody asked for in that
-// Update is free again.
+// So the agent stores a Memory beside the entries. Restore gives both to a new Reconciler before its
+// first Update. The ledger then has unclaimed entries. The first step compares all of them with what
+// objects want, and its bundle is the difference. Numbers that the first Update did not claim are freed.
 
-// Memory is what a Reconciler has given out besides entries. It is plain data,
-// to be kept as JSON.
+// Memory has what a Reconciler assigned apart from entries. It is plain data for JSON.
 type Memory struct {
 	Groups []GroupNumber
 	Marks  []MarkNumber
 	policy.RuleNumbers
-	// Owners are the Pods' addresses: connections of one that has the same owner
-	// still are not forgotten.
+	// Owners are the owners of addresses. If the owner of an address stays the same, its
+	// connections stay.
 	Owners []ledger.AddressOwner
-	// Node is what the switch asks of the Node.
+	// Node is what the switch wants of the Node.
 	Node ledger.NodeSide
-	// Multicast are the multicast groups that have members, and MulticastNumbers their numbers.
+	// Multicast are the groups with members, and MulticastNumbers their numbers.
 	Multicast        []MulticastGroup  `json:",omitempty"`
 	MulticastNumbers []MulticastNumber `json:",omitempty"`
 }
@@ -50,10 +46,10 @@ type MulticastNumber struct {
 // GroupNumber is the id of a group of a Service's port.
 type GroupNumber struct {
 	Service cluster.Key
-	Port    string // its name
+	Port    string // name
 	Proto   cluster.Protocol
 	Family  tables.Family
-	Cluster bool // of all endpoints; else of those on this Node
+	Cluster bool // the group of all endpoints, not that of this Node's endpoints
 	ID      uint32
 }
 
@@ -63,7 +59,7 @@ type MarkNumber struct {
 	ID   uint32
 }
 
-// Remember is the memory now.
+// Remember returns the current Memory.
 func (r *Reconciler) Remember() *Memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,9 +74,8 @@ func (r *Reconciler) Remember() *Memory {
 	return m
 }
 
-// Restore says what the switch has from a process before, and with which
-// numbers. It has to come before the first Update. After an error nothing of it
-// was taken: a number is out of its range, or given twice.
+// Restore sets the entries and numbers that the switch has from an earlier process. It must precede the
+// first Update. It returns an error, and changes nothing, if a number is out of its range or given twice.
 func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,7 +112,7 @@ func (r *Reconciler) Restore(m *Memory, p *flow.Program) error {
 	return nil
 }
 
-// forgetRestored frees what was restored and nobody asked for.
+// forgetRestored frees the restored numbers that nothing claimed.
 func (r *Reconciler) forgetRestored() {
 	r.services.ids.FreeUnclaimed()
 	r.egresses.marks.FreeUnclaimed()
@@ -150,8 +145,7 @@ func (b *egressBuilder) markNumbers() (all []MarkNumber) {
 	return all
 }
 
-// Inherits reports whether the switch still has what Restore said, and not yet
-// what a snapshot asks for.
+// Inherits reports whether the switch still has the entries of Restore, and none of a snapshot.
 func (r *Reconciler) Inherits() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -12,41 +12,38 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Services: the addresses at which each of its ports is reached, and the groups
-// that choose an endpoint for it.
+// Services: the addresses of each port, and the groups that choose an endpoint.
 //
-// A port has up to two groups for each family: of the endpoints on this Node
-// (local) and of all that may be used from here (cluster); services_endpoints.go
-// says which those are. What Kubernetes calls a traffic policy is which of the
-// two an address goes to:
+// A port has up to two groups for each family: of the endpoints on this Node (local), and of all endpoints
+// that this Node may use (cluster). services_endpoints.go chooses them. The Service's traffic policies
+// decide which group an address uses:
 //
 //	address         policy Cluster   policy Local
 //	cluster IP      cluster          local
-//	external        cluster          local; cluster for what comes from this Node
+//	external        cluster          local; cluster for packets from this Node
 //
-// A group id belongs to the port for as long as the group is there, so that
-// endpoints come and go without a change of the entries that name the group,
-// and connections that live are not touched: they go by their connection
-// tracking entry. A group without endpoints refuses.
+// A group keeps its id as long as it exists. So endpoints come and go without a change of the entries that
+// name the group. Established connections keep their endpoint, because they follow their connection
+// tracking entry. A group without endpoints rejects connections.
 
 // serviceBuilder makes the entries and groups of Services.
 type serviceBuilder struct {
 	ids *numbers.Allocator[groupOwner]
-	// owners are the ids' owners by Service.
+	// owners are the owners of ids by Service.
 	owners map[cluster.Key]map[groupOwner]bool
-	wanted map[cluster.Key][]uint32 // groups that Services want now, ascending
+	wanted map[cluster.Key][]uint32 // groups that Services want, ascending
 }
 
-// groupOwner is what a group is for.
+// groupOwner identifies a group.
 type groupOwner struct {
 	service cluster.Key
-	port    string // its name, which is what stays when a port's number changes
+	port    string // its name, because its number may change
 	proto   cluster.Protocol
 	family  tables.Family
 	kind    groupKind
 }
 
-// groupKind tells the two groups of a port apart.
+// groupKind is which of a port's two groups a group is.
 type groupKind uint8
 
 const (
@@ -68,8 +65,8 @@ func (b *serviceBuilder) build(c *change, w *wants) {
 	}
 }
 
-// affected are the Services to look at: with a changed object or EndpointSlice,
-// and all when what they are compared with changed.
+// affected returns the Services that a change concerns: those with a changed object or EndpointSlice. If
+// the zone or a Node's addresses changed, it returns all.
 func (b *serviceBuilder) affected(c *change) []cluster.Key {
 	all := *c
 	all.all = c.all || c.was != nil && (c.was.zone != c.now.zone || !sameAddresses(c.was.nodeIPs, c.now.nodeIPs))
@@ -85,7 +82,7 @@ func (b *serviceBuilder) affected(c *change) []cluster.Key {
 			}
 		}
 	}
-	return c.now.arrival(keys)
+	return c.now.sortByPlace(keys)
 }
 
 func sameAddresses(a, b map[netip.Addr]bool) bool {
@@ -97,7 +94,7 @@ func sameAddresses(a, b map[netip.Addr]bool) bool {
 	return len(a) == len(b)
 }
 
-// settled gives back the group ids that a Service does not use any more.
+// settled frees the group ids that a Service no longer uses.
 func (b *serviceBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	used := map[uint32]bool{}
 	if d != nil {
@@ -116,13 +113,13 @@ func (b *serviceBuilder) settled(p ledger.Part, d *ledger.Desired) {
 	}
 }
 
-// groupsOf are the ids of the groups that a Service wants, in ascending order:
-// what a policy that names the Service matches.
+// groupsOf returns the ids of the groups that a Service wants, in ascending order. Policies that name the
+// Service match them.
 func (b *serviceBuilder) groupsOf(n cluster.Name) []uint32 {
 	return b.wanted[cluster.Key{Kind: cluster.KindService, Namespace: n.Namespace, Name: n.Name}]
 }
 
-// service makes what one Service wants.
+// service makes the entries and groups of one Service.
 func (b *serviceBuilder) service(v *view, k cluster.Key, w *wants) {
 	part := ledger.Part{Object: k}
 	svc := v.Services[k]
@@ -154,7 +151,7 @@ func (b *serviceBuilder) service(v *view, k cluster.Key, w *wants) {
 	w.want(part, s.d)
 }
 
-// unserved is why a Service has nothing in the switch, or "".
+// unserved is the reason why a Service has nothing in the switch, or "".
 func (v *view) unserved(svc *cluster.Service) string {
 	switch {
 	case !v.config.Features.Proxy:
@@ -169,7 +166,7 @@ func (v *view) unserved(svc *cluster.Service) string {
 	return ""
 }
 
-// serviceWants collects what one Service wants.
+// serviceWants collects the entries and groups of one Service.
 type serviceWants struct {
 	b   *serviceBuilder
 	v   *view
@@ -177,7 +174,7 @@ type serviceWants struct {
 	d   *ledger.Desired
 }
 
-// port makes everything of one port; false: out of group ids.
+// port makes everything of one port. It returns false if no group id is free.
 func (s *serviceWants) port(i int) bool {
 	for _, f := range familiesOf(s.v) {
 		addrs := s.addresses(i, f)
@@ -188,13 +185,13 @@ func (s *serviceWants) port(i int) bool {
 	return true
 }
 
-// address is one address of a port on the way to its entries.
+// address is one address of a port, for its entries.
 type address struct {
 	tables.ServiceAddress
-	field string // of the manifest, behind that of the port
+	field string // in the manifest, relative to the port
 }
 
-// addresses are those of a port in one family, without groups.
+// addresses returns the addresses of a port in one family, without groups.
 func (s *serviceWants) addresses(i int, f tables.Family) []address {
 	p := &s.svc.Ports[i]
 	base := tables.ServiceAddress{
@@ -222,8 +219,7 @@ func (s *serviceWants) addresses(i int, f tables.Family) []address {
 	return all
 }
 
-// nodePort is the address of a port on every Node, when it has one in the
-// family.
+// nodePort is the port's address on every Node, if it has one in the family.
 func (s *serviceWants) nodePort(p *cluster.ServicePort, base tables.ServiceAddress) []address {
 	if p.NodePort == 0 || !s.hasFamily(base.Family) {
 		return nil
@@ -232,8 +228,8 @@ func (s *serviceWants) nodePort(p *cluster.ServicePort, base tables.ServiceAddre
 	return []address{{base, ".nodePort"}}
 }
 
-// hasFamily reports whether a Service serves a family that this Node's Pods
-// have: that of its cluster IPs, else of its ipFamilies, else any.
+// hasFamily reports whether a Service serves a family of this Node's Pods: one of its cluster IPs, or else
+// one of its ipFamilies, or else any.
 func (s *serviceWants) hasFamily(f tables.Family) bool {
 	if !s.v.hasFamily(f) {
 		return false
@@ -244,7 +240,7 @@ func (s *serviceWants) hasFamily(f tables.Family) bool {
 	return len(s.svc.Families) == 0 || slices.Contains(s.svc.Families, int(f))
 }
 
-// familiesOf are the families that this Node's Pods have.
+// familiesOf returns the families of this Node's Pods.
 func familiesOf(v *view) (all []tables.Family) {
 	for _, f := range []tables.Family{tables.IPv4, tables.IPv6} {
 		if v.hasFamily(f) {
@@ -259,9 +255,8 @@ func (v *view) hasFamily(f tables.Family) bool {
 	return slices.ContainsFunc(v.config.PodCIDRs, func(p netip.Prefix) bool { return tableFamily(p.Addr()) == f })
 }
 
-// dsr reports whether external connections are answered by the endpoint itself.
-// A tunnel carries that only for IPv4, and not where the choice of the endpoint
-// is local anyway.
+// dsr reports whether the endpoint itself answers external connections. The tunnel carries that for IPv4
+// only, and local endpoints do not need it.
 func (s *serviceWants) dsr(f tables.Family) bool {
 	if !s.v.config.Features.DSR || f != tables.IPv4 || s.svc.ExternalLocal {
 		return false
@@ -272,10 +267,9 @@ func (s *serviceWants) dsr(f tables.Family) bool {
 	return s.svc.LoadBalancerMode == cluster.DSRMode
 }
 
-// family makes the groups and entries of a port in one family; false: out of
-// group ids.
+// family makes the groups and entries of a port in one family. It returns false if no group id is free.
 func (s *serviceWants) family(i int, f tables.Family, addrs []address) bool {
-	sets := s.v.choose(s.svc, i, f, trafficOf(s.svc, addrs))
+	sets := s.v.chooseEndpoints(s.svc, i, f, trafficOf(s.svc, addrs))
 	var ids [2]uint32 // by groupKind; the local one is first, as in Antrea
 	for kind, set := range sets.groups() {
 		if set == nil {
@@ -337,8 +331,8 @@ func (s *serviceWants) entries(i int, addrs []address, ids [2]uint32) {
 	}
 }
 
-// endpoints makes the entries that translate to endpoints: those that any
-// Service with the endpoint wants alike.
+// endpoints makes the entries that translate to endpoints. All Services with an endpoint want the same
+// entries for it.
 func (s *serviceWants) endpoints(i int, sets endpointSets, addrs []address) {
 	proto := s.svc.Ports[i].Protocol
 	o := ledger.Origin{Object: s.svc.Key, Field: portField(i, ".targetPort")}
@@ -353,8 +347,8 @@ func (s *serviceWants) endpoints(i int, sets endpointSets, addrs []address) {
 	}
 }
 
-// maxAffinity is the longest time of an entry: hard_timeout has 16 bits.
-// Kubernetes allows up to 86400 seconds; longer times are cut, as in Antrea.
+// maxAffinity is the longest affinity of an entry, because hard_timeout has 16 bits. Kubernetes allows up
+// to 86400 seconds. Longer times are cut, as in Antrea.
 const maxAffinity = 65535
 
 func clampAffinity(seconds uint32) uint16 { return uint16(min(seconds, maxAffinity)) }
@@ -377,16 +371,15 @@ func compareAddrPorts(a, b netip.AddrPort) int {
 	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
 }
 
-// firstServiceGroup is the lowest group id of a Service. The pipeline keeps
-// those below for groups of its own: 1 to 4 log policies, 5 and 6 are those of
-// multicast policies in Antrea.
+// firstServiceGroup is the lowest group id of a Service. Lower ids are the pipeline's: 1 to 4 log policies;
+// 5 and 6 are multicast policies in Antrea.
 const firstServiceGroup = 9
 
 // lastGroup is the highest group id of OpenFlow (OFPG_MAX).
 const lastGroup = 0xffffff00
 
-// askNode adds a Service's external addresses and node ports to what its part asks of the
-// Node. The Service range covers ClusterIPs.
+// askNode adds a Service's external addresses and node ports to its NodeSide. ClusterIPs are in the Service
+// range.
 func askNode(n *ledger.NodeSide, all []address) {
 	for _, a := range all {
 		switch {

@@ -96,7 +96,7 @@ func TestChooseEndpoints(t *testing.T) {
 			svc := &cluster.Service{Meta: cluster.Meta{Key: cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "s"}}, TopologyHints: c.hints,
 				Ports: []cluster.ServicePort{{Protocol: cluster.TCP, Port: 80}}}
 			v := endpointsOf(t, svc, c.endpoints...)
-			sets := v.choose(svc, 0, tables.IPv4, traffic{local: c.uses != onlyCluster, cluster: c.uses != onlyLocal})
+			sets := v.chooseEndpoints(svc, 0, tables.IPv4, traffic{local: c.uses != onlyCluster, cluster: c.uses != onlyLocal})
 			if got := hostsOf(sets.cluster); got != c.cluster {
 				t.Errorf("cluster: %q, want %q", got, c.cluster)
 			}

@@ -9,19 +9,18 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Which endpoints of a Service serve, seen from this Node. The rules are those
-// of kube-proxy's CategorizeEndpoints, which Antrea follows:
+// The endpoints of a Service that this Node uses, by the rules of kube-proxy's CategorizeEndpoints, which
+// Antrea follows:
 //
-//   - cluster: the ready endpoints; with topology hints, when every ready
-//     endpoint has some and one is for here, only those that are for here. If
-//     no endpoint is ready, those that still serve while they terminate.
-//   - local: the ready endpoints on this Node, else those on this Node that
-//     still serve while they terminate.
+//   - cluster: the ready endpoints. With topology hints, only those with a hint for here, if every ready
+//     endpoint has hints and one of them is for here. If no endpoint is ready, the terminating ones that
+//     still serve.
+//   - local: the ready endpoints on this Node, or else the terminating ones on this Node that still serve.
 //
-// A set that no address uses is nil and has no group; one that is used and has
-// no endpoints is empty, and its group refuses connections.
+// A set that no address uses is nil and has no group. A set that is used may be empty; its group rejects
+// connections.
 
-// endpoint is a place that serves, as one port of a Service sees it.
+// endpoint is an endpoint of one port of a Service.
 type endpoint struct {
 	at    netip.AddrPort
 	local bool // on this Node
@@ -29,20 +28,20 @@ type endpoint struct {
 	of    *cluster.Endpoint
 }
 
-// value is the endpoint as the tables know it.
+// value is the endpoint as a value for the tables.
 func (e *endpoint) value(proto cluster.Protocol) tables.Endpoint {
 	return tables.Endpoint{Proto: uint8(proto), Addr: e.at, Local: e.local, Host: e.host}
 }
 
-// endpointSets are the two sets of a port; nil for one that is not used.
+// endpointSets are the two sets of a port; nil for an unused one.
 type endpointSets struct{ local, cluster *[]endpoint }
 
-// groups are the sets by groupKind.
+// groups returns the sets by groupKind.
 func (s endpointSets) groups() [2]*[]endpoint {
 	return [2]*[]endpoint{localGroup: s.local, clusterGroup: s.cluster}
 }
 
-// all are the endpoints of both sets, each once, in order.
+// all returns the endpoints of both sets, without duplicates, in order.
 func (s endpointSets) all() []endpoint {
 	var all []endpoint
 	for _, set := range s.groups() {
@@ -56,12 +55,11 @@ func (s endpointSets) all() []endpoint {
 
 func compareEndpoints(a, b endpoint) int { return compareAddrPorts(a.at, b.at) }
 
-// traffic says what the addresses of a port use.
+// traffic says which sets the addresses of a port use.
 type traffic struct{ local, cluster bool }
 
-// trafficOf follows from the Service's policies and from whether it can be
-// reached from outside: then the cluster's endpoints are used even with local
-// policies, by what comes from this Node.
+// trafficOf derives the traffic from the Service's policies and addresses. With external addresses, the
+// cluster's endpoints are used even with local policies: packets from this Node use them.
 func trafficOf(svc *cluster.Service, addrs []address) traffic {
 	external := slices.ContainsFunc(addrs, func(a address) bool { return a.External })
 	dsr := slices.ContainsFunc(addrs, func(a address) bool { return a.DSR })
@@ -71,8 +69,8 @@ func trafficOf(svc *cluster.Service, addrs []address) traffic {
 	}
 }
 
-// choose makes the sets of a port in one family.
-func (v *view) choose(svc *cluster.Service, port int, f tables.Family, t traffic) endpointSets {
+// chooseEndpoints makes the sets of a port in one family.
+func (v *view) chooseEndpoints(svc *cluster.Service, port int, f tables.Family, t traffic) endpointSets {
 	all := v.endpoints(svc, &svc.Ports[port], f)
 	var sets endpointSets
 	if t.local {
@@ -84,8 +82,8 @@ func (v *view) choose(svc *cluster.Service, port int, f tables.Family, t traffic
 	return sets
 }
 
-// serving are the ready endpoints that are wanted, or when nothing is ready,
-// those that serve while they terminate.
+// serving returns the wanted endpoints that are ready. If there are none, it returns the terminating ones
+// that still serve.
 func serving(all []endpoint, wanted func(*endpoint) bool) *[]endpoint {
 	set := []endpoint{}
 	for i := range all {
@@ -105,9 +103,8 @@ func serving(all []endpoint, wanted func(*endpoint) bool) *[]endpoint {
 	return &set
 }
 
-// hinted says which endpoints the hints leave for this Node. Hints are followed
-// when all ready endpoints have them and one of those is for here; an endpoint
-// that terminates is never left out for its hints.
+// hinted returns a function that reports whether the hints allow an endpoint here. Hints count if all ready
+// endpoints have them and one of them is for here. They never exclude a terminating endpoint.
 func (v *view) hinted(svc *cluster.Service, all []endpoint) func(*endpoint) bool {
 	anywhere := func(*endpoint) bool { return true }
 	if !svc.TopologyHints {
@@ -126,8 +123,7 @@ func (v *view) hinted(svc *cluster.Service, all []endpoint) func(*endpoint) bool
 	return anywhere
 }
 
-// hintsCount reports whether every ready endpoint has hints of a sort, and one
-// of them is for here.
+// hintsCount reports whether every ready endpoint has hints of a kind, and one of them is for here.
 func hintsCount(all []endpoint, hints func(*endpoint) ([]string, string)) bool {
 	some := false
 	for i := range all {
@@ -143,8 +139,8 @@ func hintsCount(all []endpoint, hints func(*endpoint) ([]string, string)) bool {
 	return some
 }
 
-// endpoints are all endpoints of a Service's port in one family, ready or not,
-// each address and port once, in order.
+// endpoints returns all endpoints of a Service's port in one family, ready or not, in order. Each address and
+// port occurs once.
 func (v *view) endpoints(svc *cluster.Service, port *cluster.ServicePort, f tables.Family) []endpoint {
 	var all []endpoint
 	for _, s := range v.SlicesOf(cluster.Name{Namespace: svc.Key.Namespace, Name: svc.Key.Name}) {

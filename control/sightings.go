@@ -8,28 +8,26 @@ import (
 	"github.com/antrail/antrail/control/policy"
 )
 
-// What a packet that the switch hands to the agent has to do with objects: the
-// rule behind a conjunction id, and the Pod behind a port.
+// sightings maps numbers in packets that the agent gets to objects: conjunction ids to rules, and ports to
+// Pods.
 //
-// sightings is apart from the Reconciler's own lock, which is held while a
-// bundle is installed: who asks about a packet never waits for that. A rule is
-// known from when it is wanted until it is not.
+// It has its own lock, because the Reconciler holds its lock while it installs a bundle. So a question about
+// a packet never waits for a bundle. A rule is known while it is wanted.
 type sightings struct {
 	mu    sync.RWMutex
 	rules map[uint32]*policy.RealisedRule
-	ports map[cluster.Name]cluster.SwitchPort // what pods was made of
+	ports map[cluster.Name]cluster.SwitchPort // the source of pods
 	pods  map[uint32]cluster.Name
 }
 
-// RuleByID is the rule of a conjunction id; nil when there is none, or none any
-// more.
+// RuleByID returns the wanted rule with a conjunction id, or nil.
 func (r *Reconciler) RuleByID(id uint32) *policy.RealisedRule {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()
 	return r.seen.rules[id]
 }
 
-// PodAt is the Pod at a port of the switch; false when there is none.
+// PodAt returns the Pod at a port of the switch; false if there is none.
 func (r *Reconciler) PodAt(port uint32) (cluster.Name, bool) {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()
@@ -37,7 +35,7 @@ func (r *Reconciler) PodAt(port uint32) (cluster.Name, bool) {
 	return n, ok
 }
 
-// PodMAC is the MAC address of the Pod at a port; false when there is none.
+// PodMAC returns the MAC address of the Pod at a port; false if there is none.
 func (r *Reconciler) PodMAC(port uint32) ([6]byte, bool) {
 	r.seen.mu.RLock()
 	defer r.seen.mu.RUnlock()
@@ -45,8 +43,8 @@ func (r *Reconciler) PodMAC(port uint32) ([6]byte, bool) {
 	return r.seen.ports[n].MAC, ok
 }
 
-// noteRule remembers a rule by its id. A rule that is removed and added at once
-// keeps its id, in this order.
+// noteRule records a rule by its id. A rule that is removed and added in one change keeps its id; forget
+// comes first.
 func (s *sightings) noteRule(r *policy.RealisedRule) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +64,7 @@ func (s *sightings) clear() {
 	clear(s.rules)
 }
 
-// setPods takes the ports of Pods by their names, which it keeps.
+// setPods sets the ports of Pods, and keeps the map.
 func (s *sightings) setPods(ports map[cluster.Name]cluster.SwitchPort) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 	"github.com/antrail/antrail/control/policy"
 )
 
-// Status is how far one object has come on this Node. Reason says what is in
-// the way, or why an installed object has no entries.
+// Status is the state of one object on this Node. Reason says why the object is not installed, or why it is
+// installed without entries.
 type Status struct {
 	Object  cluster.Key  `json:"object"`
 	State   ledger.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"`
-	Entries int          `json:"entries"` // of the switch that it wants
+	Entries int          `json:"entries"` // entries of the switch that it wants
 	Groups  int          `json:"groups,omitempty"`
-	// EditRefused is where the source has a newer state of the object, and why that is
-	// refused; empty when the source's state is the one that State is about.
+	// EditRefused is the place of a newer state in the source, and the reason of its refusal. It is
+	// empty if State is about the source's state.
 	EditRefused string `json:"editRefused,omitempty"`
 }
 
-// Status is that of one object; false when the Node has nothing to do with it.
+// Status returns the Status of one object; false if it does not concern the Node.
 func (r *Reconciler) Status(k cluster.Key) (Status, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -47,7 +47,7 @@ func (r *Reconciler) status(k cluster.Key) (Status, bool) {
 	return s, known || s.Entries > 0
 }
 
-// Statuses are those of all objects that this Node has to do with, by key.
+// Statuses returns those of all objects that concern this Node, by key.
 func (r *Reconciler) Statuses() []Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,13 +80,13 @@ type ServiceRow struct {
 	Endpoints int                 `json:"endpoints"` // addresses and ports
 	Local     int                 `json:"local"`     // of those, on this Node
 	GroupIDs  []uint32            `json:"groupIDs,omitempty"`
-	// Backends are its endpoints, if they were asked for; package agent fills them in.
+	// Backends are its endpoints, if requested; package agent fills them in.
 	Backends []EndpointRow `json:"backends,omitempty"`
-	Packets  uint64        `json:"packets"` // that asked for an endpoint
+	Packets  uint64        `json:"packets"` // that requested an endpoint
 	Bytes    uint64        `json:"bytes"`
 }
 
-// Services are all Services, by key.
+// Services returns all Services, by key.
 func (r *Reconciler) Services(count policy.Counter) []ServiceRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -109,11 +109,11 @@ func (r *Reconciler) Services(count policy.Counter) []ServiceRow {
 	return rows
 }
 
-// countEndpoints counts what serves a Service: all, and on this Node.
+// countEndpoints counts the endpoints that serve a Service, and those of them on this Node.
 func (v *view) countEndpoints(svc *cluster.Service) (all, local int) {
 	for i := range svc.Ports {
 		for _, f := range familiesOf(v) {
-			for _, e := range *v.choose(svc, i, f, traffic{cluster: true}).cluster {
+			for _, e := range *v.chooseEndpoints(svc, i, f, traffic{cluster: true}).cluster {
 				all++
 				if e.local {
 					local++
@@ -159,20 +159,20 @@ type PodRow struct {
 	IPs    []netip.Addr `json:"ips"`
 	Port   string       `json:"port,omitempty"`
 	OFPort uint32       `json:"ofPort,omitempty"`
-	// Link is the fault of the Pod's link, such as: link web-a-1 is gone. The switch knows
-	// it, and package agent fills it in.
+	// Link is the fault of the Pod's link, such as: link web-a-1 is gone. Package agent gets it
+	// from the switch.
 	Link     string   `json:"link,omitempty"`
 	Isolated []string `json:"isolated,omitempty"` // directions
 	Packets  uint64   `json:"packets"`            // that the Pod sent
 	Bytes    uint64   `json:"bytes"`
-	// MulticastSent and MulticastReceived are the Pod's packets to and from multicast groups,
-	// and Groups those that it has joined.
+	// MulticastSent and MulticastReceived count the Pod's packets to and from multicast groups.
+	// Groups are the groups that it has joined.
 	MulticastSent     uint64       `json:"multicastSent,omitzero"`
 	MulticastReceived uint64       `json:"multicastReceived,omitzero"`
 	Groups            []netip.Addr `json:"multicastGroups,omitempty"`
 }
 
-// Pods are the Pods of this Node, by key.
+// Pods returns the Pods of this Node, by key.
 func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -203,9 +203,9 @@ type EgressRow struct {
 	Status
 	Addr netip.Addr `json:"egressIP"`
 	Node string     `json:"node,omitempty"`
-	Pods int        `json:"pods"` // of this Node, as far as the Egress is theirs
-	// Bandwidth is what the Egress asks for. Meter is its meter, if the Egress has one here,
-	// and Dropped are the packets that the meter dropped; package agent fills them in.
+	Pods int        `json:"pods"` // Pods of this Node that use the Egress
+	// Bandwidth is that of the Egress' spec. Meter is its meter on this Node, and Dropped counts
+	// the packets that the meter dropped; package agent fills it in.
 	Bandwidth cluster.Bandwidth `json:"bandwidth,omitzero"`
 	Meter     uint32            `json:"meter,omitzero"`
 	Dropped   uint64            `json:"dropped,omitzero"`
@@ -213,7 +213,7 @@ type EgressRow struct {
 	Bytes     uint64            `json:"bytes"`
 }
 
-// Egresses are all Egresses, by key.
+// Egresses returns all Egresses, by key.
 func (r *Reconciler) Egresses(count policy.Counter) []EgressRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -227,7 +227,7 @@ func (r *Reconciler) Egresses(count policy.Counter) []EgressRow {
 		row := EgressRow{Addr: places[k].addr, Node: places[k].node, Bandwidth: r.view.Egresses[k].Bandwidth}
 		row.Status, _ = r.status(k)
 		var chosen []*cluster.Pod
-		chosen, free = r.view.pick(r.view.Egresses[k].AppliedTo, free)
+		chosen, free = r.view.takeChosen(r.view.Egresses[k].AppliedTo, free)
 		row.Pods = len(chosen)
 		for _, d := range r.ledger.PartsOf(k) {
 			for _, m := range d.Meters {

@@ -17,10 +17,10 @@ type EndpointRow struct {
 	Node    string         `json:"node,omitempty"`
 	Pod     string         `json:"pod,omitempty"` // namespace/name
 	Local   bool           `json:"local,omitempty"`
-	// GroupIDs are the groups that have a bucket for it. Weight is that of the bucket, 0 if none has one.
+	// GroupIDs are the groups with a bucket for it. Weight is that of the bucket; 0: no bucket.
 	GroupIDs []uint32      `json:"groupIDs,omitempty"`
 	Weight   uint16        `json:"weight"`
-	Hits     uint64        `json:"hits"` // packets for which a group chose it: mostly the first of a connection
+	Hits     uint64        `json:"hits"` // packets for which a group chose it, usually the first of each connection
 	Bytes    uint64        `json:"bytes"`
 	State    EndpointState `json:"state"`
 }
@@ -28,25 +28,25 @@ type EndpointRow struct {
 // EndpointState says whether new connections go to an endpoint.
 type EndpointState string
 
-// The states.
+// States of an endpoint.
 const (
 	EndpointServing     EndpointState = "serving"
-	EndpointTerminating EndpointState = "serving, terminating" // for nothing is ready
+	EndpointTerminating EndpointState = "serving, terminating" // because no endpoint is ready
 	EndpointNotReady    EndpointState = "not ready"
-	EndpointUnused      EndpointState = "not used here" // by topology hints, or no address of the Service is served
+	EndpointUnused      EndpointState = "not used here" // excluded by hints, or no address of the Service is served
 )
 
-// BucketCount is what a switch has counted for a bucket.
+// BucketCount has the counters of a bucket.
 type BucketCount struct {
 	Bucket         *flow.Bucket
 	Packets, Bytes uint64
 }
 
-// BucketCounter tells the buckets of an installed group.
+// BucketCounter returns the buckets of an installed group.
 type BucketCounter func(group uint32) []BucketCount
 
-// Endpoints are those of all Services, ready or not, by the Services' keys, ports and
-// addresses. What counts has to have the groups as they are installed.
+// Endpoints returns those of all Services, ready or not, by the Services' keys, ports and addresses. count must
+// return the groups as installed.
 func (r *Reconciler) Endpoints(count BucketCounter) []EndpointRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *Reconciler) Endpoints(count BucketCounter) []EndpointRow {
 	return rows
 }
 
-// portEndpoints are those of a port in one family. A bucket is an endpoint's if its actions are.
+// portEndpoints returns those of a port in one family. A bucket and its endpoint have the same actions.
 func (r *Reconciler) portEndpoints(svc *cluster.Service, p *cluster.ServicePort, f tables.Family, count BucketCounter) (rows []EndpointRow) {
 	all := r.view.endpoints(svc, p, f)
 	g := tables.EndpointGroup{Affinity: svc.AffinitySeconds > 0}
@@ -103,7 +103,7 @@ func (r *Reconciler) portEndpoints(svc *cluster.Service, p *cluster.ServicePort,
 	return rows
 }
 
-// endpointState is the state of an endpoint that is in a group, or is not.
+// endpointState is the state of an endpoint; chosen says that it is in a group.
 func endpointState(e *cluster.Endpoint, chosen bool) EndpointState {
 	switch {
 	case chosen && e.Ready:

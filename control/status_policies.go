@@ -14,12 +14,12 @@ type PolicyRow struct {
 	Status
 	Tier     string           `json:"tier,omitempty"`
 	Priority float64          `json:"priority,omitempty"`
-	Rules    []policy.RuleRow `json:"rules"` // that stand in this Node's tables
+	Rules    []policy.RuleRow `json:"rules"` // in this Node's tables
 	// RuleCounters is the sum over the rules.
 	policy.RuleCounters
 }
 
-// Policies are all policies, by key, each with its rules in their order.
+// Policies returns all policies by key, each with its rules in order.
 func (r *Reconciler) Policies(count policy.Counter) []PolicyRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,9 +49,8 @@ func (r *Reconciler) policyRow(k cluster.Key, rules []policy.RuleRow) PolicyRow 
 	return row
 }
 
-// rulesOf are the rules of all policies with their counters. The isolation of a
-// policy without rules is none: what it drops is counted by IngressDefaultRule and
-// EgressDefaultRule, and its own counters stay 0.
+// rulesOf returns the rules of all policies with their counters. It leaves out isolations without rules: their own
+// counters stay 0, because IngressDefaultRule and EgressDefaultRule count what they drop.
 func (r *Reconciler) rulesOf(count policy.Counter) map[cluster.Key][]policy.RuleRow {
 	rules := slices.DeleteFunc(r.policies.realised(), (*policy.RealisedRule).Isolates)
 	counters := map[uint32]policy.RuleCounters{}
@@ -68,13 +67,13 @@ func (r *Reconciler) rulesOf(count policy.Counter) map[cluster.Key][]policy.Rule
 	return all
 }
 
-// waits says whether a rule is not in the switch as it is wanted.
+// waits reports whether the switch lacks a rule in its current form.
 func (r *Reconciler) waits(rule *policy.RealisedRule) bool {
 	_, waits := r.waiting[rulePart(rule)]
 	return waits
 }
 
-// metricEntries are the entries that the switch counts some rules by.
+// metricEntries returns the installed entries that count some rules.
 func (r *Reconciler) metricEntries(rules []*policy.RealisedRule) (all []*flow.Entry) {
 	for _, rule := range rules {
 		d := r.ledger.Desired(rulePart(rule))

@@ -12,12 +12,12 @@ type TrafficControlRow struct {
 	Direction cluster.TrafficDirection `json:"direction"`
 	Target    string                   `json:"targetPort"`
 	Return    string                   `json:"returnPort,omitempty"` // of a Redirect
-	Pods      int                      `json:"pods"`                 // of this Node, as far as the TrafficControl is theirs
+	Pods      int                      `json:"pods"`                 // Pods of this Node that it applies to
 	Packets   uint64                   `json:"packets"`
 	Bytes     uint64                   `json:"bytes"`
 }
 
-// TrafficControls are all TrafficControls, by key.
+// TrafficControls returns all TrafficControls, by key.
 func (r *Reconciler) TrafficControls(count policy.Counter) []TrafficControlRow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -35,9 +35,9 @@ func (r *Reconciler) TrafficControls(count policy.Counter) []TrafficControlRow {
 		if tc.ReturnPort != nil {
 			row.Return = tc.ReturnPort.String()
 		}
-		if row.Status, _ = r.status(k); row.Entries > 0 { // one that waits takes nobody's Pods
+		if row.Status, _ = r.status(k); row.Entries > 0 { // one that waits leaves the Pods to others
 			var chosen []*cluster.Pod
-			chosen, free = r.view.pick(tc.AppliedTo, free)
+			chosen, free = r.view.takeChosen(tc.AppliedTo, free)
 			row.Pods = len(chosen)
 		}
 		row.Packets, row.Bytes = r.count(k, count, "TrafficControl")

@@ -9,19 +9,19 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// Traceflows. Package agent/traceflow sends their packets and writes their status. Here are
-// the entries that their packets need, and what the packets are made of.
+// Traceflows. Package agent/traceflow sends their packets and writes their status. This file has the entries that
+// the packets need, and the addresses of the packets.
 
-// TracedTag is the data plane tag of a Traceflow that is under way.
+// TracedTag is the data plane tag of a running Traceflow.
 type TracedTag struct {
 	Traceflow cluster.Key
 	Tag       uint8
 }
 
-// traceflowBuilder makes the entries of Traceflows under way.
+// traceflowBuilder makes the entries of running Traceflows.
 type traceflowBuilder struct {
 	tags []TracedTag
-	has  map[cluster.Key]bool // that a part was wanted for
+	has  map[cluster.Key]bool // Traceflows with a wanted part
 }
 
 func (*traceflowBuilder) settled(ledger.Part, *ledger.Desired) {}
@@ -50,8 +50,7 @@ func (b *traceflowBuilder) build(c *change, w *wants) {
 	b.has = wanted
 }
 
-// SetTraceflows sets the Traceflows that are under way, in place of those before. Errors
-// are as those of Update.
+// SetTraceflows replaces the running Traceflows. Errors are those of Update.
 func (r *Reconciler) SetTraceflows(tags []TracedTag) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,11 +61,11 @@ func (r *Reconciler) SetTraceflows(tags []TracedTag) error {
 	if r.view == nil {
 		return nil
 	}
-	r.collect(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{cluster.KindTraceflow: true}})
-	return r.bring()
+	r.collectWants(&change{was: r.view, now: r.view, kind: map[cluster.Kind]bool{cluster.KindTraceflow: true}})
+	return r.installWaiting()
 }
 
-// Traceflows are all Traceflows, by name.
+// Traceflows returns all Traceflows, by name.
 func (r *Reconciler) Traceflows() []*cluster.Traceflow {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,7 +86,7 @@ type TraceflowRow struct {
 	Trace       cluster.TraceflowStatus `json:"status"`
 }
 
-// TraceflowRows are all Traceflows by name, with the status that of tells.
+// TraceflowRows returns all Traceflows by name, with the status from of.
 func (r *Reconciler) TraceflowRows(of func(*cluster.Traceflow) cluster.TraceflowStatus) []TraceflowRow {
 	rows := []TraceflowRow{}
 	for _, t := range r.Traceflows() {
@@ -103,13 +102,12 @@ type TracedEnds struct {
 	Port     uint32 // of the source; 0 if it is a Pod of another Node
 	Node     string // of the source
 	Src, Dst netip.Addr
-	// SrcMAC and DstMAC are there if the source is a Pod of this Node.
+	// SrcMAC and DstMAC are set if the source is a Pod of this Node.
 	SrcMAC, DstMAC [6]byte
 	Near           bool // the destination is a Pod of this Node
 }
 
-// TracedEnds are those of a Traceflow. The error says which of them is not there, or not
-// yet; Node is set if the source has one.
+// TracedEnds returns those of a Traceflow. The error names the missing end. Node is set if the source has one.
 func (r *Reconciler) TracedEnds(t *cluster.Traceflow) (ends TracedEnds, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,7 +148,7 @@ func (v *view) tracedEnds(t *cluster.Traceflow) (ends TracedEnds, err error) {
 	return ends, nil
 }
 
-// tracedDestination is the address that a Traceflow's packet goes to.
+// tracedDestination is the destination address of a Traceflow's packet.
 func (v *view) tracedDestination(t *cluster.Traceflow) (netip.Addr, error) {
 	all, what := []netip.Addr{t.Addr}, ""
 	switch {
@@ -178,7 +176,7 @@ func (v *view) tracedDestination(t *cluster.Traceflow) (netip.Addr, error) {
 	return netip.Addr{}, fmt.Errorf("%s has no address of the packet's family", what)
 }
 
-// inFamily is the first address of a family; not valid without one.
+// inFamily is the first address of a family, or an invalid one.
 func inFamily(all []netip.Addr, v6 bool) netip.Addr {
 	for _, a := range all {
 		if a.Is6() == v6 {
@@ -188,8 +186,7 @@ func inFamily(all []netip.Addr, v6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// FirstNode is the Node of the cluster whose name is first; "" without any. It acts for
-// objects that belong to no Node.
+// FirstNode is the Node of the cluster whose name is first; "" if there is none. It acts for objects without a Node.
 func (r *Reconciler) FirstNode() (name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

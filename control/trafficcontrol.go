@@ -7,12 +7,11 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// TrafficControls: the traffic of some Pods is mirrored to a port, or redirected
-// to one and taken back at another.
+// TrafficControls mirror the traffic of some Pods to a port, or redirect it to one port and receive it from
+// another.
 //
-// A Pod that several TrafficControls choose obeys the first of them by name,
-// whatever order they came in. The ports have to be there: those of the switch
-// and devices by their name.
+// If several TrafficControls choose a Pod, the first by name applies, in any order of arrival. The ports must
+// exist: ports of the switch and devices, by name.
 
 // trafficControlBuilder makes the entries of TrafficControls.
 type trafficControlBuilder struct{}
@@ -43,7 +42,7 @@ func (b trafficControlBuilder) build(c *change, w *wants) {
 			continue
 		}
 		var chosen []*cluster.Pod
-		chosen, free = c.now.pick(tc.AppliedTo, free)
+		chosen, free = c.now.takeChosen(tc.AppliedTo, free)
 		b.trafficControl(c.now, tc, value, podPortNumbers(c.now, chosen), w)
 	}
 }
@@ -68,8 +67,7 @@ func (trafficControlBuilder) trafficControl(v *view, tc *cluster.TrafficControl,
 	w.want(ledger.Part{Object: k}, d)
 }
 
-// trafficControl is a TrafficControl as the tables know it, without Pods, or
-// what it still lacks.
+// trafficControl is a TrafficControl as a value for the tables, without Pods, or what it lacks.
 func (v *view) trafficControl(tc *cluster.TrafficControl) (value tables.TrafficControl, lacks string) {
 	value = tables.TrafficControl{
 		Redirect: tc.Redirect,
@@ -98,8 +96,8 @@ func (v *view) trafficPort(p cluster.TrafficPort) (port tables.Port, lacks strin
 	return port, ""
 }
 
-// ReturnPort is the port by which packets come back that were redirected to a port, for
-// a TrafficControl or, with no key, for policies of the application layer.
+// ReturnPort is the port where packets come back that were redirected to a port. The redirection is that of a
+// TrafficControl or, with the zero key, that of application-layer policies.
 func (r *Reconciler) ReturnPort(to uint32, by cluster.Key) (back tables.Port, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,16 +115,15 @@ func (r *Reconciler) ReturnPort(to uint32, by cluster.Key) (back tables.Port, ok
 	return c.L7Return, c.Features.L7Policy && c.L7Target.No == to
 }
 
-// Made is a port that the switch makes, because objects send traffic there by
-// its name and nobody else has it.
+// Made is a port that the switch makes, because objects send traffic to its name and no device has it.
 type Made struct {
-	// Returns says that what goes out there comes in again, at this port or at
-	// another: a redirect's, not a mirror's.
+	// Returns says that packets sent there come back, at this port or another. It holds for a
+	// redirect, not for a mirror.
 	Returns bool
 }
 
-// MadePorts are the ports that the switch of any Node makes, by name: those of
-// TrafficControls of type ovsInternal, and those of application-layer policies.
+// MadePorts returns the ports that the switch of any Node makes, by name: those of TrafficControls with type
+// ovsInternal, and those of application-layer policies.
 func MadePorts(c *cluster.Cluster) map[string]Made {
 	all := map[string]Made{l7TargetPort: {Returns: true}, l7ReturnPort: {Returns: true}}
 	for _, tc := range c.TrafficControls {

@@ -7,17 +7,15 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// wants collects what changes while the objects of a new snapshot are looked
-// at: each part that was looked at, and what is to be said of its object. It
-// is how the builders (pods.go, serviceentries.go, policies.go …) speak to the
-// reconciler.
+// wants collects the results of the builders (pods.go, serviceentries.go, reconcile_policies.go …) for a new
+// snapshot: the parts that they looked at, and the states of their objects.
 type wants struct {
-	parts map[ledger.Part]*ledger.Desired // nil: the part goes
-	notes map[cluster.Key]note            // the last word on objects that were looked at
+	parts map[ledger.Part]*ledger.Desired // nil: remove the part
+	notes map[cluster.Key]note            // the last state of each object
 	order []ledger.Part
 }
 
-// note is what a builder says of an object besides its entries.
+// note is the state of an object.
 type note struct {
 	state  ledger.State
 	reason string
@@ -27,7 +25,7 @@ func newWants() *wants {
 	return &wants{parts: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}}
 }
 
-// want says what a part wants now; nil takes it away.
+// want sets what a part wants; nil removes the part.
 func (w *wants) want(p ledger.Part, d *ledger.Desired) {
 	if _, seen := w.parts[p]; !seen {
 		w.order = append(w.order, p)
@@ -35,18 +33,18 @@ func (w *wants) want(p ledger.Part, d *ledger.Desired) {
 	w.parts[p] = d
 }
 
-// fine says that nothing keeps an object from being installed.
+// fine reports that an object can be installed.
 func (w *wants) fine(k cluster.Key) { w.notes[k] = note{state: ledger.Installed} }
 
-// ignore says that an object has nothing in the switch, and why that is right.
+// ignore reports that an object rightly has nothing in the switch, with the reason.
 func (w *wants) ignore(k cluster.Key, why string) { w.notes[k] = note{ledger.Installed, why} }
 
-// hold says what an object is waiting for.
+// hold reports that an object waits, with the reason.
 func (w *wants) hold(k cluster.Key, format string, args ...any) {
 	w.notes[k] = note{ledger.Pending, fmt.Sprintf(format, args...)}
 }
 
-// refuse says why an object is not taken.
+// refuse reports that an object is refused, with the reason.
 func (w *wants) refuse(k cluster.Key, format string, args ...any) {
 	w.notes[k] = note{ledger.Refused, fmt.Sprintf(format, args...)}
 }

@@ -35,7 +35,7 @@ func Suggest(wrong string, names []string) string {
 	}
 	best, distance := "", 3
 	for _, n := range names {
-		if d := editDistance(wrong, n); d < distance || d == distance && n < best {
+		if d := EditDistance(wrong, n); d < distance || d == distance && n < best {
 			best, distance = n, d
 		}
 	}
@@ -45,9 +45,9 @@ func Suggest(wrong string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// editDistance counts the letters to insert, delete or replace on the way from
-// a to b.
-func editDistance(a, b string) int {
+// EditDistance is the number of letters to insert, delete or replace on the way from a to b
+// (Levenshtein distance).
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j
