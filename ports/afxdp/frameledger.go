@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Layout numbers what is shared with another process: a UMEM's frames, and a
-// port's ledger. Who knows another one opens the port anew.
+// Layout numbers the layout that is shared with another process: a UMEM's frames, and a port's
+// ledger. A process with another layout opens the port again.
 const Layout = 1
 
-// ledger is what another process has to know of a port to go on with it, in memory of its
-// own. It is a page with facts and a journal, and behind that one bit for each frame that the kernel
-// has. Frames to receive into and frames to be sent are apart.
+// ledger is what another process must know to take over a port, in its own piece of memory. It is
+// a page with facts and a journal, followed by one bit for each frame that the kernel has. Frames
+// to receive into and frames to send have separate bits.
 type ledger struct {
 	fd       int
 	memory   []byte
@@ -26,28 +26,27 @@ type ledger struct {
 	sent     held
 }
 
-// facts are what does not change while a port is open.
+// facts are constant while a port is open.
 type facts struct {
 	Layout      uint32
 	FrameSize   uint32
-	Frames      uint32 // of the UMEM
+	Frames      uint32 // number of frames in the UMEM
 	Requests    uint32 // bytes in front of a sent frame
 	Interface   uint32 // index
 	Queue       uint32
-	Ring        uint32 // slots of each
-	Mode        uint32 // place in modes
+	Ring        uint32 // slots of each ring
+	Mode        uint32 // index in modes
 	MultiBuffer uint32 // 1: frames may have many buffers
 	Apart       uint32 // 1: another socket sends
 }
 
-// modes are those that a port can have been opened in; their places are part of the
-// layout.
+// modes are the modes in which a port can be open. Their indexes are part of the layout.
 var modes = []Mode{Native, Generic, ZeroCopy}
 
-// ledgerSize is the bytes of a ledger of so many frames.
+// ledgerSize is the size of a ledger for a number of frames, in bytes.
 func ledgerSize(frames int) int { return os.Getpagesize() + 2*8*words(frames) }
 
-// newLedger is one for a port on a UMEM of so many frames.
+// newLedger is a ledger for a port on a UMEM with a number of frames.
 func newLedger(frames int) (*ledger, error) {
 	fd, memory, err := newShared("antrail-port", ledgerSize(frames))
 	if err != nil {
@@ -56,8 +55,8 @@ func newLedger(frames int) (*ledger, error) {
 	return (&ledger{fd: fd, memory: memory}).divided(frames), nil
 }
 
-// openLedger maps that of another process. The descriptor stays the caller's when it
-// fails.
+// openLedger maps the ledger of another process. If it fails, the caller still owns the
+// descriptor.
 func openLedger(fd int) (*ledger, error) {
 	memory, err := mapShared(fd)
 	if err != nil {
@@ -70,9 +69,9 @@ func openLedger(fd int) (*ledger, error) {
 	switch f := &l.facts; {
 	case err != nil:
 	case f.Layout != Layout:
-		err = fmt.Errorf("its layout is %d, and known here is %d", f.Layout, Layout)
+		err = fmt.Errorf("its layout is %d, expected %d", f.Layout, Layout)
 	case f.FrameSize != FrameSize:
-		err = fmt.Errorf("frames of %d bytes, and here of %d", f.FrameSize, FrameSize)
+		err = fmt.Errorf("its frames have %d bytes, expected %d", f.FrameSize, FrameSize)
 	case len(memory) != ledgerSize(int(f.Frames)):
 		err = fmt.Errorf("%d bytes for %d frames", len(memory), f.Frames)
 	case int(f.Mode) >= len(modes):
@@ -84,7 +83,7 @@ func openLedger(fd int) (*ledger, error) {
 	return l.divided(int(l.facts.Frames)), nil
 }
 
-// divided says where the bits of so many frames lie.
+// divided sets the places of the bits for a number of frames.
 func (l *ledger) divided(frames int) *ledger {
 	bits := heldIn(l.memory[os.Getpagesize():])
 	n := words(frames)
@@ -92,20 +91,20 @@ func (l *ledger) divided(frames int) *ledger {
 	return l
 }
 
-// write writes the facts down.
+// write writes the facts to the memory.
 func (l *ledger) write(f facts) error {
 	l.facts = f
 	_, err := binary.Encode(l.memory, binary.NativeEndian, &f)
 	return err
 }
 
-// close gives it back; nobody may look at the frames any more.
+// close unmaps the ledger. The caller must not use the frames any more.
 func (l *ledger) close() error {
 	l.journal, l.received, l.sent = nil, nil, nil
 	return errors.Join(unix.Munmap(l.memory), unix.Close(l.fd))
 }
 
-// factsOf are a port's.
+// factsOf are the facts of a port.
 func (p *Port) factsOf(index int, o *Options, mode Mode) facts {
 	return facts{
 		Layout: Layout, FrameSize: FrameSize, Frames: uint32(p.umem.Frames()), Requests: uint32(p.umem.requests),

@@ -2,24 +2,24 @@ package afxdp
 
 import "math/bits"
 
-// held is the set of frames that the kernel has of one port, one way. One way has the
-// frames in the fill ring and what the driver took out of it. The other way has those in
-// the TX ring and under way. One bit per frame of the UMEM. It is what makes frames
-// recoverable: the rings alone do not tell which frames a driver has taken. A port's lie
-// in its ledger, where another process finds them.
+// held is the set of frames that the kernel has of one port, in one direction. The receiving set
+// has the frames in the fill ring and those that the driver took out of it. The sending set has
+// the frames in the TX ring and under way. There is one bit per frame of the UMEM.
+//
+// The sets make frames recoverable, because the rings alone do not show which frames a driver has
+// taken. A port's sets lie in its ledger, where another process finds them.
 type held []uint64
 
 func newHeld(frames int) held { return make(held, words(frames)) }
 
-// words is how many words of a set so many frames take.
+// words is how many words a set of frames takes.
 func words(frames int) int { return (frames + 63) / 64 }
 
 func (h held) add(frame uint32) { h[frame/64] |= 1 << (frame % 64) }
 
 func (h held) has(frame uint32) bool { return h[frame/64]&(1<<(frame%64)) != 0 }
 
-// remove reports whether the frame was in the set: the kernel may name no
-// other.
+// remove reports whether the frame was in the set. The kernel must not name any other frame.
 func (h held) remove(frame uint32) bool {
 	bit := uint64(1) << (frame % 64)
 	had := h[frame/64]&bit != 0
@@ -45,7 +45,7 @@ func (h held) count() (n int) {
 	return n
 }
 
-// drain empties the set and returns what was in it.
+// drain empties the set and returns its frames.
 func (h held) drain() []uint32 {
 	var frames []uint32
 	for i, word := range h {

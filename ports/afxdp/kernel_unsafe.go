@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// register makes the UMEM's memory known to the kernel under this socket (XDP_UMEM_REG).
-// Each frame that is sent has so many bytes in front, for what the kernel has to do with
-// it.
+// register registers the UMEM's memory with the kernel under this socket (XDP_UMEM_REG). Each
+// sent frame has requests bytes in front, for a request to the kernel.
 func (u *UMEM) register(fd, requests int) error {
 	reg := unix.XDPUmemReg{
 		Addr: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(u.memory)))),
@@ -27,8 +26,8 @@ func (u *UMEM) register(fd, requests int) error {
 	return nil
 }
 
-// getsockopt reads a socket option of level SOL_XDP into v. An older kernel
-// may fill less than all of it.
+// getsockopt reads a socket option of level SOL_XDP into v. An older kernel may fill only part of
+// v.
 func getsockopt[T any](fd, option int, v *T) error {
 	size := uint32(unsafe.Sizeof(*v))
 	_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_XDP, uintptr(option),
@@ -39,13 +38,13 @@ func getsockopt[T any](fd, option int, v *T) error {
 	return nil
 }
 
-// heldIn is memory, a multiple of 8 bytes, as a set of frames.
+// heldIn is a set of frames over memory whose length is a multiple of 8 bytes.
 func heldIn(memory []byte) held {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(memory))), len(memory)/8)
 }
 
-// mapRing maps a ring of size slots at one of the kernel's page offsets. The
-// kernel says where in it the words and the slots lie.
+// mapRing maps a ring of size slots at one of the kernel's page offsets. The kernel gives the
+// offsets of the words and the slots.
 func mapRing[T any](fd int, page int64, at unix.XDPRingOffset, size int) (ring[T], error) {
 	var slot T
 	length := int(at.Desc) + size*int(unsafe.Sizeof(slot))

@@ -6,34 +6,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A frame that is longer than a buffer lies in several buffers. Each has a descriptor,
-// all but the last with XDP_PKT_CONTD (Linux 6.6, Documentation/networking/af_xdp.rst,
-// "Multi-Buffer Support"). The switch wants a frame in one piece. So a multi-buffer frame
-// is gathered into a large frame when it comes, and scattered when it leaves. These are
-// two copies, which frames of one buffer do not pay. Both ways are here.
+// A frame longer than a buffer lies in several buffers. Each has a descriptor, all but the last
+// with XDP_PKT_CONTD (Linux 6.6, Documentation/networking/af_xdp.rst, "Multi-Buffer Support").
+// The switch needs a frame in one piece. So a multi-buffer frame is gathered into a large frame
+// when it arrives, and scattered when it leaves. These are two copies, which frames of one buffer
+// do not need. Both directions are here.
 
 const (
 	// oneBufferMTU is the largest MTU whose frames fit into one buffer.
 	oneBufferMTU = FrameSize - kernelHeadroom - 18
-	// multiBufferMTU is the largest MTU of a port with chains.
+	// multiBufferMTU is the largest MTU of a port with multi-buffer frames.
 	multiBufferMTU = 9000
-	// linkLen is how much of a frame one buffer takes when it leaves.
+	// linkLen is how many bytes of a frame one buffer holds when it leaves.
 	linkLen = FrameSize - packet.Headroom
-	// maxLinks is how many buffers the longest frame leaves by.
+	// maxLinks is how many buffers the longest frame uses when it leaves.
 	maxLinks = (multiBufferMTU + 18 + linkLen - 1) / linkLen
-	// largeFrames is how many gathered frames of a UMEM there can be.
+	// largeFrames is the largest number of gathered frames of a UMEM.
 	largeFrames = 512
 )
 
-// multiBuffer is a frame that has not come whole yet. A frame is dropped once, for the
-// first reason; the rest of its buffers is passed over.
+// multiBuffer is a frame that has not arrived completely. A frame is dropped once, for the first
+// reason; the rest of its buffers is skipped.
 type multiBuffer struct {
-	open  bool          // its last buffer is to come
-	frame *packet.Frame // what has come; nil once it is dropped
+	open  bool          // its last buffer has not come
+	frame *packet.Frame // the bytes that have come; nil once it is dropped
 }
 
-// gather adds a buffer to the frame under way, or begins one. It returns the
-// frame when that was the last one.
+// gather adds a buffer to the current frame, or begins one. It returns the frame after the last
+// buffer.
 func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 	c := &p.rx.multiBuffer
 	if !c.open {
@@ -54,8 +54,8 @@ func (p *Port) gather(f *packet.Frame, last bool) *packet.Frame {
 	return whole
 }
 
-// appendBytes puts bytes behind those of a frame. It returns false if the link has no frames of
-// that length, as one with segments that a generic program sees uncut.
+// appendBytes appends bytes to a frame. It returns false if that is longer than a frame of the
+// link, as with segments that a generic program sees uncut.
 func (p *Port) appendBytes(to *packet.Frame, b []byte) bool {
 	n := to.Len()
 	if n+len(b) > ports.MaxFrame(p.info.MTU) || !to.SetLen(n+len(b)) {
@@ -65,8 +65,8 @@ func (p *Port) appendBytes(to *packet.Frame, b []byte) bool {
 	return true
 }
 
-// tear loses the frame under way, or the one whose first buffer cannot be read;
-// more says that more of it is to come.
+// tear drops the current frame, or a frame whose first buffer cannot be read. more says that more
+// buffers of it will come.
 func (p *Port) tear(why ports.Reason, more bool) {
 	c := &p.rx.multiBuffer
 	if !c.open || c.frame != nil {
@@ -79,7 +79,7 @@ func (p *Port) tear(why ports.Reason, more bool) {
 	*c = multiBuffer{open: more}
 }
 
-// spend notes a buffer whose bytes were copied; restock gives them all back.
+// spend records a buffer whose bytes were copied; restock frees all of them.
 func (p *Port) spend(f *packet.Frame) {
 	if p.rx.used == len(p.rx.spent) {
 		p.restock()
@@ -93,8 +93,8 @@ func (p *Port) restock() {
 	p.rx.used = 0
 }
 
-// links is how many free buffers a frame is copied into to leave, at most
-// maxLinks; 0 when it leaves from where it is.
+// links is how many free buffers a frame is copied into to leave, at most maxLinks. It is 0 if
+// the frame leaves from its own buffer.
 func (p *Port) links(f *packet.Frame) int {
 	switch n := f.Len(); {
 	case p.leaves(f):
@@ -106,8 +106,8 @@ func (p *Port) links(f *packet.Frame) int {
 	}
 }
 
-// scatter puts a frame into the TX ring, copied into so many of the borrowed
-// buffers. A request stands in front of the first.
+// scatter copies a frame into n of the borrowed buffers, and puts these into the TX ring. A
+// request precedes the first.
 func (p *Port) scatter(f *packet.Frame, n int) {
 	left := len(p.tx.copies) - n
 	rest, offload := f.Bytes(), f.Offload

@@ -11,26 +11,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Mode is where the XDP program runs and whether frames are copied.
+// Mode is where the XDP program runs, and whether frames are copied.
 type Mode string
 
 // The modes of Options.
 const (
-	// Auto is Native, or Generic where that is refused; Info.Why tells.
+	// Auto is Native, or Generic if the kernel refuses that; Info.Why says why.
 	Auto Mode = "auto"
 	// Native runs the program in the driver, before the kernel makes an skb;
 	// frames are copied into the UMEM.
 	Native Mode = "native"
 	// Generic runs it on skbs, with any driver; frames are copied.
 	Generic Mode = "generic"
-	// ZeroCopy is Native with a card that receives into the UMEM itself. The
-	// UMEM can then be shared only by ports of such cards, which is why Auto
-	// never chooses it.
+	// ZeroCopy is Native with a card that receives into the UMEM itself. Then only ports of such
+	// cards can share the UMEM, so Auto never chooses it.
 	ZeroCopy Mode = "zero-copy"
 )
 
-// DefaultRing is the slots of each of a port's rings. A port that copies has at
-// most as many frames to receive into, so this also is what it costs: 2 MB.
+// DefaultRing is the slots of each of a port's rings. A port that copies has at most as many
+// frames to receive into, so its memory is 2 MB.
 const DefaultRing = 512
 
 // Options says which interface to open, and how.
@@ -39,38 +38,36 @@ type Options struct {
 	Interface string
 	// Queue is the receive queue to serve; other queues are not served.
 	Queue int
-	// Filter is what the port takes, where that is not all that comes.
+	// Filter selects the packets that the port takes; nil takes all.
 	Filter *Filter
 	// Mode is Auto when empty.
 	Mode Mode
-	// Why is the reason for AF_XDP, which Info tells together with that for the
-	// mode; the mode's alone when empty.
+	// Why is the reason for AF_XDP, which Info shows before the reason for the mode. If it is
+	// empty, Info shows only the latter.
 	Why string
-	// Ring is the slots of each ring, a power of two, at least 64; 0 is
-	// DefaultRing.
+	// Ring is the slots of each ring, a power of two, at least 64; DefaultRing if 0.
 	Ring int
-	// BusyPoll has the worker's own calls drive the card's queue in place of
-	// interrupts; the zero value leaves it to them.
+	// BusyPoll makes the worker's own calls drive the card's queue, instead of interrupts. The
+	// zero value leaves it to interrupts.
 	BusyPoll BusyPoll
-	// Attached says that another process has opened the port (OpenToGive) and attached
-	// its program. Adopt then needs no capability, takes mode, rings and polling as they
-	// are, and Relink does nothing. Open ignores it.
+	// Attached says that another process has opened the port (OpenToGive) and attached its
+	// program. Adopt then needs no capability and keeps mode, rings and polling, and Relink does
+	// nothing. Open ignores it.
 	Attached bool
-	// Killed says that this process was killed, and may not have rested: Adopt finds the frames
-	// that the kernel has (killed.go). It is for memory of one port.
+	// Killed says that the predecessor was killed, and may not have called Rest. Then Adopt finds
+	// the frames that the kernel has (killed.go). It is for memory of one port.
 	Killed bool
 }
 
 // BusyPoll is how a worker drives a card's queue itself (Linux,
-// Documentation/networking/napi.rst, "Busy polling"). It is for cards whose
-// worker has a processor of its own; the card's napi_defer_hard_irqs and
-// gro_flush_timeout decide how long its interrupts then stay off. The queue of
-// a veth is not driven so: there it does nothing.
+// Documentation/networking/napi.rst, "Busy polling"). It is for cards whose worker has its own
+// processor. The card's napi_defer_hard_irqs and gro_flush_timeout decide how long its interrupts
+// then stay off. On a veth it does nothing.
 type BusyPoll struct {
-	// Time is how long a call may go on asking the card, whole microseconds
-	// (SO_BUSY_POLL); 0 for no busy polling.
+	// Time is how long a call may poll the card, in whole microseconds (SO_BUSY_POLL); 0 for no
+	// busy polling.
 	Time time.Duration
-	// Budget is the most frames that a call takes off the card
+	// Budget is the largest number of frames that a call takes from the card
 	// (SO_BUSY_POLL_BUDGET), 1 to 65535; 0 is the kernel's own, 8.
 	Budget int
 }
@@ -87,10 +84,10 @@ func (b BusyPoll) check() error {
 	return nil
 }
 
-// Open makes a port of an interface, which must be in the calling thread's network
-// namespace; the port may then be used from any thread. It needs CAP_NET_RAW,
-// CAP_NET_ADMIN and CAP_BPF. From then on, every frame that the interface receives goes
-// to the port. The kernel's own stack gets only what a filter leaves it.
+// Open makes a port of an interface, which must be in the calling thread's network namespace. Any
+// thread may then use the port. It needs CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF. From then on,
+// every frame that the interface receives goes to the port. The kernel's own stack gets only the
+// packets that a filter leaves to it.
 func Open(u *UMEM, o Options) (*Port, error) {
 	p, err := open(u, o)
 	if err != nil {
@@ -133,8 +130,8 @@ func open(u *UMEM, o Options) (*Port, error) {
 	return p, nil
 }
 
-// explain puts the reason for AF_XDP, if there is one, in front of that for the mode,
-// and behind it what becomes of frames.
+// explain completes Why: the reason for AF_XDP, if there is one, then that for the mode, then the
+// treatment of checksums and long frames.
 func (p *Port) explain(why string) {
 	p.info.Why += "; " + p.checksums() + p.lengths()
 	if why != "" {
@@ -163,7 +160,7 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// suits says why a link cannot be such a port.
+// suits returns an error if a link cannot be an AF_XDP port.
 func suits(o Options) error {
 	queues, err := ports.RxQueues(o.Interface)
 	if err != nil {
@@ -178,8 +175,8 @@ func suits(o Options) error {
 	return nil
 }
 
-// openMode opens the port in the mode asked for, or in the first of Auto's
-// that works, and fills its fill ring. The caller holds u.open.
+// openMode opens the port in the requested mode, or in the first mode of Auto that works, and
+// fills its fill ring. The caller holds u.open.
 func (p *Port) openMode(index int, o Options) error {
 	if o.Mode != Auto {
 		if err := p.start(index, o, o.Mode); err != nil {
@@ -200,8 +197,8 @@ func (p *Port) openMode(index int, o Options) error {
 	return nil
 }
 
-// start attaches the program, binds the socket and connects the two, in the
-// order that lets no frame reach a socket without buffers.
+// start attaches the program, binds the socket and connects the two. In this order no frame
+// reaches a socket without buffers.
 func (p *Port) start(index int, o Options, mode Mode) error {
 	multiBuffer := p.umem.multiBuffer && mode != ZeroCopy
 	if err := p.holds(multiBuffer); err != nil {
@@ -233,8 +230,8 @@ func (p *Port) start(index int, o Options, mode Mode) error {
 	return nil
 }
 
-// apart says whether one socket receives and another sends: who polls for both needs
-// one.
+// apart says whether one socket receives and another sends. Busy polling for both directions
+// needs one socket.
 func (o *Options) apart(mode Mode) bool { return mode != ZeroCopy && o.BusyPoll.Time == 0 }
 
 // flagsOf are the flags to attach the program with, and to bind the socket.
@@ -252,8 +249,8 @@ func flagsOf(mode Mode, multiBuffer bool) (attach link.XDPAttachFlags, bind uint
 	return attach, bind
 }
 
-// holds says why the link's frames are too long for a port with chains, or
-// without.
+// holds returns an error if the link's frames are too long for a port with, or without,
+// multi-buffer frames.
 func (p *Port) holds(multiBuffer bool) error {
 	switch mtu := p.info.MTU; {
 	case multiBuffer && mtu > multiBufferMTU:
@@ -264,7 +261,7 @@ func (p *Port) holds(multiBuffer bool) error {
 	return nil
 }
 
-// unchained is why a frame of this port has one buffer.
+// unchained is why a frame of this port has only one buffer.
 func (p *Port) unchained() string {
 	if !p.umem.multiBuffer {
 		return "takes Linux 6.6"
@@ -272,8 +269,7 @@ func (p *Port) unchained() string {
 	return "is not for zero-copy"
 }
 
-// settle takes down what the bound socket does, which the UMEM's first port has
-// decided.
+// settle records the properties of the bound socket, which the UMEM's first port has determined.
 func (p *Port) settle(o Options, mode Mode, multiBuffer bool) error {
 	s := p.socket
 	if o.Attached {
@@ -296,7 +292,7 @@ func (p *Port) settle(o Options, mode Mode, multiBuffer bool) error {
 	return p.holds(p.multiBuffer)
 }
 
-// lengths says what bounds a frame's length, if it is one buffer.
+// lengths is the reason if frames are limited to one buffer.
 func (p *Port) lengths() string {
 	if p.multiBuffer {
 		return ""
@@ -304,7 +300,7 @@ func (p *Port) lengths() string {
 	return fmt.Sprintf("; frames of one buffer: more than one %s", p.unchained())
 }
 
-// checksums says what becomes of partial checksums.
+// checksums says how the port treats partial checksums.
 func (p *Port) checksums() string {
 	switch {
 	case p.info.Carries != 0:
@@ -315,8 +311,7 @@ func (p *Port) checksums() string {
 	return "checksums are completed: a card's driver may send one that is partial as it is"
 }
 
-// describe is Info.Mode: where the program runs, and whether frames are
-// copied.
+// describe is Info.Mode: where the program runs, and whether frames are copied.
 func describe(mode Mode, zeroCopy bool) string {
 	where := "native"
 	if mode == Generic {

@@ -2,32 +2,32 @@
 // hook hands the frames of one interface to rings in memory that the switch shares with
 // it (Linux, Documentation/networking/af_xdp.rst).
 //
-// The rings are our own, on golang.org/x/sys/unix (docs/decisions/001). The
-// files, in the order a frame travels:
+// The rings are antrail's own, on golang.org/x/sys/unix (docs/decisions/001). The files, in the
+// order in which a frame meets them:
 //
 //	umem.go           the shared memory, its frames, the free list
-//	sharedmemory.go   as much of it as the ports that come need
+//	sharedmemory.go   as many UMEMs as the ports need
 //	xdpprogram.go     the XDP program that sends frames to the socket
-//	filter.go         what of them, when the rest is to stay the kernel's
+//	filter.go         the frames that it leaves to the kernel
 //	socket.go         the sockets with their four rings, and the calls that wake the kernel
 //	ring.go           one ring
 //	stock.go          how many frames the kernel has to receive into
-//	frameledger.go    which frames the kernel has of a port; held.go them as a set
-//	shared.go         the memory of both
+//	frameledger.go    the frames that the kernel has of a port; held.go: a set of frames
+//	shared.go         memory that another process can map
 //	request.go        checksums that a pod's kernel left undone
 //	multibuffer.go    frames of more than one buffer
 //	port.go           Port, and how one ends
 //	receive.go        frames from the rings to workers
 //	transmit.go       frames from workers to the rings
-//	stats.go          what was counted, by the port and by the kernel
+//	stats.go          counters of the port and of the kernel
 //	open.go           opening, modes and fall-backs
 //	adopt.go          a port that another process has opened
 //	give.go           the same without privilege
 //	killed.go         the same after the other process was killed
 //	kernel_unsafe.go  system calls that take pointers, and memory that the kernel shares
 //
-// What it costs: on a veth the kernel's transmit path, about 2,000 cycles a
-// frame, is the price, and everything here is small beside it.
+// Its cost: on a veth the kernel's transmit path takes about 2,000 cycles per frame. Everything
+// here is small beside that.
 package afxdp
 
 import (
@@ -41,13 +41,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// portion is how many frames move between a ring and the UMEM's free list at a
-// time, under one lock.
+// portion is how many frames move at a time between a ring and the UMEM's free list, under one
+// lock.
 const portion = 64
 
-// Port is one interface. One worker receives; any worker may transmit. Receive
-// and Transmit hold one lock each, taken once per batch, so that Close can
-// wait for both.
+// Port is one interface. One worker receives; any worker may transmit. Receive and Transmit each
+// hold a lock, taken once per batch, so that Close can wait for both.
 type Port struct {
 	umem    *UMEM
 	ledger  *ledger
@@ -58,12 +57,12 @@ type Port struct {
 	name    string
 	count   ports.Counters
 	last    unix.XDPStatistics // of the kernel, kept by Close
-	before  unix.XDPStatistics // what it had counted when the port was taken over
+	before  unix.XDPStatistics // the kernel's counters when the port was taken over
 
 	multiBuffer bool // frames may have many buffers
 	veth        bool
-	generic     bool // the program runs on what the kernel has made of frames
-	silent      bool // checksums may be undone, and nobody tells
+	generic     bool // the program runs on skbs
+	silent      bool // checksums may be undone, without a mark that says so
 
 	rx struct {
 		sync.Mutex
@@ -72,29 +71,29 @@ type Port struct {
 		scratch     [portion]uint32
 		poll        [1]unix.PollFd
 		multiBuffer multiBuffer
-		spent       [portion]uint32 // buffers that were gathered, the first used of them
+		spent       [portion]uint32 // gathered buffers; used is how many
 		used        int
 		one         [1]*packet.Frame
-		touched     byte // keeps touch's loads from being left out
+		touched     byte // prevents the compiler from removing touch's loads
 	}
 	tx struct {
 		sync.Mutex
 		held        held // the ledger's
-		outstanding int  // frames in held
-		requests    int  // the UMEM's: bytes needed in front of a frame
+		outstanding int  // number of frames in held
+		requests    int  // the UMEM's: bytes in front of a frame for a request
 		scratch     [portion]uint32
-		copies      []uint32                   // free frames for what has to be copied
-		room        [portion * maxLinks]uint32 // where copies lies
-		done        [portion]*packet.Frame     // frames to be released
+		copies      []uint32                   // free frames for copies
+		room        [portion * maxLinks]uint32 // the memory of copies
+		done        [portion]*packet.Frame     // frames to release
 		down        bool                       // the kernel said that the link is down
-		unplugged   bool                       // or it has no carrier: what is sent is dropped
+		unplugged   bool                       // or it has no carrier: transmitted frames are dropped
 		retryAt     time.Time
 	}
 	closed bool // under both locks
-	theirs bool // another process moves frames, until BeginTraffic; under both
+	theirs bool // another process moves frames, until BeginTraffic; under both locks
 	rests  bool // nothing more is received; under rx
-	given  bool // one process opens the port for another without privilege
-	killed bool // the process before was killed, until BeginTraffic
+	given  bool // opened by one process for another without privilege
+	killed bool // the predecessor was killed, until BeginTraffic
 }
 
 func newPort(u *UMEM, name string, nic netlink.Link, l *ledger, state *ports.Link) *Port {
@@ -118,7 +117,7 @@ func (p *Port) FD() int {
 	return p.socket.fd
 }
 
-// Info tells what was opened; Up is asked of the kernel now.
+// Info describes the port; Up is the link's state now.
 func (p *Port) Info() ports.Info {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -127,11 +126,11 @@ func (p *Port) Info() ports.Info {
 	return info
 }
 
-// Close takes the program off the interface and ends the socket. It puts every frame that
-// the kernel had of this port back into the UMEM's free list. Frames of which a card is
-// still reading the last bytes may be among them; Close gives it a few milliseconds to
-// finish. Nobody may be in poll(2) on FD: the kernel would keep the socket until that
-// returns. Of a port that another process has, rings and frames are left as they are.
+// Close detaches the program from the interface and closes the socket. It returns every frame
+// that the kernel had of this port to the UMEM's free list. A card may still be reading the last
+// bytes of some frames; Close gives it a few milliseconds to finish. No goroutine may be in
+// poll(2) on FD, because the kernel would keep the socket until poll returns. If another process
+// has the port, Close leaves rings and frames as they are.
 func (p *Port) Close() error {
 	p.kernelStats()
 	p.umem.open.Lock()
@@ -152,7 +151,7 @@ func (p *Port) Close() error {
 	return errors.Join(p.stop(), p.ledger.close(), p.link.Close())
 }
 
-// finish lets the frames under way leave.
+// finish waits a few milliseconds for the frames under way to leave.
 func (p *Port) finish() {
 	for range 5 {
 		p.flush()
@@ -172,8 +171,8 @@ func (p *Port) forgetDonor() {
 	}
 }
 
-// stop ends program and socket and recovers the frames. What waits unread in
-// the RX ring is dropped, and counted.
+// stop closes program and socket and recovers the frames. Unread frames in the RX ring are
+// dropped and counted.
 func (p *Port) stop() error {
 	err := p.program.close()
 	p.count.CountDrop(ports.RxClosed, p.socket.rx.readable(len(p.socket.rx.slots)))
@@ -187,6 +186,6 @@ func (p *Port) stop() error {
 	return err
 }
 
-// Generic reports whether the program runs on what the kernel has made of frames,
-// where it may have joined several to one.
+// Generic reports whether the program runs on skbs, where the kernel may have joined several
+// frames.
 func (p *Port) Generic() bool { return p.generic }

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receive takes frames off the RX ring and refills the fill ring.
+// Receive reads frames from the RX ring and refills the fill ring.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -30,8 +30,8 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	return n
 }
 
-// unload reads the RX ring until it is empty or batch is full. It returns how
-// many frames came, and their bytes.
+// unload reads the RX ring until it is empty or batch is full. It returns the number of frames,
+// and their bytes.
 func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 	rx := &p.socket.rx
 	for n < len(batch) {
@@ -53,8 +53,8 @@ func (p *Port) unload(batch []*packet.Frame) (n, bytes int) {
 	return n, bytes
 }
 
-// ready is how many descriptors may be read now, up to want. Of a port that rests
-// they are those of a frame that has begun.
+// ready is how many descriptors may be read now, up to want. After Rest, only descriptors of a
+// frame that has begun may be read.
 func (p *Port) ready(want int) int {
 	if p.rests {
 		if !p.rx.multiBuffer.open {
@@ -65,9 +65,8 @@ func (p *Port) ready(want int) int {
 	return p.socket.rx.readable(want)
 }
 
-// taken is the frame that a descriptor of the RX ring completes; nil for one
-// that completes none. A description that the kernel had no right to leaves its
-// buffer to Close, and loses the frame that it is a part of.
+// taken is the frame that a descriptor of the RX ring completes, or nil. If the descriptor is
+// invalid, its buffer stays until Close, and its frame is dropped.
 func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 	more := d.Options&unix.XDP_PKT_CONTD != 0
 	f := p.umem.receive(d)
@@ -82,8 +81,8 @@ func (p *Port) taken(d unix.XDPDesc) *packet.Frame {
 	return p.gather(f, !more)
 }
 
-// refill gives free frames to the kernel to receive into. Small gaps are left
-// for later, so that the free list's lock is taken once for many frames.
+// refill gives free frames to the kernel to receive into. It leaves small gaps for later, so that
+// the free list's lock is taken once for many frames.
 func (p *Port) refill() {
 	fill := &p.socket.fill
 	for {

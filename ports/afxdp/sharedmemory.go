@@ -5,30 +5,28 @@ import (
 	"sync"
 )
 
-// Memory is what ports that come and go receive into and send from. The kernel
-// takes a UMEM as it is: it cannot grow. So a further one is made when a port
-// comes for which the others have no room, and stays for ports to come. A frame
-// goes from port to port of one UMEM without a copy, and is copied between
-// ports of two.
+// Memory is the UMEMs of ports that come and go. A UMEM cannot grow, because the kernel accepts
+// it as it is. So if no UMEM has room for a new port, another one is made, and stays for later
+// ports. A frame moves between ports of one UMEM without a copy. Between ports of two UMEMs it is
+// copied.
 type Memory struct {
 	ring  int // slots of each port's rings
-	first int // ports that the first UMEM has room for
+	first int // number of ports for which the first UMEM has room
 
 	mu    sync.Mutex // held while a port opens
 	umems []*UMEM
 }
 
-// leastPorts is how many ports a UMEM has room for at least.
+// leastPorts is the least number of ports for which a UMEM has room.
 const leastPorts = 4
 
-// NewMemory is memory for ports with so many slots in each ring, to begin with
-// for so many ports. Nothing is taken before the first port opens.
+// NewMemory is memory for ports with ring slots in each ring, at first for a number of ports.
+// Nothing is allocated before the first port opens.
 func NewMemory(ring, ports int) *Memory {
 	return &Memory{ring: ring, first: max(ports, leastPorts)}
 }
 
-// framesPerPort is how many frames a port is counted with: a full fill ring and
-// as many on their way.
+// framesPerPort is how many frames a port needs: a full fill ring and as many on their way.
 func (m *Memory) framesPerPort() int { return 2 * m.ring }
 
 // Open makes a port, as Open does with a UMEM; o.Ring is the memory's.
@@ -45,7 +43,7 @@ func (m *Memory) Open(o Options) (*Port, error) {
 	if len(m.umems) == 0 {
 		ports = m.first
 	}
-	u, err := NewUMEM(m.framesPerPort() * (ports + 1)) // one port's for what is at the workers
+	u, err := NewUMEM(m.framesPerPort() * (ports + 1)) // one port's frames for those at the workers
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +60,7 @@ func (m *Memory) hasRoom(u *UMEM) bool {
 	return !u.alone && !u.isShared() && (u.Ports()+2)*m.framesPerPort() <= u.Frames()
 }
 
-// Close gives the memory back. All ports must be closed, and their frames
-// released.
+// Close frees the memory. All ports must be closed, and their frames released.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

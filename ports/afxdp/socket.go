@@ -8,17 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// socket is an AF_XDP socket with its four rings, bound to one queue of one
-// netdev. It knows nothing of frames.
+// socket is an AF_XDP socket with its four rings, bound to one queue of one netdev. It knows
+// nothing of frames.
 //
-// Where frames are copied it is two: one that receives, and one that sends out of the
-// same UMEM, queue and completion ring. Each time a copied frame has left, the kernel
-// wakes the thread that waits for its socket, because now there is room. A worker waits
-// for all that its ports receive. On a socket for both, a frame sent would cost a tenth
-// more (docs/decisions/035-sockets-that-only-send.md).
+// If frames are copied, it is two sockets: one receives, and one sends from the same UMEM, queue
+// and completion ring. Each time a copied frame has left, the kernel wakes the thread that waits
+// for its socket, because now there is room. A worker waits for everything that its ports
+// receive. With one socket for both, a sent frame would cost a tenth more
+// (docs/decisions/035-sockets-that-only-send.md).
 type socket struct {
-	fd   int                // what is received; a worker waits for it
-	out  int                // what is sent; fd where frames are not copied
+	fd   int                // receives; a worker waits for it
+	out  int                // sends; equal to fd if frames are not copied
 	busy bool               // our calls drive the card's queue
 	fill ring[uint64]       // to the kernel: frames to receive into
 	rx   ring[unix.XDPDesc] // from the kernel: frames received
@@ -26,7 +26,7 @@ type socket struct {
 	done ring[uint64]       // from the kernel: frames sent (completion ring)
 }
 
-// target is where a socket is bound.
+// target is the queue to which a socket is bound.
 type target struct {
 	index, queue int    // netdev and receive queue
 	flags        uint16 // XDP_COPY or XDP_ZEROCOPY, XDP_USE_SG
@@ -34,8 +34,8 @@ type target struct {
 	apart        bool   // one socket receives and another sends
 }
 
-// openSocket binds a new socket to the target, sharing the UMEM through a
-// donor when there is one. The caller holds u.open.
+// openSocket binds a new socket to the target. It shares the UMEM through a donor if there is
+// one. The caller holds u.open.
 func openSocket(u *UMEM, to target) (*socket, error) {
 	for i := len(u.sockets) - 1; i >= 0; i-- {
 		s, err := tryShared(to, u.sockets[i])
@@ -62,9 +62,8 @@ func openSocket(u *UMEM, to target) (*socket, error) {
 	return s, nil
 }
 
-// tryShared opens a socket on the UMEM of the donor; EBADF says that the
-// donor is not bound any more. Whether frames are copied, and may have
-// many buffers, the donor decided.
+// tryShared opens a socket on the UMEM of the donor. EBADF means that the donor is no longer
+// bound. The donor determines whether frames are copied and may have many buffers.
 func tryShared(to target, donor int) (*socket, error) {
 	s, err := newSocket(to)
 	if err != nil {
@@ -97,13 +96,13 @@ func newSocket(to target) (*socket, error) {
 			return nil, errors.Join(err, unix.Close(s.fd))
 		}
 	}
-	// One sendto sends 32 frames unless the kernel lets us raise that (Linux
-	// 6.17 and later); kick goes round for older ones, and for more.
+	// One sendto sends 32 frames unless the kernel lets us raise that (Linux 6.17 and later).
+	// kick repeats the call for older kernels, and for more frames.
 	_ = unix.SetsockoptInt(s.out, unix.SOL_XDP, unix.XDP_MAX_TX_SKB_BUDGET, portion)
 	return s, nil
 }
 
-// openRings opens a socket with these rings of so many slots.
+// openRings opens a socket with these rings of size slots.
 func openRings(size int, rings []int) (fd int, err error) {
 	if fd, err = unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0); err != nil {
 		return -1, fmt.Errorf("open a socket: %w", err)
@@ -140,8 +139,7 @@ func (s *socket) mapRings(size int) error {
 // a switch that follows a killed one would not get the queue.
 const queueFree = 500 * time.Millisecond
 
-// bind binds the socket that receives, and then the one that sends to what that
-// one has.
+// bind binds the receiving socket. Then it binds the sending socket to the same UMEM.
 func (s *socket) bind(to target, address unix.SockaddrXDP) error {
 	address.Ifindex, address.QueueID = uint32(to.index), uint32(to.queue)
 	err := unix.Bind(s.fd, &address)
@@ -159,7 +157,7 @@ func (s *socket) bind(to target, address unix.SockaddrXDP) error {
 	return nil
 }
 
-// busyPoll has calls on the socket drive the card's queue.
+// busyPoll makes calls on the socket drive the card's queue.
 func (s *socket) busyPoll(b BusyPoll) error {
 	if b.Time == 0 {
 		return nil
@@ -183,7 +181,7 @@ func (s *socket) polls() bool {
 	return err == nil && on != 0
 }
 
-// drive has the kernel ask the card for frames.
+// drive makes the kernel ask the card for frames.
 func (s *socket) drive() {
 	_, _, _ = unix.Recvfrom(s.fd, nil, unix.MSG_DONTWAIT) // it asks, whatever it returns
 }
@@ -194,19 +192,18 @@ func (s *socket) zeroCopy() bool {
 	return getsockopt(s.fd, unix.XDP_OPTIONS, &options) == nil && options&unix.XDP_OPTIONS_ZEROCOPY != 0
 }
 
-// kick makes the kernel send what is in the TX ring. What it could not send
-// for the moment (no memory, device queue full) stays there for the next
-// kick. It returns the error of a link that is down (ENETDOWN) or gone (ENXIO,
-// EBADF), and nil otherwise.
+// kick makes the kernel send the frames in the TX ring. Frames that it cannot send now (no
+// memory, device queue full) stay there for the next kick. kick returns the error of a link that
+// is down (ENETDOWN) or gone (ENXIO, EBADF), and nil otherwise.
 func (s *socket) kick() error {
 	if !s.busy && !s.tx.needsWakeup() {
 		return nil
 	}
 	for left := s.tx.pending(); left > 0; {
-		// Go's scheduler does not know of it. The call does not wait and takes a
-		// microsecond a frame. A scheduler that knows of it takes the processor away
-		// meanwhile. Who stops the world waits for it: so one call sends at most a
-		// portion.
+		// RawSyscall hides the call from Go's scheduler. The call does not wait and takes a
+		// microsecond per frame. If the scheduler knew of it, it would take the processor away
+		// meanwhile. A goroutine that stops the world waits for the call, so one call sends at
+		// most a portion.
 		_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.out), 0, 0, unix.MSG_DONTWAIT, 0, 0)
 		switch errno {
 		case 0, unix.EINTR, unix.EAGAIN, unix.EBUSY, unix.ENOBUFS:
@@ -214,7 +211,7 @@ func (s *socket) kick() error {
 			return errno
 		}
 		now := s.tx.pending()
-		if now >= left { // no progress: come again next round
+		if now >= left { // no progress: try again in the next round
 			return nil
 		}
 		left = now
@@ -232,8 +229,8 @@ func (s *socket) stats() (all unix.XDPStatistics, err error) {
 	return all, err
 }
 
-// wakeReceiver makes a kernel that ran out of frames look at the fill ring
-// again. Only drivers that receive without a copy ask for it.
+// wakeReceiver makes a kernel that ran out of frames read the fill ring again. Only drivers that
+// receive without a copy need it.
 func (s *socket) wakeReceiver(scratch []unix.PollFd) {
 	if s.fill.needsWakeup() {
 		scratch[0] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
@@ -241,7 +238,7 @@ func (s *socket) wakeReceiver(scratch []unix.PollFd) {
 	}
 }
 
-// close ends the socket; the kernel lets go of all frames.
+// close closes the socket. The kernel then releases all frames.
 func (s *socket) close() error {
 	err := unix.Close(s.fd)
 	if s.out != s.fd {

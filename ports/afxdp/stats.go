@@ -10,7 +10,7 @@ func (p *Port) Stats() ports.Stats {
 	s := p.count.Stats()
 	kernel := p.kernelStats()
 	s.AddDrops(ports.RxRingFull, kernel.Rx_ring_full)
-	// Every frame that found the fill ring empty is among the dropped ones.
+	// The dropped frames include every frame that found the fill ring empty.
 	empty := min(kernel.Rx_fill_ring_empty_descs, kernel.Rx_dropped)
 	s.AddDrops(ports.RxNoFrame, empty)
 	s.AddDrops(ports.RxTooLong, kernel.Rx_dropped-empty)
@@ -33,7 +33,7 @@ func (p *Port) kernelStats() unix.XDPStatistics {
 	return since(&p.before, &p.last)
 }
 
-// since is what was counted of frames that were dropped.
+// since is the counts of dropped frames between two readings.
 func since(before, now *unix.XDPStatistics) unix.XDPStatistics {
 	return unix.XDPStatistics{
 		Rx_dropped:               now.Rx_dropped - before.Rx_dropped,

@@ -9,13 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// retry is how long a link that is down is left alone before the kernel is
-// asked to send again.
+// retry is how long after a failure the kernel is not asked to send on a link that is down.
 const retry = 100 * time.Millisecond
 
-// Transmit puts the frames into the TX ring; Flush makes the kernel look.
-// Frames of another pool are copied. What the ring does not take even after
-// the kernel was asked to empty it is dropped and counted.
+// Transmit puts the frames into the TX ring; Flush makes the kernel send them. Frames of another
+// pool are copied. If the ring stays full even after the kernel was asked to empty it, the
+// remaining frames are dropped and counted.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -72,14 +71,13 @@ func (p *Port) post(own *packet.Frame, options uint32) {
 	p.tx.outstanding++
 }
 
-// leaves says whether f can be sent from where it is. It must be of this UMEM, with room
-// in front for a request. The kernel wants the room in frames without a request as well.
+// leaves says whether f can be sent from its own buffer. It must belong to this UMEM, with room
+// in front for a request. The kernel needs that room even without a request.
 func (p *Port) leaves(f *packet.Frame) bool {
 	return p.umem.owns(f) && f.Headroom() >= p.tx.requests
 }
 
-// demand is how many slots of the TX ring the frames take, and how many free
-// buffers, for those that have to be copied.
+// demand is how many slots of the TX ring the frames need, and how many free buffers for copies.
 func (p *Port) demand(part []*packet.Frame) (slots, copies int) {
 	for _, f := range part {
 		links := p.links(f)
@@ -89,9 +87,8 @@ func (p *Port) demand(part []*packet.Frame) (slots, copies int) {
 	return slots, copies
 }
 
-// space is how many slots of the TX ring may be filled, up to want. The frames
-// under way never outnumber the slots, so that the completion ring, which is
-// as long, has room for all.
+// space is how many slots of the TX ring may be filled, up to want. The frames under way never
+// outnumber the slots, so the completion ring, which is as long, has room for all.
 func (p *Port) space(want int) int {
 	if p.closed || p.theirs || p.tx.down {
 		return 0
@@ -110,8 +107,7 @@ func (p *Port) writable(want int) int {
 	return p.socket.tx.writable(min(want, size-p.tx.outstanding))
 }
 
-// refusal is the reason not to send f, by so many copies of its parts, into so
-// much space.
+// refusal is the reason not to send f, with this many copies and free slots.
 func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
 	why := ports.Refusal(f, p.info.MTU, p.info.Carries)
 	switch {
@@ -129,8 +125,7 @@ func (p *Port) refusal(f *packet.Frame, links, space int) ports.Reason {
 	return ports.None
 }
 
-// Flush makes the kernel send what is in the TX ring and takes back the frames
-// that were sent.
+// Flush makes the kernel send the frames in the TX ring and frees the frames that were sent.
 func (p *Port) Flush() {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -155,8 +150,7 @@ func (p *Port) flush() {
 	p.reap()
 }
 
-// reap takes the frames that were sent off the completion ring into the free
-// list.
+// reap moves sent frames from the completion ring to the free list.
 func (p *Port) reap() {
 	for {
 		ready := p.socket.done.readable(portion)

@@ -10,62 +10,58 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FrameSize is the bytes of one frame's buffer: a page, which is the largest
-// that the kernel takes without huge pages.
+// FrameSize is the size of one frame's buffer: a page, which is the kernel's limit without huge
+// pages.
 const FrameSize = 4096
 
-// kernelHeadroom is what the kernel itself leaves free in front of a received
-// frame (XDP_PACKET_HEADROOM, 256 bytes). A tunnel's headers fit there, so the
-// UMEM asks for no headroom of its own.
+// kernelHeadroom is the room that the kernel leaves in front of a received frame
+// (XDP_PACKET_HEADROOM, 256 bytes). A tunnel's headers fit there, so the UMEM requests no
+// headroom.
 const kernelHeadroom = unix.XDP_PACKET_HEADROOM
 
-const _ = uint(kernelHeadroom - packet.Headroom) // does not compile when too short
+const _ = uint(kernelHeadroom - packet.Headroom) // does not compile if too short
 
-// UMEM is the memory that the kernel and the switch share, cut into frames. One UMEM
-// serves all ports of a switch, each with its own fill and completion ring
-// (XDP_SHARED_UMEM). So a frame received on one port leaves by another without being
-// copied.
+// UMEM is the memory that the kernel and the switch share, divided into frames.
 //
-// At any instant a frame has exactly one owner. That is a port's fill ring, its RX ring,
-// a worker, a port's TX ring, its completion ring, or the free list. The first two and
-// the fourth and fifth are a port's `held` sets: what the kernel has. When a port closes,
-// what it holds there goes back to the free list, whatever the kernel did with it.
-//
-// The kernel binds a UMEM to a socket, and further sockets to it through a
-// living one, the donor. Any socket that is still bound can be the donor; when
-// none is, the same memory is registered anew.
-//
-// The memory is a memfd, so that another process can go on with it (adopt.go). That
-// process learns from the ports' ledgers what the kernel has, and all else is free.
-//
-// The frames' structs are made once, one for each buffer; nothing is allocated
-// per packet. The free list has one lock, taken once per batch.
+//  1. One UMEM serves all ports of a switch, each with its own fill and completion ring
+//     (XDP_SHARED_UMEM). So a frame received on one port leaves by another without a copy.
+//  2. At any instant a frame has exactly one owner. That is a port's fill ring, its RX ring, a
+//     worker, a port's TX ring, its completion ring, or the free list. The kernel's frames are in
+//     the port's two held sets: those of the fill and RX ring, and those of the TX and completion
+//     ring. When a port closes, the frames of both sets return to the free list, whatever the
+//     kernel did with them.
+//  3. The kernel binds a UMEM to a socket, and further sockets to it through a living one, the
+//     donor. Any bound socket can be the donor. If none is bound, the same memory is registered
+//     again.
+//  4. The memory is a memfd, so that another process can take it over (adopt.go). That process
+//     reads in the ports' ledgers which frames the kernel has. All others are free.
+//  5. The frames' structs are made once, one for each buffer, so packets allocate nothing. The
+//     free list has one lock, taken once per batch.
 type UMEM struct {
 	fd     int // of the memory
 	memory []byte
 	frames []packet.Frame
 
-	large *packet.HeapPool // frames that are gathered from many buffers; nil without chains
+	large *packet.HeapPool // frames gathered from many buffers; nil if frames have one
 
 	mu   sync.Mutex
-	free []uint32 // a stack: the frame last used is the one still in the cache
+	free []uint32 // a stack: the frame used last is still in the CPU cache
 
 	open    sync.Mutex // held while a port opens or closes
 	sockets []int      // bound sockets, possible donors
 	closed  bool
-	shared  bool    // another process decides whose the frames are
-	adopted []*Port // until the frames that they have not are free
-	alone   bool    // of a port that was given
-	idle    bool    // of one that is to be given: nobody here has a frame
+	shared  bool    // another process decides which frames are free
+	adopted []*Port // adopted ports, until freeRest
+	alone   bool    // of a given port
+	idle    bool    // of a port to give: this process has used none of its frames
 
-	multiBuffer bool // the kernel knows frames of many buffers
-	requests    int  // bytes in front of a sent frame for a request; 0 when the kernel takes none
+	multiBuffer bool // the kernel supports multi-buffer frames
+	requests    int  // bytes in front of a sent frame for a request; 0 if the kernel takes none
 }
 
-// NewUMEM maps memory for this many frames of FrameSize bytes. It fails when
-// the kernel has no AF_XDP or the process no right to it (CAP_NET_RAW). The
-// kernel pins the memory: without CAP_IPC_LOCK it has to lie within the
-// process's limit of locked memory, or Open fails.
+// NewUMEM maps memory for this many frames of FrameSize bytes. It fails if the kernel has no
+// AF_XDP or the process lacks CAP_NET_RAW. The kernel pins the memory. Without CAP_IPC_LOCK, the
+// memory must be within the process's limit of locked memory; otherwise Open fails.
 func NewUMEM(frames int) (*UMEM, error) {
 	if frames <= 0 {
 		return nil, fmt.Errorf("afxdp: UMEM of %d frames", frames)
@@ -86,8 +82,8 @@ func NewUMEM(frames int) (*UMEM, error) {
 	return u, nil
 }
 
-// newUMEM is one in memory that is there; none of its frames is free. When it fails,
-// only the memory is given back, and not its descriptor.
+// newUMEM is a UMEM over existing memory. None of its frames is free. If it fails, it unmaps the
+// memory but does not close its descriptor.
 func newUMEM(fd int, memory []byte, multiBuffer bool) (u *UMEM, err error) {
 	frames := len(memory) / FrameSize
 	u = &UMEM{fd: fd, memory: memory, frames: make([]packet.Frame, frames), free: make([]uint32, 0, frames), multiBuffer: multiBuffer}
@@ -104,7 +100,7 @@ func newUMEM(fd int, memory []byte, multiBuffer bool) (u *UMEM, err error) {
 	return u, nil
 }
 
-// setFree makes all frames free that are not in a set.
+// setFree makes all frames free that are not in the set but.
 func (u *UMEM) setFree(but held) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -116,8 +112,8 @@ func (u *UMEM) setFree(but held) {
 	}
 }
 
-// registerAny registers the memory with room for requests, or without where the
-// kernel knows none (before Linux 6.8). The caller holds u.open.
+// registerAny registers the memory with room for requests, or without if the kernel does not
+// support them (before Linux 6.8). The caller holds u.open.
 func (u *UMEM) registerAny(fd int) error {
 	err := u.register(fd, requestLen)
 	if !errors.Is(err, unix.EINVAL) {
@@ -128,9 +124,9 @@ func (u *UMEM) registerAny(fd int) error {
 	return u.register(fd, 0)
 }
 
-// available says why this process cannot open AF_XDP sockets, and whether those of this
-// kernel know frames of many buffers (Linux 6.6). An older kernel does not look for the
-// device before it refuses the flag.
+// available returns an error if this process cannot open AF_XDP sockets. multiBuffer says whether
+// this kernel supports multi-buffer frames (Linux 6.6). An older kernel refuses the flag before
+// it looks for the device.
 func available() (multiBuffer bool, err error) {
 	fd, err := unix.Socket(unix.AF_XDP, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -141,39 +137,38 @@ func available() (multiBuffer bool, err error) {
 	return errors.Is(err, unix.ENODEV), unix.Close(fd)
 }
 
-// getLarge is an empty frame for a chain; nil when none is free.
+// getLarge is an empty frame for a multi-buffer frame; nil if none is free.
 func (u *UMEM) getLarge() *packet.Frame {
 	var one [1]*packet.Frame
 	u.large.Get(one[:])
 	return one[0]
 }
 
-// Frames is how many frames there are.
+// Frames is the number of frames.
 func (u *UMEM) Frames() int { return len(u.frames) }
 
-// Ports is how many ports are open on it.
+// Ports is the number of open ports.
 func (u *UMEM) Ports() int {
 	u.open.Lock()
 	defer u.open.Unlock()
 	return len(u.sockets)
 }
 
-// isShared says whether another process decides whose the frames are.
+// isShared says whether another process decides which frames are free.
 func (u *UMEM) isShared() bool {
 	u.open.Lock()
 	defer u.open.Unlock()
 	return u.shared
 }
 
-// Free is how many of them are in the free list now.
+// Free is how many frames are in the free list now.
 func (u *UMEM) Free() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.free)
 }
 
-// Get takes up to len(batch) empty frames out of the free list and returns how
-// many.
+// Get takes up to len(batch) empty frames from the free list and returns how many.
 func (u *UMEM) Get(batch []*packet.Frame) int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -187,7 +182,7 @@ func (u *UMEM) Get(batch []*packet.Frame) int {
 	return n
 }
 
-// Put gives frames of this UMEM back; Release calls it.
+// Put returns frames of this UMEM to the free list; Release calls it.
 func (u *UMEM) Put(frames []*packet.Frame) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -197,8 +192,8 @@ func (u *UMEM) Put(frames []*packet.Frame) {
 	}
 }
 
-// checkRoom stops the program when more frames come back than there are. One of them is
-// in two places, and one pod's bytes would reach another.
+// checkRoom panics if more frames are returned than exist. Then one of them is in two places, and
+// one pod's bytes would reach another pod.
 func (u *UMEM) checkRoom(n int) {
 	if len(u.free)+n > len(u.frames) {
 		panic("afxdp: a frame was released twice")
@@ -217,7 +212,7 @@ func (u *UMEM) takeFree(dst []uint32) int {
 	return n
 }
 
-// give puts frames back by number.
+// give returns frames to the free list by number.
 func (u *UMEM) give(src []uint32) {
 	if len(src) == 0 {
 		return
@@ -234,8 +229,8 @@ func (u *UMEM) owns(f *packet.Frame) bool {
 	return ok && p == u
 }
 
-// receive is the frame that the kernel describes, with its bounds; nil when
-// the description lies outside of the memory or across a frame's end.
+// receive is the frame that a descriptor names, with its bounds. It is nil if the descriptor is
+// outside the memory or crosses a frame's end.
 func (u *UMEM) receive(d unix.XDPDesc) *packet.Frame {
 	index := d.Addr / FrameSize
 	if index >= uint64(len(u.frames)) {
@@ -249,9 +244,8 @@ func (u *UMEM) receive(d unix.XDPDesc) *packet.Frame {
 	return f
 }
 
-// touch reads a byte of each frame. Another processor has written them. Fetching their
-// lines one after the other, as each is parsed, costs several times what it costs to
-// fetch them together.
+// touch reads a byte of each frame, which another processor has written. Fetching their lines one
+// after the other, as each is parsed, costs several times as much as fetching them together.
 func touch(frames []*packet.Frame) (sum byte) {
 	for _, f := range frames {
 		if b := f.Bytes(); len(b) > 0 {
@@ -261,14 +255,14 @@ func touch(frames []*packet.Frame) (sum byte) {
 	return sum
 }
 
-// address is where a frame's first byte lies in the UMEM.
+// address is the offset of a frame's first byte in the UMEM.
 func address(f *packet.Frame) uint64 {
 	return uint64(f.Index)*FrameSize + uint64(f.Headroom())
 }
 
-// Close unmaps the memory. It refuses while a port is open or a frame is not
-// back in the free list, since somebody may still read it. Of memory that is another
-// process's nobody can tell that: it stays mapped until this one ends.
+// Close unmaps the memory. It refuses if a port is open or a frame is not in the free list,
+// because its holder may still read it. For another process's memory it cannot know that, so the
+// memory stays mapped until this process ends.
 func (u *UMEM) Close() error {
 	u.open.Lock()
 	defer u.open.Unlock()

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// program is the XDP program of one netdev with the map that names its socket.
-// It is attached by a bpf_link, which the kernel removes when the process
-// ends, however it ends; the netdev is then as it was before.
+// program is the XDP program of one netdev, with the map that names its socket. It is attached by
+// a bpf_link, which the kernel removes when the process ends for any reason. The netdev is then
+// as it was before.
 type program struct {
 	sockets *ebpf.Map
 	locals  *ebpf.Map // addresses of a filter; nil without one
@@ -20,15 +20,15 @@ type program struct {
 	link    link.Link
 }
 
-// rxQueueIndex is where struct xdp_md (linux/bpf.h) has rx_queue_index.
+// rxQueueIndex is the offset of rx_queue_index in struct xdp_md (linux/bpf.h).
 const rxQueueIndex = 16
 
 // xdpPass is XDP_PASS of enum xdp_action: on to the kernel's own stack.
 const xdpPass = 2
 
-// attach loads the program and puts it on the netdev with this index. The map
-// has places for queues 0 to queue. With chains, it takes frames of many buffers;
-// with a filter, only what that wants.
+// attach loads the program and attaches it to the netdev with this index. The map has places for
+// queues 0 to queue. With multiBuffer, the program accepts multi-buffer frames. With a filter, it
+// takes only the filter's packets.
 func attach(index, queue int, flags link.XDPAttachFlags, multiBuffer bool, filter *Filter) (*program, error) {
 	p := &program{}
 	err := p.load(queue, multiBuffer, filter)
@@ -42,8 +42,8 @@ func attach(index, queue int, flags link.XDPAttachFlags, multiBuffer bool, filte
 	return p, nil
 }
 
-// load makes the program: a frame goes to the socket of its queue, and to the
-// kernel's own stack while the queue has none.
+// load makes the program. A frame goes to the socket of its queue, and to the kernel's own stack
+// while the queue has none.
 func (p *program) load(queue int, multiBuffer bool, filter *Filter) error {
 	var err error
 	var first asm.Instructions
@@ -79,7 +79,7 @@ func (p *program) load(queue int, multiBuffer bool, filter *Filter) error {
 	return nil
 }
 
-// explainAttach adds what an operator can do about the usual refusals.
+// explainAttach explains the usual refusals to an operator.
 func explainAttach(err error) error {
 	switch {
 	case err == nil:
@@ -100,8 +100,8 @@ func (p *program) serve(queue, fd int) error {
 	return nil
 }
 
-// close takes the program off the netdev. A netdev that is gone has taken the
-// program with it, which is no error.
+// close detaches the program from the netdev. If the netdev is gone, it has taken the program
+// with it.
 func (p *program) close() error {
 	var err error
 	if p.link != nil {

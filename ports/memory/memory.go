@@ -1,7 +1,6 @@
-// Package memory is a port whose other side is the program itself: tests, the
-// device-under-test mode and replays inject frames and collect what was
-// transmitted. No kernel, no root, no time: what goes in comes out in order, at
-// once, or is dropped because a queue is full.
+// Package memory is a port whose other side is the program itself. Tests, the device-under-test
+// mode and replays inject frames and collect transmitted ones. It needs no kernel, no root and no
+// time. Frames come out in order and at once, or are dropped because a queue is full.
 package memory
 
 import (
@@ -16,17 +15,17 @@ import (
 // DefaultQueue is how many frames each direction holds.
 const DefaultQueue = 1024
 
-// Options describes the port; the zero value will do.
+// Options describes the port. The zero value is valid.
 type Options struct {
 	// Queue is how many frames each direction holds; 0 is DefaultQueue.
 	Queue int
-	// MAC and MTU are what Info tells; an MTU of 0 is 1500.
+	// MAC and MTU are for Info; an MTU of 0 is 1500.
 	MAC [6]byte
 	MTU int
-	// Carries is the undone work that the port takes with a frame.
+	// Carries is the undone work that the port accepts with a frame.
 	Carries ports.Carries
-	// Tunnel makes it a port to other Nodes: its frames carry Frame.Tunnel,
-	// which whoever injects has set, and whoever collects reads.
+	// Tunnel makes it a tunnel port. Its frames carry Frame.Tunnel: the injecting side sets it,
+	// and the collecting side reads it.
 	Tunnel bool
 	// Aside keeps floods away from it.
 	Aside bool
@@ -43,7 +42,7 @@ type Port struct {
 	closed bool
 }
 
-// New makes a port whose other side is reached by Inject and Collect.
+// New makes a port. Inject and Collect are its other side.
 func New(name string, o Options) *Port {
 	o.Queue = cmp.Or(max(o.Queue, 0), DefaultQueue)
 	o.MTU = cmp.Or(o.MTU, 1500)
@@ -56,9 +55,9 @@ func newPort(name string, o Options, in, out *queue) *Port {
 	}}
 }
 
-// Inject is the other side sending: the frames, all of them, now belong to the
-// port. It returns how many the port will hand out; the rest is dropped, and
-// counted as if a card had dropped it.
+// Inject sends frames from the other side. The port owns all of them from then on. Inject returns
+// how many Receive will return; the others are dropped, and counted as if a card had dropped
+// them.
 func (p *Port) Inject(frames ...*packet.Frame) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,12 +73,12 @@ func (p *Port) Inject(frames ...*packet.Frame) int {
 	return n
 }
 
-// Collect is the other side receiving: it takes up to len(batch) transmitted
-// frames, in order, and returns how many. It works after Close too.
+// Collect receives on the other side: it takes up to len(batch) transmitted frames, in order, and
+// returns how many. It also works after Close.
 func (p *Port) Collect(batch []*packet.Frame) int { return p.out.pop(batch) }
 
-// CollectAll takes all transmitted frames, as copies with headroom that come from no
-// pool, with what came along in Tunnel and Mark.
+// CollectAll takes all transmitted frames as copies with headroom, without a pool. The copies
+// keep Tunnel and Mark.
 func (p *Port) CollectAll() (all []*packet.Frame) {
 	var batch [32]*packet.Frame
 	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
@@ -97,7 +96,7 @@ func (p *Port) CollectAll() (all []*packet.Frame) {
 // Name is the name given to New.
 func (p *Port) Name() string { return p.name }
 
-// Receive hands out what was injected.
+// Receive returns injected frames.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	n := p.in.pop(batch)
 	p.count.Received(n, totalBytes(batch[:n]))
@@ -123,7 +122,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return sent
 }
 
-// send queues one frame, or says why not.
+// send queues one frame, or returns why not.
 func (p *Port) send(one []*packet.Frame) ports.Reason {
 	if p.closed {
 		return ports.TxClosed
@@ -137,13 +136,13 @@ func (p *Port) send(one []*packet.Frame) ports.Reason {
 	return ports.None
 }
 
-// Flush has nothing to do: a transmitted frame is there at once.
+// Flush does nothing, because a transmitted frame is available at once.
 func (p *Port) Flush() {}
 
-// FD is -1: there is nothing for poll(2) to watch.
+// FD is -1, because poll(2) has nothing to watch.
 func (p *Port) FD() int { return -1 }
 
-// Info is what New was told.
+// Info describes the port as given to New; Up is false after Close.
 func (p *Port) Info() ports.Info {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,8 +157,8 @@ func (p *Port) Stats() ports.Stats { return p.count.Stats() }
 // DropSample is the last frame that was not sent for a reason.
 func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
-// Close releases what was injected and not received. What was transmitted
-// waits for Collect, or for the other port of a pair.
+// Close releases injected frames that were not received. Transmitted frames wait for Collect, or
+// for the other port of a pair.
 func (p *Port) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -173,11 +172,11 @@ func (p *Port) Close() error {
 	return nil
 }
 
-// ErrFull is Send's answer when the port does not take the frame.
+// ErrFull is Send's error if the port does not accept the frame.
 var ErrFull = errors.New("memory: the port takes no more frames")
 
-// Send injects a copy of b in a frame of the Go heap: for tests that have
-// bytes, not frames.
+// Send injects a copy of b in a frame of the Go heap. It is for tests that have bytes, not
+// frames.
 func (p *Port) Send(b []byte) error {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
 	f.SetBytes(b)

@@ -45,7 +45,7 @@ func (q *queue) pop(batch []*packet.Frame) int {
 	return n
 }
 
-// shut empties the queue for ever and returns what was in it.
+// shut closes the queue for good and returns its frames.
 func (q *queue) shut() []*packet.Frame {
 	q.mu.Lock()
 	q.closed = true

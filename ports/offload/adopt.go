@@ -8,17 +8,17 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// A process with privilege may make programs and maps for one without. Only the latter
-// uses them: it writes the maps, and closes all when it ends.
+// A privileged process may make programs and maps for an unprivileged one. Only the latter uses
+// them: it writes the maps, and closes all when it ends.
 
-// Layout numbers what programs and maps hold, which a switch of another version may adopt.
-// It changes with package ports' Offload entry, SharedConn and OffloadKey, and with layout.go.
+// Layout numbers the layout of programs and maps, which a switch of another version may adopt. It
+// changes with package ports' OffloadEntry, SharedConn and OffloadKey, and with layout.go.
 const Layout = 5
 
-// descriptors is how many a Kernel has.
+// descriptors is how many descriptors a Kernel has.
 const descriptors = 14
 
-// Descriptors are the programs and maps, for Adopt. They stay the Kernel's.
+// Descriptors are the programs and maps, for Adopt. The Kernel still owns them.
 func (k *Kernel) Descriptors() []int {
 	var all []int
 	for _, p := range k.programs() {
@@ -30,7 +30,7 @@ func (k *Kernel) Descriptors() []int {
 	return all
 }
 
-// programs is where the programs are kept, in the order of Descriptors.
+// programs is pointers to the programs, in the order of Descriptors.
 func (k *Kernel) programs() []**ebpf.Program {
 	all := []**ebpf.Program{&k.filter, &k.ingress, &k.gateway}
 	for i := range k.unwraps {
@@ -39,14 +39,14 @@ func (k *Kernel) programs() []**ebpf.Program {
 	return all
 }
 
-// all is where the maps are kept, in the order of Descriptors.
+// all is pointers to the maps, in the order of Descriptors.
 func (k *Kernel) all() []**ebpf.Map {
 	return []**ebpf.Map{&k.keys, &k.offloads, &k.conns, &k.control, &k.grace, &k.inner[0], &k.inner[1]}
 }
 
-// Adopt makes a Kernel of the descriptors of another one, which are its own from then on,
-// also after an error. It takes no privilege. The other one is not to be used: its owner
-// closes it before.
+// Adopt makes a Kernel from the descriptors of another one. It owns them from then on, also after
+// an error. It needs no privilege. The other Kernel must not be used any more: its owner closes
+// it before.
 func Adopt(fds []int) (*Kernel, error) {
 	k := &Kernel{}
 	if err := k.adopt(fds); err != nil {
