@@ -8,12 +8,12 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Why a conjunction did not come about. A packet meets conjunction C when it meets one
-// entry of each of its clauses. The entries have to agree in three numbers: the number
-// of the conjunction, how many clauses it has, and the priority.
+// Why a conjunction does not match. A packet meets conjunction C if it meets one entry of
+// each clause. The entries must agree in three numbers: the conjunction's number, its count
+// of clauses, and the priority.
 
-// clauseSet is the entries of a conjunction that agree in these numbers, and the clauses
-// that a packet meets by them.
+// clauseSet are the entries of a conjunction that agree in these numbers, and the clauses
+// that a packet meets.
 type clauseSet struct {
 	id       uint32
 	priority uint16
@@ -34,7 +34,7 @@ func clausesOf(e *flow.Entry) (all []flow.Conjunction) {
 	return all
 }
 
-// clauseSets are those of a table, as a packet meets them; skip is an entry to leave out.
+// clauseSets are the sets of a table, as a packet meets them, without the entry skip.
 func (v *visit) clauseSets(p *flow.Program, table uint8, skip *flow.Entry) (sets []*clauseSet) {
 	for _, e := range p.Entries {
 		if e.Table != table || e == skip {
@@ -53,8 +53,8 @@ func (v *visit) clauseSets(p *flow.Program, table uint8, skip *flow.Entry) (sets
 	return sets
 }
 
-// fullest is the set of a conjunction of which a packet meets the most clauses; nil when
-// no entry is a clause of it.
+// fullest is the set of a conjunction with the most clauses that a packet meets; nil if no
+// entry is a clause of it.
 func fullest(sets []*clauseSet, id uint32) (best *clauseSet) {
 	for _, s := range sets {
 		if s.id == id && (best == nil || len(s.met) > len(best.met)) {
@@ -64,7 +64,7 @@ func fullest(sets []*clauseSet, id uint32) (best *clauseSet) {
 	return best
 }
 
-// missing is the first clause that a packet does not meet; 0 for none.
+// missing is the first clause that a packet does not meet; 0 if it meets all.
 func (s *clauseSet) missing() uint8 {
 	for k := uint8(1); k <= s.n; k++ {
 		if !s.met[k] {
@@ -95,8 +95,8 @@ func (v *visit) incomplete(e *flow.Entry, p *flow.Program) string {
 	return fmt.Sprintf("the packet meets all clauses of conjunction %d, but an entry of a priority above was taken", id)
 }
 
-// clauseWhy says of an entry that matches, and is nothing but clauses, what became of its
-// conjunctions.
+// clauseWhy says why the conjunctions of a matching entry, with no other actions, match or
+// do not.
 func (v *visit) clauseWhy(e *flow.Entry, p *flow.Program) string {
 	others := v.clauseSets(p, e.Table, e)
 	var texts []string
@@ -107,7 +107,7 @@ func (v *visit) clauseWhy(e *flow.Entry, p *flow.Program) string {
 	return strings.Join(texts, "; ")
 }
 
-// clauseLacks says what one clause of an entry lacks to count.
+// clauseLacks says why one clause of an entry does not count.
 func (v *visit) clauseLacks(e *flow.Entry, c flow.Conjunction, others []*clauseSet, p *flow.Program) string {
 	best := fullest(others, c.ID)
 	if best == nil && len(others) > 0 {

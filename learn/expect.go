@@ -11,51 +11,51 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// Expectation is a step of a check: a packet to send and what is to become of it, time
-// that passes, or a restart. Packets are those that the lesson begins with, whatever
-// the learner has made of the file. What is empty is not asked.
+// Expectation is a step of a check: a packet to send with its expected result, a time that
+// passes, or a restart. The packets come from the lesson, not from the learner's file.
+// Empty fields are not checked.
 type Expectation struct {
 	Send string `json:"send"` // name of the packet
-	// Times sends it so often, from client ports that count up.
+	// Times sends it several times, from consecutive client ports.
 	Times int `json:"times"`
 
-	Leaves string `json:"leaves"` // by these ports, and no others: web-a, or web-a,antrea-tc-tap2
-	On     string `json:"node"`   // this Node
-	As     string `json:"as"`     // matching this
+	Leaves string `json:"leaves"` // by exactly these ports: web-a, or web-a,antrea-tc-tap2
+	On     string `json:"node"`   // of this Node
+	As     string `json:"as"`     // with a match on this
 	Mark   uint32 `json:"mark"`   // with this pkt_mark
-	// Spread are ports of which each gets at least one of Times packets, and no other
-	// port one.
+	// Spread are ports. Each gets at least one of Times packets, and no other port gets
+	// any.
 	Spread string `json:"spread"`
-	// Together says that all of Times leave by the port where the first did.
+	// Together says that all of Times leave by the same port.
 	Together bool `json:"together"`
-	// Like is a packet of before: this one leaves where that did.
+	// Like is an earlier packet: this one leaves by the same ports.
 	Like string `json:"like"`
 
 	Dropped string `json:"dropped"` // in this table
-	Via     string `json:"via"`     // it left by these ports and came back; none with -
+	Via     string `json:"via"`     // it left by these ports and came back; "-" is none
 	Agent   bool   `json:"agent"`   // it goes to the agent, as a packet-in
 
 	Through []string `json:"through"` // tables that it passes
-	Around  []string `json:"around"`  // tables that it does not
+	Around  []string `json:"around"`  // tables that it does not pass
 	Learns  bool     `json:"learns"`  // it makes an entry
-	CT      string   `json:"ct"`      // what the first ct() answers: +est+rpl, among others
+	CT      string   `json:"ct"`      // the answer of the first ct() includes this: +est+rpl
 
-	Turn    string `json:"turn"`    // the clock by this time: 301s
-	Restart string `json:"restart"` // with the connections kept or lost
+	Turn    string `json:"turn"`    // turn the clock on by this: 301s
+	Restart string `json:"restart"` // "kept" or "lost": the connections
 
-	// Why is told when it is otherwise: where to look.
+	// Why is a hint for the learner if the step fails.
 	Why string `json:"why"`
 }
 
-// Result is what a check found.
+// Result is the result of a check.
 type Result struct {
-	// Failure says what is wrong; empty when all is as expected.
+	// Failure says what is wrong; "" if nothing is.
 	Failure string
-	Steps   int // that were as expected, before the failure
+	Steps   int // passed, before the failure
 }
 
-// Run runs a check over files. The error is for files that cannot be read: it names
-// file and line.
+// Run runs a check over files. The error is about files that cannot be read, with file and
+// line.
 func (l *Lesson) Run(f *Files) (*Result, error) {
 	start, err := l.Start()
 	if err != nil {
@@ -80,15 +80,15 @@ func (l *Lesson) Run(f *Files) (*Result, error) {
 	return &Result{Steps: len(l.Check)}, nil
 }
 
-// checking is a check under way.
+// checking is a running check.
 type checking struct {
 	box          *Sandbox
 	packets      []aPacket
 	files, start *Files
-	first        map[string]*Way // of each packet
+	first        map[string]*Way // the first way of each packet
 }
 
-// step does a step, and says what is not as expected.
+// step runs a step. failure says what differs from the expectation.
 func (c *checking) step(e *Expectation) (failure string, err error) {
 	if e.Turn != "" {
 		d, err := time.ParseDuration(e.Turn)
@@ -98,7 +98,7 @@ func (c *checking) step(e *Expectation) (failure string, err error) {
 	if e.Restart != "" {
 		return "", c.box.Restart(e.Restart == "kept")
 	}
-	p, err := find(c.packets, e.Send)
+	p, err := findPacket(c.packets, e.Send)
 	if err != nil {
 		return "", err
 	}
@@ -125,7 +125,7 @@ func (c *checking) step(e *Expectation) (failure string, err error) {
 	return "", nil
 }
 
-// ports are those that a way left by, in order of names.
+// ports are the ports by which a way left, sorted by name.
 func (w *Way) ports() (names []string) {
 	for _, l := range w.Left {
 		names = append(names, l.Port)
@@ -134,7 +134,7 @@ func (w *Way) ports() (names []string) {
 	return names
 }
 
-// differs says in what a way is not as expected; empty for nothing.
+// differs says how a way differs from the expectation; "" if it does not.
 func (e *Expectation) differs(w, like *Way) string {
 	for _, differs := range []func(*Way) string{e.dropsElsewhere, e.leavesElsewhere, e.leavesOtherwise, e.passesOther, e.tracksOther, e.learnsNothing} {
 		if failure := differs(w); failure != "" {
@@ -256,8 +256,7 @@ func (e *Expectation) learnsNothing(w *Way) string {
 	return e.Send + " was to make an entry, by the action learn"
 }
 
-// spread says whether several packets were spread over ports as expected, and gives
-// one that was not.
+// spread checks how several packets were spread over ports. w is a way that is wrong.
 func (e *Expectation) spread(ports map[string]*Way) (failure string, w *Way) {
 	var got []string
 	for name := range ports {

@@ -14,13 +14,13 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A failure tells four things: what was expected, what happened instead and by which
-// entry, why the learner's own entries did not change it, and where to look.
+// A failure says what was expected and what happened instead, by which entry. Then it says
+// why the learner's entries did not change that, and gives a hint.
 
-// mostOwn are as many of the learner's entries as a failure speaks of.
+// mostOwn is the most entries of the learner in a failure.
 const mostOwn = 4
 
-// explain is a failure in full.
+// explain is the full text of a failure.
 func (c *checking) explain(e *Expectation, w *Way, failure string) (string, error) {
 	lines := []string{failure + ".", "But " + w.Ending()}
 	lines = append(lines, w.culprit(e)...)
@@ -36,8 +36,8 @@ func (c *checking) explain(e *Expectation, w *Way, failure string) (string, erro
 	return strings.Join(lines, "\n"), nil
 }
 
-// culprit is the entry that made the way end as it did: in the table where the packet
-// was to be dropped, or else the last one.
+// culprit is the entry that decided the way: in the table where the packet was to be
+// dropped, otherwise the last one.
 func (w *Way) culprit(e *Expectation) []string {
 	for i := range w.Hops {
 		for _, v := range visits(w.Hops[i].Trace) {
@@ -58,8 +58,8 @@ func (w *Way) culprit(e *Expectation) []string {
 	return told
 }
 
-// noPort says which port's number it was that no port has, and which port may be meant: a
-// number of a port that was written with 0x in front of it.
+// noPort names a port number without a port. If its digits in hexadecimal are a port's
+// decimal number, it suggests that port.
 func (v *visit) noPort(n *flow.Names) (told []string) {
 	if v.entry == nil {
 		return nil
@@ -88,8 +88,7 @@ func shown(v *visit, n *flow.Names) string {
 	return line(v.entry, n)
 }
 
-// own says of each entry that the learner brought or took away what it had to do with
-// a way.
+// own says how each entry that the learner added or removed affected a way.
 func (c *checking) own(e *Expectation, w *Way) ([]string, error) {
 	before, err := c.box.lesson.nodes(c.start)
 	if err != nil {
@@ -145,26 +144,25 @@ func (c *checking) groups(w *Way) (told []string) {
 	return slices.Compact(told)
 }
 
-// brought says whether a group is the learner's and was not so in the beginning.
+// brought says whether the learner has added or changed a group.
 func (c *checking) brought(g *flow.Group, n *flow.Names) bool {
 	text := strings.TrimSpace(g.Text(n))
 	return strings.Contains(c.files.Text[groupsFile], text) && !strings.Contains(c.start.Text[groupsFile], text)
 }
 
-// aside says whether an entry is not worth a word: one that an object wants, and that is
-// a clause among many, or of IPv6 when the packet is not.
+// aside says whether an object's entry is left out: because it is a clause, or of IPv6 for
+// a packet of another protocol.
 func (c *checking) aside(n *runningNode, e *flow.Entry, w *Way) bool {
 	other := e.Match.Implies(flow.NeedIPv6) && w.etherType() != packet.EtherTypeIPv6
 	return c.origin(n, e) != "" && (isClause(e) || other)
 }
 
-// etherType is that of the packet as it came in.
+// etherType is the packet's EtherType on arrival.
 func (w *Way) etherType() uint64 {
 	return flow.FieldByID(flow.EthType).Get(&w.Hops[0].Trace.Start).Lo
 }
 
-// origin is the object that an entry comes from, in words; empty when the learner
-// wrote the entry.
+// origin names the object that an entry comes from; "" if the learner wrote the entry.
 func (c *checking) origin(n *runningNode, e *flow.Entry) string {
 	if n.objects == nil || slices.Contains(c.box.lesson.Tables, tableName(n.program.Names, e.Table)) {
 		return ""
@@ -177,7 +175,7 @@ func (c *checking) origin(n *runningNode, e *flow.Entry) string {
 	return ""
 }
 
-// entriesBut are the entries of a program that are not in another just so.
+// entriesBut are the entries of a program that are not identical in another.
 func entriesBut(p, other *flow.Program) (rest []*flow.Entry) {
 	have := map[string]bool{}
 	for _, e := range other.Entries {
@@ -191,8 +189,8 @@ func entriesBut(p, other *flow.Program) (rest []*flow.Entry) {
 	return rest
 }
 
-// about says what an entry of a Node had to do with a way; met is whether the way came
-// to its table.
+// about says how an entry of a Node affected a way. met says whether the way came to its
+// table.
 func (n *runningNode) about(e *flow.Entry, w *Way) (text string, met bool) {
 	table := tableName(n.program.Names, e.Table)
 	text = "was never asked: the packet did not come to table " + table
@@ -212,12 +210,12 @@ func (n *runningNode) about(e *flow.Entry, w *Way) (text string, met bool) {
 	return text, met
 }
 
-// has says whether there is an entry of an entry's identity, whatever it does.
+// has says whether the program has an entry of the same identity, with any actions.
 func (n *runningNode) has(e *flow.Entry) bool {
 	return slices.ContainsFunc(n.program.Entries, func(x *flow.Entry) bool { return x.Identity() == e.Identity() })
 }
 
-// missed is where a way would have met an entry of a Node, nil for nowhere.
+// missed is the visit at which a way would have met an entry of a Node, or nil.
 func (w *Way) missed(node string, e *flow.Entry, n *flow.Names) *visit {
 	for i := range w.Hops {
 		for _, v := range visits(w.Hops[i].Trace) {
@@ -230,7 +228,7 @@ func (w *Way) missed(node string, e *flow.Entry, n *flow.Names) *visit {
 	return nil
 }
 
-// pending says which of the learner's objects wait for something.
+// pending names the learner's objects that are pending.
 func (c *checking) pending() (told []string) {
 	n := c.box.nodes[0]
 	if n.objects == nil || c.files.Text[objectsFile] == "" {

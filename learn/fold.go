@@ -2,12 +2,12 @@ package learn
 
 import "strings"
 
-// textWidth is that of the lessons' texts.
+// textWidth is the width of the lessons' texts, in columns.
 const textWidth = 100
 
-// fold breaks a text's lines anew, where a terminal has fewer columns than the text:
-// paragraphs and points of lists. Blocks of commands and entries, tables and headings
-// stay as they are. A width of 0 is unknown, and nothing is folded.
+// fold folds paragraphs and list items for a terminal with fewer columns than the text.
+// Blocks of commands and entries, tables and headings stay as they are. With a width of 0,
+// which is unknown, nothing is folded.
 func fold(text string, width int) string {
 	if width <= 0 || width >= textWidth {
 		return text
@@ -37,13 +37,13 @@ func fold(text string, width int) string {
 	return strings.Join(out, "\n")
 }
 
-// stays says whether a line outside of a block is no part of a paragraph.
+// stays says whether a line outside of a block is not part of a paragraph.
 func stays(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "|") || strings.HasPrefix(line, "    ")
 }
 
-// wrapped are words in lines of a width, all but the first with hang before them. A
-// word that is longer has a line of its own.
+// wrapped are words in lines of a width. All lines but the first begin with hang. A longer
+// word has a line of its own.
 func wrapped(words []string, hang string, width int) (lines []string) {
 	line := ""
 	for _, w := range words {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestFold: on a terminal of 80 columns no line of a paragraph is longer, nothing is lost,
-// and what is to be copied stays as it is.
+// TestFold: on a terminal of 80 columns no line of a paragraph is longer, and no word is
+// lost. Blocks stay as they are.
 func TestFold(t *testing.T) {
 	for _, l := range lessons(t) {
 		got := fold(l.Text, 80)

@@ -1,33 +1,33 @@
-// Package learn teaches the pipeline: numbered lessons, each with a text, packets
-// to send, files to change and a check that says what is wrong, in a sandbox that
-// needs neither root nor a network.
+// Package learn teaches the pipeline by numbered lessons. A lesson has a text, packets to
+// send, files to change, and a check that says what is wrong. Its sandbox needs neither
+// root nor a network.
 //
-//	learn.go     a lesson and what it is made of
+//	learn.go     a lesson and its parts
 //	lessonfiles.go the learner's directory
-//	lessonswitch.go from files to entries: the sample cluster, and what the learner writes
+//	lessonswitch.go from files to entries: the sample cluster, and the learner's entries
 //	lessonpackets.go the file of packets
-//	plan.go      what is sent, and what happens between packets
+//	plan.go      packets to send, and events between them
 //	sandbox.go   switches on memory ports, with a clock that only the sandbox turns
 //	visits.go    a packet's way in lines, one or two for each table
 //	masks.go     why an entry was not taken
-//	conjunction.go  why a conjunction did not come about
+//	conjunction.go  why a conjunction did not match
 //	stepper.go   a way, stopping before each table
 //	linediff.go  two ways, line by line
-//	expect.go    what a check expects of packets
-//	failure.go   what a check says when it was otherwise
-//	session.go   what commands do
-//	fold.go      a text in the columns that a terminal has
+//	expect.go    the steps of a check
+//	failure.go   the text of a failed check
+//	session.go   the commands
+//	fold.go      a text in the columns of a terminal
 //
 // A lesson is data: a directory of lessons/ with
 //
-//	text.md       what the learner reads; its commands and entries are tested
+//	text.md       the text; its commands and entries are tested
 //	lesson.yaml   Nodes, tables, and the check as expectations
-//	start/        the learner's files as they are in the beginning
+//	start/        the learner's files at the beginning
 //	solution/     those of them that differ in a solution
-//	mistake*/     the same with a mistake that is easily made, and says.txt: what the check says
+//	mistake*/     the same for a common mistake, and says.txt: the check's output
 //
-// The switch is the one that carries traffic (package dataplane); the lessons have
-// no other. The package must build wherever Go does: no kernel is asked for anything.
+// The switch is package dataplane, the one that carries traffic. This package must build
+// wherever Go does: it uses no kernel interface.
 package learn
 
 import (
@@ -48,29 +48,29 @@ var embedded embed.FS
 // Lesson is one lesson.
 type Lesson struct {
 	Number int    `json:"-"` // from 1
-	Name   string `json:"-"` // of its directory: 01-one-table
+	Name   string `json:"-"` // name of its directory: 01-one-table
 	Text   string `json:"-"` // Markdown
 	Title  string `json:"title"`
-	Task   string `json:"task"` // what to reach, in a sentence
-	// Ports are those of a lesson without a cluster, numbered from 1.
+	Task   string `json:"task"` // the goal, in a sentence
+	// Ports are the ports of a lesson without a cluster, numbered from 1.
 	Ports []string `json:"ports"`
-	// Program is a program that needs no cluster (package tables/programs). Its switch is
-	// that of the program's sample Node.
+	// Program is a program that needs no cluster (package tables/programs). The lesson's
+	// switch runs its sample Node.
 	Program string `json:"program"`
-	// Nodes are the Nodes of the sample cluster that have a switch; the learner's
-	// entries are the first one's.
+	// Nodes are the sample cluster's Nodes that have a switch. The learner's entries are on
+	// the first one.
 	Nodes []string `json:"nodes"`
-	// Cluster is files of examples/web-app.
+	// Cluster are files of examples/web-app.
 	Cluster []string `json:"cluster"`
-	// Tables are those whose entries are the learner's: what the objects or the program
-	// want there is left out.
+	// Tables are the learner's tables: entries of objects or the program are left out
+	// there.
 	Tables []string `json:"tables"`
-	// Wires lead what leaves by a port back in by another.
+	// Wires lead packets that leave by one port back in by another.
 	Wires map[string]string `json:"wires"`
 	Check []Expectation     `json:"check"`
 }
 
-// Lessons are all of them, in order.
+// Lessons are all lessons, in order.
 func Lessons() ([]*Lesson, error) {
 	dirs, err := embedded.ReadDir("lessons")
 	if err != nil {

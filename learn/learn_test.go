@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write what checks say and commands print into the lessons")
 
-// lessons are all of them.
+// lessons are all lessons.
 func lessons(t *testing.T) []*Lesson {
 	t.Helper()
 	all, err := Lessons()
@@ -30,7 +30,7 @@ func lessons(t *testing.T) []*Lesson {
 	return all
 }
 
-// TestSolutions: a lesson's beginning does not pass its check, and its solution does.
+// TestSolutions: a lesson's start files do not pass its check, and its solution does.
 func TestSolutions(t *testing.T) {
 	for _, l := range lessons(t) {
 		t.Run(l.Name, func(t *testing.T) {
@@ -55,8 +55,7 @@ func TestSolutions(t *testing.T) {
 	}
 }
 
-// TestMistakes: what is easily done wrong fails the check, or is refused, with the words
-// that stand beside it.
+// TestMistakes: common mistakes fail the check, or are refused, with the text in says.txt.
 func TestMistakes(t *testing.T) {
 	for _, l := range lessons(t) {
 		mistakes, err := fs.Glob(embedded, path.Join("lessons", l.Name, "mistake*"))
@@ -103,12 +102,11 @@ func golden(t *testing.T, path, got, want string) {
 	}
 }
 
-// fence is a block of a text: its kind and what it holds.
+// fence is a block of a text: its kind and its lines.
 var fence = regexp.MustCompile("(?ms)^```(console|flows)( solution| mistake)?\n(.*?)^```\n")
 
-// TestTexts: what a text shows of commands is what they print, with the files of the
-// beginning or, where it says so, of the solution; and the entries that it shows are
-// there.
+// TestTexts: the commands in a text print what it shows, with the start files or, if it
+// says so, the solution. The entries that it shows exist.
 func TestTexts(t *testing.T) {
 	for _, l := range lessons(t) {
 		t.Run(l.Name, func(t *testing.T) {
@@ -131,8 +129,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// console is a block with its command and what that prints. Where the text has left
-// lines out with ..., the others have to be there in order.
+// console is a block with its command and output. If the text left out lines with ..., the
+// others must appear in order.
 func (l *Lesson) console(t *testing.T, block, variant string) string {
 	t.Helper()
 	command, shown, _ := strings.Cut(block, "\n")

@@ -21,20 +21,20 @@ const (
 	readmeFile  = "README.md" // the lesson's text
 )
 
-// Files are a lesson's files: names and what they hold. Dir is where they are,
-// for errors; empty for those that come with the lesson.
+// Files are a lesson's files, by name. Dir is their directory, for errors; "" for files of
+// the lesson itself.
 type Files struct {
 	Dir  string
 	Text map[string]string
 }
 
-// Start is the files as they are in the beginning.
+// Start are the learner's files at the beginning.
 func (l *Lesson) Start() (*Files, error) {
 	f := &Files{Text: map[string]string{}}
 	return f, f.readFS("lessons/" + l.Name + "/start")
 }
 
-// Variant is the start with what the solution or a mistake has otherwise.
+// Variant is Start with the files of the solution or a mistake.
 func (l *Lesson) Variant(name string) (*Files, error) {
 	f, err := l.Start()
 	if err != nil {
@@ -55,17 +55,16 @@ func (f *Files) readFS(dir string) error {
 	return err
 }
 
-// Names are those of the files, in order.
+// Names are the files' names, sorted.
 func (f *Files) Names() []string { return slices.Sorted(maps.Keys(f.Text)) }
 
-// path is how errors name a file.
+// path is a file's name in errors.
 func (f *Files) path(name string) string { return filepath.Join(f.Dir, name) }
 
-// ErrNotBegun is Read's answer when the lesson has no directory yet.
+// ErrNotBegun is Read's error if the lesson has no directory yet.
 var ErrNotBegun = errors.New("the lesson was not begun")
 
-// Read reads the learner's files from below a directory. A file that is gone is
-// empty.
+// Read reads the learner's files below a directory. A missing file is empty.
 func (l *Lesson) Read(root string) (*Files, error) {
 	start, err := l.Start()
 	if err != nil {
@@ -85,9 +84,8 @@ func (l *Lesson) Read(root string) (*Files, error) {
 	return f, nil
 }
 
-// MakeFiles makes the learner's directory below root. What is there already stays,
-// unless anew.
-func (l *Lesson) MakeFiles(root string, anew bool) (*Files, error) {
+// MakeFiles makes the learner's directory below root. With reset it replaces existing files.
+func (l *Lesson) MakeFiles(root string, reset bool) (*Files, error) {
 	f, err := l.Start()
 	if err != nil {
 		return nil, err
@@ -100,14 +98,14 @@ func (l *Lesson) MakeFiles(root string, anew bool) (*Files, error) {
 		return nil, err
 	}
 	for name, text := range f.Text {
-		if err := writeNew(f.path(name), text, anew); err != nil {
+		if err := writeNew(f.path(name), text, reset); err != nil {
 			return nil, err
 		}
 	}
 	return f, nil
 }
 
-// writeNew writes a file, one that is there only if it is to be replaced.
+// writeNew writes a file. It replaces an existing one only if replace is true.
 func writeNew(path, text string, replace bool) error {
 	if _, err := os.Lstat(path); err == nil && !replace {
 		return nil
@@ -115,7 +113,7 @@ func writeNew(path, text string, replace bool) error {
 	return os.WriteFile(path, []byte(text), 0o666)
 }
 
-// differing are the files that are not as in the beginning.
+// differing are the files that differ from the beginning.
 func (f *Files) differing(start *Files) (names []string) {
 	for _, name := range f.Names() {
 		if strings.TrimSpace(f.Text[name]) != strings.TrimSpace(start.Text[name]) {

@@ -9,10 +9,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A file of packets has a packet in each line: its name and what it is, in the
-// words of a match. A packet that answers another begins with reply(NAME): ends
-// and ports are those of NAME as it left, turned round. One that enters on another
-// Node than the first begins with @NODE.
+// A file of packets has one packet on each line: its name, and its fields as a match. An
+// answer to another packet begins with reply(NAME): it has NAME's addresses and ports, as
+// NAME left, swapped. A packet that enters on another Node than the first begins with
+// @NODE.
 //
 //	syn     in_port="client-a",tcp,nw_src=10.10.0.26,…
 //	synack  reply(syn),tcp,tcp_flags=syn|ack
@@ -21,7 +21,7 @@ import (
 // aPacket is a line of the file.
 type aPacket struct {
 	name  string
-	node  string // empty for the first
+	node  string // "" for the first
 	reply string // the packet that it answers
 	flow  string
 	where string // file:line
@@ -46,7 +46,7 @@ func parsePackets(f *Files) ([]aPacket, error) {
 		if rest, ok := strings.CutPrefix(p.flow, "reply("); ok {
 			name, rest, closed := strings.Cut(rest, ")")
 			if !closed || !seen[name] {
-				return nil, fmt.Errorf("%s: reply(NAME) wants a packet from above; %q is none", p.where, name)
+				return nil, fmt.Errorf("%s: reply(NAME) needs a packet of an earlier line; %q is not one", p.where, name)
 			}
 			p.reply, p.flow = name, strings.TrimPrefix(rest, ",")
 		}
@@ -54,7 +54,7 @@ func parsePackets(f *Files) ([]aPacket, error) {
 			return nil, fmt.Errorf("%s: a line is a name and what the packet is: syn in_port=\"client-a\",tcp,…", p.where)
 		}
 		if isEvent(p.name) {
-			return nil, fmt.Errorf("%s: no packet can be called %s: send takes the word for something else", p.where, p.name)
+			return nil, fmt.Errorf("%s: a packet cannot be called %s: send uses that word for an event", p.where, p.name)
 		}
 		if seen[p.name] {
 			return nil, fmt.Errorf("%s: there is a packet %s already", p.where, p.name)
@@ -65,8 +65,8 @@ func parsePackets(f *Files) ([]aPacket, error) {
 	return all, nil
 }
 
-// find is the packet of a name.
-func find(all []aPacket, name string) (aPacket, error) {
+// findPacket is the packet of a name.
+func findPacket(all []aPacket, name string) (aPacket, error) {
 	var names []string
 	for _, p := range all {
 		if p.name == name {
@@ -77,8 +77,8 @@ func find(all []aPacket, name string) (aPacket, error) {
 	return aPacket{}, fmt.Errorf("there is no packet %q%s; there are %s", name, flow.Suggest(name, append(names, eventRestart, eventForget)), strings.Join(names, ", "))
 }
 
-// compose makes the frame that a flow describes, over a frame's fields when there
-// is one, and the port that it enters by. Its client port is so much above what the flow says.
+// compose makes the frame of a flow, and the port that it enters by. If over is not nil,
+// the flow changes that frame's fields. above is added to the client port.
 func compose(text string, names *flow.Names, over *flow.Key, above int) (frame []byte, inPort uint32, err error) {
 	m, err := parse.Match(text, names)
 	if err != nil {
@@ -97,7 +97,7 @@ func compose(text string, names *flow.Names, over *flow.Key, above int) (frame [
 		client.Put(&key, flow.Value{Lo: client.Get(&key).Lo + uint64(above)}, flow.Ones(client.Bits))
 	}
 	if key.InPort() == 0 {
-		return nil, 0, fmt.Errorf("%q names no in_port: a packet enters somewhere", text)
+		return nil, 0, fmt.Errorf("%q has no in_port: a packet needs a port to enter by", text)
 	}
 	return flow.Compose(&key), key.InPort(), nil
 }
@@ -121,7 +121,7 @@ func turned(frame []byte) *flow.Key {
 	return k
 }
 
-// isICMP says whether a key's packet has a type where others have ports.
+// isICMP says whether a packet has an ICMP type in the place of ports.
 func isICMP(k *flow.Key) bool {
 	proto := flow.FieldByID(flow.IPProto).Get(k).Lo
 	return proto == packet.ProtoICMP || proto == packet.ProtoICMPv6

@@ -18,20 +18,20 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// tunnelName is the tunnel port of every Node of the sample cluster.
+// tunnelName is the tunnel port of each Node of the sample cluster.
 const tunnelName = "antrea-tun0"
 
-// node is what a Node's switch is to run.
+// node is a Node's program.
 type node struct {
 	name    string
 	program *flow.Program
 	objects *control.Reconciler // nil without a cluster
-	// outer are the addresses of its end of tunnels: its own, and those of its Egresses.
+	// outer are the Node's tunnel addresses: its own, and those of its Egresses.
 	outer []netip.Addr
 }
 
-// nodes makes the entries of all of a lesson's Nodes: what the objects want, but
-// in the learner's tables what the learner wrote, on the first Node.
+// nodes makes the entries of all of a lesson's Nodes from the objects. On the first Node,
+// the learner's tables have the learner's entries.
 func (l *Lesson) nodes(f *Files) ([]*node, error) {
 	if l.Program != "" {
 		return l.sample(f)
@@ -81,7 +81,7 @@ func (l *Lesson) sample(f *Files) ([]*node, error) {
 	return []*node{n}, l.merge(n.program, f)
 }
 
-// alone is a lesson without a cluster: the learner's file is all there is.
+// alone is a lesson without a cluster: it has only the entries of the learner's file.
 func (l *Lesson) alone(f *Files) ([]*node, error) {
 	names := flow.NewNames()
 	for i, port := range l.Ports {
@@ -99,8 +99,8 @@ func (l *Lesson) alone(f *Files) ([]*node, error) {
 	return []*node{{name: "the switch", program: p}}, nil
 }
 
-// strangers is the error for a port that entries name and nobody has: the parser numbers
-// such ports from 32768 up.
+// strangers is an error if entries name an unknown port. The parser numbers unknown ports
+// from 32768 up.
 func strangers(n *flow.Names) error {
 	if name := n.Port(32768); name != "" {
 		return fmt.Errorf("there is no port %q here", name)
@@ -108,8 +108,8 @@ func strangers(n *flow.Names) error {
 	return nil
 }
 
-// objects is the cluster: the lesson's part of the sample, and the learner's objects,
-// which take the place of those of the same name.
+// objects is the cluster: the lesson's part of the sample, and the learner's objects, which
+// replace those of the same name.
 func (l *Lesson) objects(f *Files) (*cluster.Cluster, error) {
 	objects := store.NewStore(store.DeriveEndpoints)
 	own := manifest.Decode(f.path(objectsFile), []byte(f.Text[objectsFile]))
@@ -132,7 +132,7 @@ func (l *Lesson) objects(f *Files) (*cluster.Cluster, error) {
 	return objects.Snapshot(), problems(objects.Problems())
 }
 
-// problems are those that keep an object out, as one error.
+// problems are the problems with objects, as one error.
 func problems(all []manifest.Problem) error {
 	var errs []error
 	for _, p := range all {
@@ -141,7 +141,7 @@ func problems(all []manifest.Problem) error {
 	return errors.Join(errs...)
 }
 
-// waiting says which objects are not in force.
+// waiting is an error that names the refused objects.
 func (n *node) waiting() error {
 	var errs []error
 	for _, s := range n.objects.Statuses() {
@@ -152,7 +152,7 @@ func (n *node) waiting() error {
 	return errors.Join(errs...)
 }
 
-// merge puts the learner's entries and groups into a Node's program.
+// merge adds the learner's entries and groups to a Node's program.
 func (l *Lesson) merge(p *flow.Program, f *Files) error {
 	own, err := parse.Program(parse.Sources{
 		Flows: parse.Text(f.path(entriesFile), f.Text[entriesFile]), Groups: parse.Text(f.path(groupsFile), f.Text[groupsFile]), Names: p.Names,
@@ -171,8 +171,8 @@ func (l *Lesson) merge(p *flow.Program, f *Files) error {
 	return err
 }
 
-// join is both lists; what is in both is the second's. The error is for what the
-// second has twice.
+// join is both lists. If a key is in both, own's element counts. A key that own has twice
+// is an error.
 func join[T any, K comparable](have, own []*T, key func(*T) K) ([]*T, error) {
 	seen := map[K]bool{}
 	for _, o := range own {
@@ -186,7 +186,7 @@ func join[T any, K comparable](have, own []*T, key func(*T) K) ([]*T, error) {
 	return append(have, own...), nil
 }
 
-// identity is what tells an entry from others, as a dump begins.
+// identity is an entry's table, priority and match, as a dump begins.
 func identity(e *flow.Entry, n *flow.Names) string {
 	text, _, _ := strings.Cut(line(&flow.Entry{Table: e.Table, Priority: e.Priority, Match: e.Match}, n), "actions=")
 	return strings.TrimSpace(text)

@@ -2,9 +2,9 @@ package learn
 
 import "strings"
 
-// Compare is two ways line by line, as diff prints them: two blanks before what is in
-// both, - before what only the first has, + before what only the second has. Same
-// says that nothing differs. Of what is in both, only lines near a difference are shown.
+// Compare is two ways line by line, as diff prints them. "  " marks lines of both, "- "
+// lines of only the first, "+ " lines of only the second. same says that they do not
+// differ. Of the lines of both, only those near a difference are shown.
 func Compare(before, after *Way) (text string, same bool) {
 	a, b := before.lines(), after.lines()
 	common := longest(a, b)
@@ -30,10 +30,10 @@ func Compare(before, after *Way) (text string, same bool) {
 	return strings.Join(around(out), "\n") + "\n", same
 }
 
-// near is how many lines of both are shown before and behind a difference.
+// near is the number of common lines before and behind a difference.
 const near = 3
 
-// around leaves lines out that are far from a difference, with ... for each gap.
+// around leaves out lines far from a difference, with ... for each gap.
 func around(lines []string) (rest []string) {
 	for i, l := range lines {
 		close := i == 0
@@ -49,9 +49,9 @@ func around(lines []string) (rest []string) {
 	return rest
 }
 
-// longest is the longest list of lines that is in both, as pairs of places.
+// longest is the longest common subsequence of lines, as pairs of indexes.
 func longest(a, b []string) (pairs [][2]int) {
-	best := make([][]int, len(a)+1) // how long it is from places i and j on
+	best := make([][]int, len(a)+1) // its length from indexes i and j on
 	for i := range best {
 		best[i] = make([]int, len(b)+1)
 	}

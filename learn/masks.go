@@ -8,13 +8,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Why an entry was not taken: of the entries that match, a table gives the one of the
-// highest priority. So it asked for something that the packet is not, or another one
-// stood above it.
+// Why an entry was not taken. Of the matching entries, a table takes the one with the
+// highest priority. So the entry does not match, or another one has a higher priority.
 
-// unmet are the fields of a packet that are not as a match asks, in words. Where the
-// protocol or ICMP's type is another one, the fields within it mean nothing, and are
-// not told.
+// unmet are the fields of a packet that differ from a match, in words. If the protocol or
+// the ICMP type differs, the fields within it mean nothing and are left out.
 func unmet(m *flow.Match, k *flow.Key, n *flow.Names) (texts []string) {
 	ids := m.Unmet(k)
 	outer := []flow.FieldID{flow.EthType, flow.IPProto}
@@ -35,8 +33,8 @@ func unmet(m *flow.Match, k *flow.Key, n *flow.Names) (texts []string) {
 	return texts
 }
 
-// alone is a field as matches of m's protocol write it, without the protocol's word
-// when there is another one.
+// alone is a field as in a match of m's protocol, without the protocol's word if there is
+// another one.
 func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names) string {
 	var one flow.Match
 	for _, protocol := range []flow.FieldID{flow.EthType, flow.IPProto} {
@@ -53,10 +51,10 @@ func alone(m *flow.Match, id flow.FieldID, value, mask flow.Value, n *flow.Names
 	return strings.Trim(strings.Replace(text, ","+word, "", 1), ",")
 }
 
-// taken is what why says of the entry that a packet met.
+// taken is the result of why for the entry that a packet met.
 const taken = "was taken"
 
-// why says whether an entry of a table took a packet there, and why not.
+// why says whether a table's entry took a packet, and why not.
 func (v *visit) why(e *flow.Entry, p *flow.Program) string {
 	n, m := p.Names, e.Match.Expand()
 	switch texts := unmet(&m, &v.key, n); {
@@ -74,8 +72,8 @@ func (v *visit) why(e *flow.Entry, p *flow.Program) string {
 	return fmt.Sprintf("was not taken: it matches, and so does another entry of priority %d; which of them is taken nobody promises", e.Priority)
 }
 
-// luck says where a way went as it did though the priorities do not say so: two entries
-// of one priority took the packet in a table. Empty for nowhere.
+// luck names a table where two entries of one priority match the packet; "" if there is
+// none. The way is then right only by chance.
 func (s *Sandbox) luck(w *Way) string {
 	for i := range w.Hops {
 		n, err := s.node(w.Hops[i].Node)
@@ -92,7 +90,7 @@ func (s *Sandbox) luck(w *Way) string {
 	return ""
 }
 
-// rival is an entry that might as well have been taken, and does otherwise; nil for none.
+// rival is another matching entry of the same priority with other actions, or nil.
 func (v *visit) rival(p *flow.Program) *flow.Entry {
 	for _, e := range p.Entries {
 		if v.entry == nil || e.Table != v.entry.Table || e.Priority != v.entry.Priority || isClause(e) || !e.Match.Matches(&v.key) {
@@ -105,8 +103,8 @@ func (v *visit) rival(p *flow.Program) *flow.Entry {
 	return nil
 }
 
-// candidates are a table's entries, the highest priority first, that match a packet or
-// miss it by one field only, with why; rest is how many others there are.
+// candidates are a table's entries that match a packet or differ in one field, with the
+// reason, highest priority first. rest is the number of the others.
 func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
 	var in []*flow.Entry
 	for _, e := range p.Entries {
@@ -126,5 +124,5 @@ func (v *visit) candidates(p *flow.Program) (texts []string, rest int) {
 	return texts, rest
 }
 
-// mostCandidates are as many as a screen holds.
+// mostCandidates is the most entries that fit on a screen.
 const mostCandidates = 10

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// send and compare are given words, which are done in order in one sandbox: names of
-// packets, and what happens between them.
+// send and compare take words, and run them in order in one sandbox: names of packets, and
+// events between them.
 //
-//	restart   every switch ends, and another begins in its place with the connections
-//	forget    the same, and the connections are lost
-//	wait=30s  the clock is turned on by so much
+//	restart   each switch is replaced by a new one with its connections
+//	forget    the same, without the connections
+//	wait=30s  the clock is turned on by 30 seconds
 
-// planned is one thing to do: a packet, or an event.
+// planned is a packet to send, or an event.
 type planned struct {
 	packet aPacket
-	told   bool // it was named; others are sent because one that was named answers them
+	told   bool // named by the user; other packets are sent because a named one answers them
 	event  string
 	wait   time.Duration
 }
@@ -25,15 +25,15 @@ type planned struct {
 const (
 	eventRestart = "restart"
 	eventForget  = "forget"
-	eventWait    = "wait=" // and a time behind it
+	eventWait    = "wait=" // and a duration
 )
 
 func isEvent(word string) bool {
 	return word == eventRestart || word == eventForget || strings.HasPrefix(word, eventWait)
 }
 
-// newPlan is what words ask for; none ask for all packets. A packet that answers another
-// has that one before it, unless it was sent already.
+// newPlan makes a plan from words; no words mean all packets. Before an answer it puts the
+// packet that it answers, unless that is in the plan already.
 func newPlan(all []aPacket, words []string) (plan []planned, err error) {
 	if len(words) == 0 {
 		for _, p := range all {
@@ -57,9 +57,9 @@ func newPlan(all []aPacket, words []string) (plan []planned, err error) {
 	return plan, nil
 }
 
-// planPacket adds a packet, and before it those that it answers and that are not sent yet.
+// planPacket adds a packet, and before it the packets that it answers, if they are missing.
 func planPacket(plan []planned, all []aPacket, name string) ([]planned, error) {
-	p, err := find(all, name)
+	p, err := findPacket(all, name)
 	if err != nil {
 		return nil, err
 	}
@@ -75,13 +75,13 @@ func newEvent(word string) (p planned, err error) {
 	p.event = word
 	if text, ok := strings.CutPrefix(word, eventWait); ok {
 		if p.wait, err = time.ParseDuration(text); err != nil || p.wait < 0 {
-			return p, fmt.Errorf("%s: a time is like 30s, 5m or 2h", word)
+			return p, fmt.Errorf("%s: expected a time such as 30s, 5m or 2h", word)
 		}
 	}
 	return p, nil
 }
 
-// do does one thing. The way is nil for an event.
+// do runs one step. The way is nil for an event.
 func (s *Sandbox) do(p planned) (*Way, error) {
 	switch p.event {
 	case "":
@@ -93,7 +93,7 @@ func (s *Sandbox) do(p planned) (*Way, error) {
 	return nil, nil
 }
 
-// happened tells an event, after it was done.
+// happened reports an event.
 func (s *Sandbox) happened(p planned) string {
 	if p.wait > 0 || strings.HasPrefix(p.event, eventWait) {
 		return fmt.Sprintf("%s: the clock is %s on", p.event, p.wait)

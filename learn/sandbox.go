@@ -17,28 +17,28 @@ import (
 	"github.com/antrail/antrail/rehearsal"
 )
 
-// Everything that a switch draws by chance is fixed here, and time passes only when
-// somebody says so: a lesson goes the same way each time.
+// All random choices of a switch are fixed here, and only the sandbox turns the clock. So a
+// lesson always goes the same way.
 const (
 	connections = 4096
 	selectSeed  = 7
-	beginning   = int64(time.Hour) // of the clock: nothing is younger than it
+	beginning   = int64(time.Hour) // of the clock, nanoseconds
 )
 
-// Sandbox is a lesson's switches. It is for one goroutine.
+// Sandbox are a lesson's switches. Only one goroutine may use it.
 type Sandbox struct {
 	lesson *Lesson
 	nodes  []*runningNode
 	stage  rehearsal.Nodes
 	now    int64
-	left   map[string]Leaving // where packets left first, by name
-	ended  map[string]string  // what became of packets, by name
+	left   map[string]Leaving // where packets left first, by packet name
+	ended  map[string]string  // how packets ended, by packet name
 }
 
 // runningNode is a Node with its switch.
 type runningNode struct {
 	*node
-	memory []byte // that its connections lie in
+	memory []byte // holds its connections
 	ct     *conntrack.Table
 	on     rehearsal.Node
 }
@@ -46,17 +46,16 @@ type runningNode struct {
 // Hop is a packet's walk through one switch.
 type Hop = rehearsal.Hop
 
-// Leaving is a frame at a port where it leaves the sandbox.
+// Leaving is a frame that leaves the sandbox at a port.
 type Leaving = rehearsal.Leaving
 
-// Way is all that became of a packet of a name.
+// Way is the way of a named packet.
 type Way struct {
 	Packet string
 	*rehearsal.Way
 }
 
-// NewSandbox makes a lesson's switches out of files. The error names file and line
-// of what is wrong.
+// NewSandbox makes a lesson's switches from files. Its errors have file and line.
 func NewSandbox(l *Lesson, f *Files) (*Sandbox, error) {
 	nodes, err := l.nodes(f)
 	if err != nil {
@@ -73,7 +72,7 @@ func NewSandbox(l *Lesson, f *Files) (*Sandbox, error) {
 	return s, nil
 }
 
-// start starts a Node's switch over the connections that its memory holds.
+// start starts a Node's switch with the connections in its memory.
 func (n *runningNode) start(s *Sandbox) (err error) {
 	clock := func() int64 { return s.now }
 	n.ct, err = conntrack.Restore(conntrack.Config{
@@ -120,7 +119,7 @@ func (s *Sandbox) Close() error {
 	return errors.Join(errs...)
 }
 
-// Turn turns the clock on.
+// Turn turns the clock on, and expires entries and connections.
 func (s *Sandbox) Turn(d time.Duration) {
 	s.now += int64(d)
 	for _, n := range s.nodes {
@@ -128,8 +127,7 @@ func (s *Sandbox) Turn(d time.Duration) {
 	}
 }
 
-// Restart ends every switch and starts another in its place, with the connections
-// of the one before or without.
+// Restart replaces each switch by a new one. If keep is true, it keeps the connections.
 func (s *Sandbox) Restart(keep bool) error {
 	for _, n := range s.nodes {
 		if err := n.stop(); err != nil {
@@ -145,7 +143,7 @@ func (s *Sandbox) Restart(keep bool) error {
 	return nil
 }
 
-// node is the Node of a name, the first one of none.
+// node is the Node of a name; "" is the first one.
 func (s *Sandbox) node(name string) (*runningNode, error) {
 	for _, n := range s.nodes {
 		if name == "" || n.name == name {
@@ -155,8 +153,8 @@ func (s *Sandbox) node(name string) (*runningNode, error) {
 	return nil, fmt.Errorf("there is no Node %q here", name)
 }
 
-// Send sends a packet and follows it until it has left, or is gone. Its client
-// port is so much above what it says.
+// Send sends a packet and follows it until it leaves or ends. above is added to its client
+// port.
 func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 	n, err := s.node(p.node)
 	var over *flow.Key
@@ -164,7 +162,7 @@ func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 		over = turned(before.Frame)
 		n, err = s.node(before.Node)
 	} else if p.reply != "" {
-		return nil, fmt.Errorf("%s answers %s, which did not come anywhere: %s", p.name, p.reply, cmp.Or(s.ended[p.reply], "it was not sent"))
+		return nil, fmt.Errorf("%s answers %s, which did not leave: %s", p.name, p.reply, cmp.Or(s.ended[p.reply], "it was not sent"))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.where, err)
@@ -189,7 +187,7 @@ func (s *Sandbox) Send(p aPacket, above int) (*Way, error) {
 	return way, nil
 }
 
-// number is that of a port by its name.
+// number is a port's number by its name.
 func (n *runningNode) number(port string) uint32 {
 	no, _ := n.program.Names.PortID(port)
 	return no

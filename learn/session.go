@@ -10,25 +10,25 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Session is a learner at a lesson: what the commands do.
+// Session is a learner at a lesson. Its methods are the commands.
 type Session struct {
 	Lesson *Lesson
 	Root   string // directory of the lessons' directories
 	Out    io.Writer
-	Width  int // columns of a terminal that Out is; 0 for none
+	Width  int // columns of Out, if it is a terminal; otherwise 0
 }
 
-// Verbs are what Do does, in the order of help.
+// Verbs are Do's verbs, in the order of help.
 var Verbs = []string{"send", "check", "compare", "dump", "reset", "solution"}
 
-// ErrNotDone is Do's answer to a check that found something.
+// ErrNotDone is Do's error for a check that failed.
 var ErrNotDone = errors.New("the lesson is not done")
 
-// ErrUnknownWord is Do's answer to a word that it does not know.
+// ErrUnknownWord is Do's error for an unknown word.
 var ErrUnknownWord = errors.New("unknown word")
 
-// Do does a verb with the words behind it; none begins the lesson. With step, packets
-// are shown table by table.
+// Do runs a verb with its words. Without a verb it begins the lesson. If step is not nil,
+// packets are shown table by table.
 func (s *Session) Do(verb string, words []string, step *Stepper) error {
 	switch verb {
 	case "send":
@@ -55,24 +55,23 @@ func (s *Session) Do(verb string, words []string, step *Stepper) error {
 	return s.BeginLesson(verb == "reset")
 }
 
-// unknown is the error for a word that a verb, or a lesson's number, is followed by and
-// that means nothing there.
+// unknown is the error for a word that has no meaning behind a verb or a lesson's number.
 func (s *Session) unknown(verb, word string) error {
 	lesson := fmt.Sprintf("antrail learn %d", s.Lesson.Number)
 	if verb != "" {
-		return fmt.Errorf("%w %q: nothing follows %s %s", ErrUnknownWord, word, lesson, verb)
+		return fmt.Errorf("%w %q: %s %s takes no further word", ErrUnknownWord, word, lesson, verb)
 	}
 	if f, err := s.files(); err == nil {
 		packets, err := parsePackets(f)
-		if _, none := find(packets, word); err == nil && none == nil {
-			return fmt.Errorf("%w %q: a packet is sent by %s send %s", ErrUnknownWord, word, lesson, word)
+		if _, none := findPacket(packets, word); err == nil && none == nil {
+			return fmt.Errorf("%w %q: to send a packet: %s send %s", ErrUnknownWord, word, lesson, word)
 		}
 	}
 	return fmt.Errorf("%w %q%s: %s is followed by %s", ErrUnknownWord, word, flow.Suggest(word, Verbs), lesson, strings.Join(Verbs, ", "))
 }
 
-// List prints the lessons, and which of them are done: whose files below root pass the
-// check.
+// List prints the lessons, and which are done. A lesson is done if its files below root
+// pass the check.
 func List(root string, out io.Writer) error {
 	all, err := Lessons()
 	if err != nil {
@@ -89,7 +88,7 @@ func List(root string, out io.Writer) error {
 	return err
 }
 
-// progress is how far the learner is.
+// progress is "done", "begun" or "".
 func (l *Lesson) progress(root string) string {
 	f, err := l.Read(root)
 	if err != nil {
@@ -101,9 +100,9 @@ func (l *Lesson) progress(root string) string {
 	return "done"
 }
 
-// BeginLesson makes the learner's files, and prints the lesson.
-func (s *Session) BeginLesson(anew bool) error {
-	f, err := s.Lesson.MakeFiles(s.Root, anew)
+// BeginLesson makes the learner's files, and prints the lesson. With reset it replaces existing files.
+func (s *Session) BeginLesson(reset bool) error {
+	f, err := s.Lesson.MakeFiles(s.Root, reset)
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func (s *Session) BeginLesson(anew bool) error {
 	return err
 }
 
-// files are the learner's. Who has not begun yet gets those of the beginning.
+// files are the learner's. Before the lesson is begun, they are the start files.
 func (s *Session) files() (*Files, error) {
 	f, err := s.Lesson.Read(s.Root)
 	if errors.Is(err, ErrNotBegun) {
@@ -120,7 +119,7 @@ func (s *Session) files() (*Files, error) {
 	return f, err
 }
 
-// open makes the sandbox of the learner's files, and a plan out of words.
+// open makes the sandbox of the learner's files, and a plan from words.
 func (s *Session) open(words []string) (*Sandbox, []planned, error) {
 	f, err := s.files()
 	if err != nil {
@@ -138,7 +137,7 @@ func (s *Session) open(words []string) (*Sandbox, []planned, error) {
 	return box, plan, err
 }
 
-// Send does what words ask for (plan.go) in one sandbox, and prints the packets' ways.
+// Send runs a plan (plan.go) in one sandbox, and prints the packets' ways.
 func (s *Session) Send(words []string, step *Stepper) error {
 	box, plan, err := s.open(words)
 	if err != nil {
@@ -167,8 +166,7 @@ func (s *Session) Send(words []string, step *Stepper) error {
 	return nil
 }
 
-// Check runs the lesson's check, and prints what is wrong. It is false when something
-// is.
+// Check runs the lesson's check and prints what is wrong. It returns false if something is.
 func (s *Session) Check() (bool, error) {
 	f, err := s.Lesson.Read(s.Root)
 	if err != nil {
@@ -186,8 +184,8 @@ func (s *Session) Check() (bool, error) {
 	return true, err
 }
 
-// Compare does what words ask for twice, with the files of the beginning and with the
-// learner's, and prints of each packet its one way beside the other.
+// Compare runs a plan with the start files and with the learner's. It prints each packet's
+// two ways side by side.
 func (s *Session) Compare(words []string) error {
 	box, plan, err := s.open(words)
 	if err != nil {
@@ -223,8 +221,8 @@ func (s *Session) Compare(words []string) error {
 	return nil
 }
 
-// Dump prints the entries of the first Node, as dump-flows does: of a table when one is
-// named, and with that text in them.
+// Dump prints the entries of the first Node, as dump-flows does. If table is not "", it
+// prints only that table's entries. It prints only entries whose text contains with.
 func (s *Session) Dump(table, with string) error {
 	f, err := s.files()
 	if err != nil {
@@ -252,7 +250,7 @@ func (s *Session) Dump(table, with string) error {
 	return nil
 }
 
-// knownTable is the error for the name of a table that a program has no entry in.
+// knownTable is an error if a program has no entry in a table of that name.
 func knownTable(p *flow.Program, name string) error {
 	var names []string
 	for _, e := range p.Entries {
@@ -264,7 +262,7 @@ func knownTable(p *flow.Program, name string) error {
 	return fmt.Errorf("there is no table %q here%s", name, flow.Suggest(name, names))
 }
 
-// Solution prints the files of a solution that differ from the beginning.
+// Solution prints the files of a solution that differ from the start.
 func (s *Session) Solution() error {
 	start, err := s.Lesson.Start()
 	if err != nil {

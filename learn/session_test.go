@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// session is one at a lesson whose directory is new.
+// session is a session at a lesson with a new directory.
 func session(t *testing.T, number string) (*Session, *bytes.Buffer) {
 	t.Helper()
 	l, err := Find(number)
@@ -26,8 +26,8 @@ func session(t *testing.T, number string) (*Session, *bytes.Buffer) {
 	return s, out
 }
 
-// TestStep: before a table the packet and the entries that may take it are shown, a line
-// goes on, q ends, and an input that has ended goes on by itself.
+// TestStep: before a table the packet and the entries that may match are shown. A line goes
+// on, q ends, and at the end of input it goes on by itself.
 func TestStep(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -53,8 +53,8 @@ func TestStep(t *testing.T) {
 	}
 }
 
-// TestEvents: what happens between packets is done, and told, in the order of the words;
-// a packet that is named again is sent again.
+// TestEvents: events run and are reported in the order of the words. A packet that is named
+// twice is sent twice.
 func TestEvents(t *testing.T) {
 	for _, c := range []struct {
 		lesson, words string
@@ -79,8 +79,8 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestCompareUnsent: what answers a packet that came nowhere in the beginning has no way
-// to be compared with, and the reason is told.
+// TestCompareUnsent: if a packet's question did not leave at the beginning, there is no way
+// to compare with. The reason is printed.
 func TestCompareUnsent(t *testing.T) {
 	l, err := Find("7")
 	if err != nil {
@@ -88,13 +88,12 @@ func TestCompareUnsent(t *testing.T) {
 	}
 	var out bytes.Buffer
 	s := &Session{Lesson: l, Root: l.laidOut(t, "solution"), Out: &out}
-	if err := s.Do("compare", []string{"self-answer"}, nil); err != nil || !strings.Contains(out.String(), "there is none in the beginning: self-answer answers self, which did not come anywhere: self is dropped by node-a in table Output") {
+	if err := s.Do("compare", []string{"self-answer"}, nil); err != nil || !strings.Contains(out.String(), "there is none in the beginning: self-answer answers self, which did not leave: self is dropped by node-a in table Output") {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
 
-// TestFilesStay: what the learner has changed stays until it is reset, and then a check
-// sees it.
+// TestFilesStay: the learner's changes stay until a reset, and a check sees that.
 func TestFilesStay(t *testing.T) {
 	s, out := session(t, "1")
 	path := filepath.Join(s.Root, s.Lesson.Name, entriesFile)
@@ -116,18 +115,18 @@ func TestFilesStay(t *testing.T) {
 	}
 }
 
-// TestWrongPackets: a file of packets that cannot be sent is told with its line.
+// TestWrongPackets: an error about a file of packets has the line.
 func TestWrongPackets(t *testing.T) {
 	for text, want := range map[string]string{
 		"a":                                ":1: a line is a name and what the packet is",
 		"a in_port=client\na arp":          ":2: there is a packet a already",
-		"a reply(b)":                       `:1: reply(NAME) wants a packet from above; "b" is none`,
-		"a tcp,nw_dst=1.2.3.4":             `:1: "tcp,nw_dst=1.2.3.4" names no in_port`,
+		"a reply(b)":                       `:1: reply(NAME) needs a packet of an earlier line; "b" is not one`,
+		"a tcp,nw_dst=1.2.3.4":             `:1: "tcp,nw_dst=1.2.3.4" has no in_port`,
 		"\na in_port=client,nw_dst":        ":2: ",
 		"a @node-z in_port=client":         `:1: there is no Node "node-z" here`,
-		"wait=1s in_port=client,arp":       ":1: no packet can be called wait=1s",
+		"wait=1s in_port=client,arp":       ":1: a packet cannot be called wait=1s",
 		"a in_port=9,arp":                  ":1: the switch has no port 9",
-		"a in_port=db,arp\nb reply(a),arp": "b answers a, which did not come anywhere",
+		"a in_port=db,arp\nb reply(a),arp": "b answers a, which did not leave",
 	} {
 		s, _ := session(t, "1")
 		path := filepath.Join(s.Root, s.Lesson.Name, packetsFile)

@@ -9,16 +9,16 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Stepper shows a way table by table, and waits before each for a line of In: Enter
-// goes on, q ends it. Where In has ended it goes on by itself.
+// Stepper shows a way table by table. Before each table it waits for a line of In: Enter
+// goes on, q ends it. At the end of In it goes on by itself.
 type Stepper struct {
 	In  *bufio.Reader
 	Out io.Writer
-	// Ask is what a person is asked; empty for a program that writes lines.
+	// Ask is the prompt for a person; "" for a program that writes lines.
 	Ask string
 }
 
-// Show shows a way. It is false when the reader has had enough.
+// Show shows a way. It returns false if the reader ended it.
 func (s *Stepper) Show(box *Sandbox, w *Way) (on bool, err error) {
 	fmt.Fprintln(s.Out, w.Packet)
 	for i := range w.Hops {
@@ -40,7 +40,7 @@ func (s *Stepper) Show(box *Sandbox, w *Way) (on bool, err error) {
 	return true, err
 }
 
-// before shows what a table will see: the packet, and the entries that may take it.
+// before shows the packet that a table will see, and the entries that may match it.
 func (s *Stepper) before(v *visit, p *flow.Program) {
 	fmt.Fprintf(s.Out, "\n%s sees\n    %s\n", v.table, flow.KeyText(&v.key, p.Names))
 	texts, rest := v.candidates(p)
@@ -52,7 +52,7 @@ func (s *Stepper) before(v *visit, p *flow.Program) {
 	}
 }
 
-// wait waits for a line, and is false for a q.
+// wait waits for a line, and returns false for q.
 func (s *Stepper) wait() bool {
 	fmt.Fprint(s.Out, s.Ask)
 	text, _ := s.In.ReadString('\n')

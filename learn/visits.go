@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// visit is a table that a walk came to: the entry it gave, nil for none, the packet
-// as it was then, and what happened until the next table.
+// visit is a table of a walk. It has the entry that matched, nil for none, the packet at
+// that point, and the steps until the next table.
 type visit struct {
 	table string
 	entry *flow.Entry
@@ -39,7 +39,7 @@ func tableName(n *flow.Names, id uint8) string {
 	return fmt.Sprint(id)
 }
 
-// entryText is an entry within its table: priority and match.
+// entryText is an entry's priority and match.
 func entryText(e *flow.Entry, n *flow.Names) string {
 	if e == nil {
 		return "no entry matches"
@@ -51,7 +51,7 @@ func entryText(e *flow.Entry, n *flow.Names) string {
 	return text
 }
 
-// lines are a table of a walk, for reading: the entry, and below it what it did.
+// lines are a visit as text: the entry, and below it its effects.
 func (v *visit) lines(n *flow.Names) []string {
 	all := []string{fmt.Sprintf("  %-25s %s", v.table, entryText(v.entry, n))}
 	var changes []string
@@ -88,7 +88,7 @@ func (v *visit) lines(n *flow.Names) []string {
 	return all
 }
 
-// changed are the fields that an action changed, as they are then.
+// changed are the fields that an action changed, with their new values.
 func changed(st *telemetry.Step, n *flow.Names) (texts []string) {
 	for _, id := range st.Changed {
 		texts = append(texts, flow.FieldText(id, &st.After, n))
@@ -96,7 +96,7 @@ func changed(st *telemetry.Step, n *flow.Names) (texts []string) {
 	return texts
 }
 
-// addresses are the fields that NAT writes.
+// addresses are the fields that NAT rewrites.
 var addresses = map[flow.FieldID]bool{flow.IPSrc: true, flow.IPDst: true, flow.IPv6Src: true, flow.IPv6Dst: true, flow.TCPSrc: true, flow.TCPDst: true}
 
 // natted are the addresses and ports that conntrack changed.
@@ -109,7 +109,7 @@ func natted(st *telemetry.Step, n *flow.Names) (texts []string) {
 	return texts
 }
 
-// answer is what conntrack said.
+// answer is conntrack's answer.
 func answer(st *telemetry.Step) string {
 	m := &st.Meta
 	text := fmt.Sprintf("%s in zone %d", states(m.State), m.Zone)
@@ -133,7 +133,7 @@ func states(s conntrack.State) string {
 	return words
 }
 
-// bound is where an output goes besides the port.
+// bound is the tunnel and mark of an output.
 func bound(st *telemetry.Step) string {
 	text := ""
 	if st.Tunnel.Dst.IsValid() {
@@ -145,7 +145,7 @@ func bound(st *telemetry.Step) string {
 	return text
 }
 
-// lines are the way, for reading.
+// lines are the way as text.
 func (w *Way) lines() []string {
 	var all []string
 	for i := range w.Hops {
@@ -159,14 +159,14 @@ func (w *Way) lines() []string {
 	return append(all, "So: "+w.Ending())
 }
 
-// WriteTo writes the way for reading: a line for each table, and below it what the
-// table's entry did. It implements io.WriterTo.
+// WriteTo writes the way as text: a line for each table, and below it the effects of the
+// table's entry. It implements io.WriterTo.
 func (w *Way) WriteTo(out io.Writer) (int64, error) {
 	n, err := fmt.Fprintf(out, "%s\n%s\n", w.Packet, strings.Join(w.lines(), "\n"))
 	return int64(n), err
 }
 
-// Ending is how it ended, in a sentence.
+// Ending says in a sentence how the way ended.
 func (w *Way) Ending() string {
 	var parts []string
 	for i, l := range w.Left {
@@ -188,10 +188,10 @@ func (w *Way) Ending() string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// brief is a frame's headers, as a match on them.
+// brief are a frame's headers, as a match.
 func brief(b []byte) string { return flow.KeyText(keyOf(b), nil) }
 
-// keyOf is what matches see of a frame's headers.
+// keyOf is the key of a frame's headers.
 func keyOf(b []byte) *flow.Key {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
 	f.SetBytes(b)

@@ -190,7 +190,7 @@ func TestExitCodes(t *testing.T) {
 		{"learn 1 chek", 2, "(did you mean check?)"},
 		{"learn 1 to-db", 2, "antrail learn 1 send to-db"},
 		{"learn 1 send --dir /no/such to-bd", 1, "(did you mean to-db?)"},
-		{"learn 6 send shop wait=soon --dir /no/such", 1, "a time is like 30s"},
+		{"learn 6 send shop wait=soon --dir /no/such", 1, "expected a time such as 30s"},
 		{"learn 99", 2, `there is no lesson "99"`},
 	} {
 		t.Run(s.args, func(t *testing.T) {

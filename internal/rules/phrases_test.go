@@ -70,7 +70,6 @@ var weakYet = []string{
 	"filter",
 	"flow",
 	"flow/parse",
-	"learn",
 	"learn/lessons/01-one-table/text.md",
 	"learn/lessons/02-spoof-guard/text.md",
 	"learn/lessons/04-conntrack/text.md",

@@ -42,7 +42,6 @@ var notYet = []string{
 	"flow",
 	"flow/parse",
 	"flow/wire",
-	"learn",
 	"packet",
 	"packet/packettest",
 	"rehearsal",
