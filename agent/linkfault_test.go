@@ -207,7 +207,7 @@ func (a asker) wantGone(gone, pod string) {
 	if l := a.check("links"); l.State != preflight.Warn || !strings.Contains(l.Found, "Pod "+pod+": "+gone) {
 		a.t.Errorf("check --live: %+v", l)
 	}
-	if note := a.noteOf(pod); note != "Pod "+pod+", whose "+gone+": what is sent there is lost (no_such_port)" {
+	if note := a.noteOf(pod); note != "Pod "+pod+", whose "+gone+": packets to it are dropped (no_such_port)" {
 		a.t.Errorf("drops: %q", note)
 	}
 	if text := a.whyText("node", pod+":80"); !strings.HasPrefix(text, "denied: ") || !strings.Contains(text, "ends at Pod "+pod+", whose "+gone) || !strings.Contains(text, "the port opens as soon as there is a link client-a-1") {

@@ -28,7 +28,7 @@ func TestPageOfAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer socket.Close()
-	if _, err := answer.PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "serves no page: page.address") {
+	if _, err := answer.PageURL(c.Socket); err == nil || !strings.Contains(err.Error(), "serves no page: set page.address") {
 		t.Errorf("before: %v", err)
 	}
 	log := make(logLines, 100)

@@ -114,7 +114,7 @@ func TestRefusedEditIsShown(t *testing.T) {
 	if l := a.line("/explain?what=NetworkPolicy/default/db-from-web", "installed, edit refused: "); l == "" {
 		t.Error("explain says nothing")
 	}
-	const text = "1 object stays as it was: its edit is refused: NetworkPolicy/default/db-from-web: "
+	const text = "the edit of 1 object is refused, its state before is in force: NetworkPolicy/default/db-from-web: "
 	if l := a.line("/readyz", "edits: "); l != "edits: warning: "+text+refusedPort {
 		t.Errorf("/readyz: %s", l)
 	}
@@ -124,7 +124,7 @@ func TestRefusedEditIsShown(t *testing.T) {
 	if l := a.line("/metrics", "antrail_objects_edit_refused{"); l != `antrail_objects_edit_refused{kind="NetworkPolicy"} 1` {
 		t.Errorf("metrics: %s", l)
 	}
-	const note = "NetworkPolicy default/db-from-web is in force as it was, for its edit is refused: " + refusedPort
+	const note = "the edit of NetworkPolicy default/db-from-web is refused, its state before is in force: " + refusedPort
 	for _, to := range []string{"default/db-a:3306", "default/db-a:22"} { // it decides, and it applies
 		if n := a.notes("default/client-a", to); n != note {
 			t.Errorf("why to %s: %q", to, n)

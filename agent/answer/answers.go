@@ -14,28 +14,28 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Answers is what can be asked of a pipeline.
+// Answers answers requests about a pipeline.
 type Answers struct {
 	*pipeline.Pipeline
 	looks mapLooks
 }
 
-// New are the answers of a pipeline.
+// New makes the answers of a pipeline.
 func New(p *pipeline.Pipeline) *Answers { return &Answers{Pipeline: p} }
 
-// answer is one thing that can be asked: as text, as values, and for objects as a table.
+// answer has the forms of one answer: as text, as values, and for objects as a table.
 type answer struct {
 	text   func(*Answers, io.Writer, query) error
 	values func(*Answers, query) (any, error)
 	table  func(*Answers, query) (*api.Listing, error) // nil if the answer lists no objects
 }
 
-// query is what the parameters of a request say.
+// query has the parameters of a request.
 type query struct {
 	table       string            // name or number, "" for all
 	port        string            // name, number or Pod, "" for all
-	filter      string            // of entries, as ovs-ofctl's; "" for all
-	objects     map[string]string // that want the entries, by parameter; empty for all
+	filter      string            // of entries, as in ovs-ofctl; "" for all
+	objects     map[string]string // whose entries are selected, by parameter; empty for all
 	connections conntrack.Filter
 	names       bool // names in place of numbers
 	stats       bool
@@ -63,7 +63,7 @@ func parseQuery(v url.Values) (query, error) {
 	var err error
 	if text := v.Get("limit"); text != "" {
 		if q.limit, err = strconv.Atoi(text); err != nil || q.limit < 1 {
-			return q, fmt.Errorf("limit=%.60q is no number above 0", text)
+			return q, fmt.Errorf("limit=%.60q is not a number above 0", text)
 		}
 	}
 	if q.version, err = flow.VersionNamed(v.Get("version")); err != nil {

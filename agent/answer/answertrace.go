@@ -18,8 +18,8 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Answers about one packet or one object: a made-up packet's walk, the objects behind an
-// entry, and whether one end reaches another (package pipeline).
+// Answers about one packet or one object: a made-up packet's walk, the objects behind an entry,
+// and whether one end reaches another (package pipeline).
 
 // answerTrace answers POST /trace.
 func (p *Answers) answerTrace(w http.ResponseWriter, r *http.Request) {
@@ -54,7 +54,7 @@ func (p *Answers) answerTrace(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// traceAnswer is a walk as clients read it.
+// traceAnswer converts a walk for clients.
 func (p *Answers) traceAnswer(t *telemetry.Trace, text string) api.TraceAnswer {
 	v := &t.Verdict
 	a := api.TraceAnswer{Verdict: v.Text(t.Names), Outputs: v.Outputs, PacketIn: v.PacketIn, Waits: v.Waits, Text: text}
@@ -115,7 +115,7 @@ func (p *Answers) answerWhy(w http.ResponseWriter, r *http.Request) {
 	WriteJSON(w, a, err)
 }
 
-// writeExplained prints an explanation: each entry, and below it the objects that want it.
+// writeExplained prints an explanation: each entry, and below it the objects that ask for it.
 func writeExplained(w io.Writer, v any) {
 	entries, _ := v.([]api.Explained)
 	if o, ok := v.(*api.ObjectEntries); ok {

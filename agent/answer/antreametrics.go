@@ -9,9 +9,9 @@ import (
 )
 
 // The metrics of Antrea's agent and proxy, under the names that Antrea documents
-// (docs/prometheus-integration.md there), so that dashboards go on working. Those
-// without a meaning here are left out: the latency and errors of OpenFlow
-// operations, which become one bundle here, and what belongs to the flow exporter.
+// (docs/prometheus-integration.md there), so that dashboards keep working. Metrics without a
+// meaning here are left out: latency and errors of OpenFlow operations, which become one bundle
+// here, and the flow exporter's.
 
 func antreaDesc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc("antrea_"+name, help, labels, nil)
@@ -67,7 +67,7 @@ func (c AntreaCollector) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// objects collects what the cluster's objects come to on this Node.
+// objects collects the counts of objects on this Node.
 func (c AntreaCollector) objects(ch chan<- prometheus.Metric) {
 	gauge(ch, antreaPods, len(c.Answers.Objects.Pods(nil)))
 	policies, rules := 0, map[string]int{}

@@ -15,50 +15,51 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// The API: HTTP over the unix socket, text unless format=json is asked for.
+// The API: HTTP over the unix socket. Answers are text, or JSON with format=json.
 //
 //	GET /healthz, /readyz     ?exclude=CONDITION
-//	GET /check                looks at the agent, and sends echo requests; JSON
-//	GET /flows                ?table=NAME&filter=FILTER&names=1&stats=0&sort=1&limit=N; the entries
-//	                          of pod=, service= and policy=NAMESPACE/NAME; explain=1, here
-//	                          and where it says so: with the objects behind each line
+//	GET /check                checks the agent, and sends echo requests; JSON
+//	GET /flows                ?table=NAME&filter=FILTER&names=1&stats=0&sort=1&limit=N; pod=,
+//	                          service= or policy=NAMESPACE/NAME selects their entries;
+//	                          explain=1, here and below: with the objects behind each line;
 //	                          version=OpenFlow10, here and for groups: in its spelling
 //	GET /groups               ?names=1&explain=1
 //	GET /meters               ?explain=1
 //	GET /ports                ?which=NUMBER, NAME or NAMESPACE/POD&names=1
 //	GET /workers
 //	GET /tables
-//	GET /pipeline             tables, the ways between them, and what passed there
+//	GET /pipeline             tables, the ways between them, and their counters
 //	                          (package diagram)
 //	GET /conntrack            ?zone=N&address=CIDR&port=N&state=NAME&mark=N/MASK&stats=1&explain=1&limit=N
-//	DELETE /conntrack         the same filter, and the connections are gone
+//	DELETE /conntrack         removes the connections of the same filter
 //	GET /conntrack/stats      counters of the connection table
 //	GET /fdb
 //	GET /drops                dropped packets by table and reason
-//	GET /sums                 what became of packets, by port: sums that agree
+//	GET /sums                 packet counters by port, which have to add up
 //	GET /drops/last           the last ones: ?n=N&pod=NAMESPACE/NAME&reason=NAME&since=NO
-//	GET /drops/follow         the same as lines of JSON, and those to come; {"note":"…"} of silent links and Nodes
+//	GET /drops/follow         as lines of JSON, the last ones and those to come;
+//	                          {"note":"…"} on silent links and Nodes
 //	POST /trace               TraceRequest as JSON; ?explain=1
 //	POST /why                 WhyRequest as JSON, answered by WhyAnswer
 //	POST /trace/live          LiveTraceRequest as JSON; a line of JSON for each walk,
 //	                          until the trace ends; of a running agent only
-//	GET /services             what the entries come from; /endpoints, /pods, /policies,
-//	                          /egresses, /trafficcontrols and /traceflows likewise;
-//	                          /traceflows?wide=1 by observation, /policies?wide=1 by rule, /services?wide=1 with endpoints; format=table, here and
-//	                          for nodes and watches: api.Listing
-//	GET /watches              how the watches of the Kubernetes API stand
+//	GET /services             also /endpoints, /pods, /policies, /egresses, /trafficcontrols and
+//	                          /traceflows: the objects behind the entries;
+//	                          ?wide=1: /traceflows by observation, /policies by rule,
+//	                          /services with endpoints; format=table, also for nodes and
+//	                          watches: api.Listing
+//	GET /watches              the state of the watches of the Kubernetes API
 //	GET /nodes                the cluster's Nodes with their Pods
-//	GET /cookies              of entries without objects, with what they counted
+//	GET /cookies              the cookies of entries without objects, with counters
 //	GET /explain              ?what=LINE, KIND/NAMESPACE/NAME or COOKIE
 //	GET /object               ?what=KIND/NAMESPACE/NAME, its fields as YAML
-//	GET /counters             what changes as packets pass, at one moment; JSON
+//	GET /counters             counters of traffic, at one moment; JSON
 //	GET /metrics              for Prometheus
 //	POST /cni/VERB            the CNI plugin's requests (package cni)
-//	POST /leave               another agent is to take the place of this one (leave.go)
+//	POST /leave               another agent takes the place of this one (leave.go)
 //
-// A question that makes no sense is answered with 400 and a sentence, one that the switch
-// does not answer with 502. A stream (trace/live, drops/follow) then ends with a line of
-// {"error":"…"}.
+// A wrong request is answered with 400 and a sentence, one that the switch does not answer with
+// 502. A stream (trace/live, drops/follow) then ends with a line of {"error":"…"}.
 
 var questions = map[string]answer{
 	"/flows": {text: (*Answers).writeFlows, values: func(p *Answers, q query) (any, error) { return p.flowRecords(q) }},
@@ -110,7 +111,7 @@ var questions = map[string]answer{
 		traceflowKey, traceflowRecord, traceflowTable, traceflowWide),
 }
 
-// Routes is what can be asked of a pipeline, running or not, with its metrics.
+// Routes are the paths of a pipeline, running or not, with its metrics.
 func (p *Answers) Routes(metrics prometheus.Gatherer) *http.ServeMux {
 	mux := http.NewServeMux()
 	for path, a := range questions {
@@ -139,7 +140,7 @@ func (p *Answers) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	}
 	if q.listed {
 		if a.table == nil {
-			http.Error(w, "format=table is for objects; text and json are for all", http.StatusBadRequest)
+			http.Error(w, "format=table is for objects only; use text or json", http.StatusBadRequest)
 			return
 		}
 		v, err := a.table(p, q)
@@ -160,7 +161,7 @@ func (p *Answers) answer(w http.ResponseWriter, r *http.Request, a answer) {
 	w.Write(b.Bytes())
 }
 
-// isPolicy is for policies, those that antrail does not enforce among them.
+// isPolicy says whether a kind is a policy, also one that antrail does not enforce.
 func isPolicy(kind cluster.Kind) bool { return strings.Contains(string(kind), "NetworkPolicy") }
 
 func refusedService(s control.Status) control.ServiceRow { return control.ServiceRow{Status: s} }

@@ -69,7 +69,7 @@ func TestAnswers(t *testing.T) {
 		{"/tables?format=json", `"name": "Output"`},
 		{"/conntrack?format=json", "[]"},
 		{"/fdb", " port  VLAN  MAC                Age\n"},
-		{"/cache", "NAME                VALUE  MEANING\nentries             0      Walks remembered now.\n"},
+		{"/cache", "NAME                VALUE  MEANING\nentries             0      Walks in the exact-match caches.\n"},
 		{"/cache?format=json", `"name": "hit"`},
 		{"/metrics", `antrail_cache_events_total{event="hit"} 0`},
 		{"/drops", "TABLE  REASON  PACKETS  MEANING\n"},
@@ -193,7 +193,7 @@ func TestTraceRefuses(t *testing.T) {
 		req  api.TraceRequest
 		want string
 	}{
-		{api.TraceRequest{Flow: "tcp"}, "names no in_port"},
+		{api.TraceRequest{Flow: "tcp"}, "has no in_port"},
 		{api.TraceRequest{Flow: "in_port=36,nw_sorc=1.2.3.4"}, "nw_sorc"},
 		{api.TraceRequest{Flow: "in_port=36", Packet: "xyz"}, "packet: "},
 		{api.TraceRequest{Flow: "in_port=36", Packet: "0011"}, "shorter than an Ethernet header"},

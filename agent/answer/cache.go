@@ -11,14 +11,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The exact-match cache in dumps and metrics.
+// The caches of workers in dumps and metrics.
 
 var (
-	cacheEntries   = describe("cache_entries", "Walks that the workers' connection caches remember.")
-	cacheRoom      = describe("cache_room", "Walks that the connection caches have room for before they grow.")
-	cacheMegaflows = describe("cache_megaflows", "Megaflows that the workers hold, for first packets of connections.")
+	cacheEntries   = describe("cache_entries", "Walks in the workers' exact-match caches.")
+	cacheRoom      = describe("cache_room", "Walks that fit into the exact-match caches before they grow.")
+	cacheMegaflows = describe("cache_megaflows", "Megaflows of the workers, for first packets of connections.")
 	cacheShapes    = describe("cache_shapes", "Different masks of megaflows.")
-	cacheEvents    = describe("cache_events_total", "What the connection caches did; dump-cache explains each.", "event")
+	cacheEvents    = describe("cache_events_total", "Events of the caches; dump-cache explains each.", "event")
 )
 
 // cacheValue is a line of dump-cache.
@@ -30,11 +30,11 @@ type cacheValue struct {
 func (p *Answers) cacheValues() []cacheValue {
 	st := p.Switch.Cache()
 	all := []cacheValue{
-		{api.Counter{Name: "entries", Value: st.Entries}, "Walks remembered now."},
-		{api.Counter{Name: "paths", Value: st.Paths}, "Different ways through the tables that they took."},
-		{api.Counter{Name: "room", Value: st.Room}, "Walks that fit before the cache grows."},
+		{api.Counter{Name: "entries", Value: st.Entries}, "Walks in the exact-match caches."},
+		{api.Counter{Name: "paths", Value: st.Paths}, "Different paths of these walks through the tables."},
+		{api.Counter{Name: "room", Value: st.Room}, "Walks that fit before the caches grow."},
 		{api.Counter{Name: "megaflows", Value: st.Megaflows}, "Megaflows, for first packets of connections."},
-		{api.Counter{Name: "shapes", Value: st.Shapes}, "Different masks by which they are found."},
+		{api.Counter{Name: "shapes", Value: st.Shapes}, "Different masks of megaflows."},
 	}
 	for i, n := range st.Events {
 		e := telemetry.CacheEvent(i)
@@ -63,7 +63,7 @@ func (p *Answers) writeCache(w io.Writer, _ query) error {
 	return t.Flush()
 }
 
-// collectCache hands the counters to Prometheus.
+// collectCache gives the counters to Prometheus.
 func (p *Answers) collectCache(ch chan<- prometheus.Metric) {
 	st := p.Switch.Cache()
 	gauge(ch, cacheEntries, st.Entries)

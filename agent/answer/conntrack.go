@@ -18,10 +18,10 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// Connections: listed and flushed, by filter.
+// Connections, listed and flushed by filter.
 
-// parseFilter reads which connections are meant: zone, address (or a range),
-// port, state and mark (VALUE or VALUE/MASK).
+// parseFilter parses the filter of connections: zone, address or range, port, state and mark
+// (VALUE or VALUE/MASK).
 func parseFilter(v url.Values) (f conntrack.Filter, err error) {
 	for _, p := range []struct {
 		name string
@@ -57,7 +57,7 @@ func readAddress(f *conntrack.Filter, text string) error {
 	}
 	p, err := netip.ParsePrefix(text)
 	if err != nil {
-		return fmt.Errorf("is neither an IP address nor a range of them")
+		return fmt.Errorf("is neither an IP address nor a range (CIDR)")
 	}
 	f.Address = p.Masked()
 	return nil
@@ -101,7 +101,7 @@ func endpoints(d *conntrack.Direction) api.Endpoints {
 	return api.Endpoints{Src: d.Src, Dst: d.Dst, SrcPort: d.SrcPort, DstPort: d.DstPort, ID: d.ID}
 }
 
-// connections are those that a query takes.
+// connections are the connections that a query selects.
 func (p *Answers) connections(q query) iter.Seq[conntrack.Conn] {
 	return func(yield func(conntrack.Conn) bool) {
 		n := 0
@@ -113,8 +113,8 @@ func (p *Answers) connections(q query) iter.Seq[conntrack.Conn] {
 	}
 }
 
-// connectionMarks tells connections' marks and labels in words, each but once: of a
-// hundred thousand connections few differ. It is for one question.
+// connectionMarks names connections' marks and labels. It computes each different one once,
+// because most connections have the same. It is for one request.
 type connectionMarks struct {
 	names layout.MarkNames
 	known map[markAndLabel][]string
@@ -139,7 +139,7 @@ func (m *connectionMarks) of(c *conntrack.Conn) []string {
 	return words
 }
 
-// connectionRecords lists the connections that a query takes.
+// connectionRecords lists the connections that a query selects.
 func (p *Answers) connectionRecords(q query) []api.Connection {
 	all, who, marks := []api.Connection{}, p.holdersFor(q), p.connectionMarks()
 	for c := range p.connections(q) {
@@ -174,8 +174,7 @@ func (p *Answers) writeConntrack(w io.Writer, q query) error {
 	return nil
 }
 
-// answerFlush removes the connections that the parameters take, all without
-// any.
+// answerFlush removes the connections that the parameters select; without parameters, all.
 func (p *Answers) answerFlush(w http.ResponseWriter, r *http.Request) {
 	q, err := parseQuery(r.URL.Query())
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Counters at one moment. Two answers give the rates between them.
+// counters are the counters at one moment. Two answers give the rates between them.
 
 func (p *Answers) counters() *api.Counters {
 	st := p.Connections.Stats()

@@ -14,8 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Counters of the connection table. They stand in one list, which the text,
-// the JSON and the metrics all come from.
+// Counters of the connection table. Text, JSON and metrics come from one list.
 
 // ctValue is one number of a ctCounter.
 type ctValue struct {
@@ -30,7 +29,7 @@ type ctCounter struct {
 	read              func(*ctSnapshot) []ctValue
 }
 
-// ctSnapshot is what the counters are read from.
+// ctSnapshot has what the counters are read from.
 type ctSnapshot struct {
 	conntrack.Stats
 	zones     []conntrack.ZoneLimit
@@ -45,7 +44,7 @@ func (p *Answers) ctSnapshot() *ctSnapshot {
 }
 
 var ctCounters = []ctCounter{
-	{"ct_entries", "Tracked connections; some may have expired and wait for the sweep.", "", prometheus.GaugeValue,
+	{"ct_entries", "Tracked connections; some may have expired and wait for the sweeper.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Entries) })},
 	{"ct_limit", "Connections that fit into the table.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Max) })},
@@ -61,27 +60,27 @@ var ctCounters = []ctCounter{
 		byPort(func(p *conntrack.PortStats) uint64 { return p.Evicted })},
 	{"ct_created_total", "Connections made.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.Created })},
-	{"ct_expired_total", "Connections removed because their time had passed.", "", prometheus.CounterValue,
+	{"ct_expired_total", "Connections removed after their timeout.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.Expired })},
 	{"ct_early_drop_total", "Connections removed to make room for new ones: never answered, over, or answered ones of a port above its fair share.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.EarlyDropped })},
-	{"ct_raced_total", "Connections that another worker had made a moment before.", "", prometheus.CounterValue,
+	{"ct_raced_total", "Connections that another worker made at the same time.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.Raced })},
-	{"ct_probe_max", "Connections in the longest chain of the index that was met; none is made beyond 80.", "", prometheus.GaugeValue,
+	{"ct_probe_max", "Longest chain of connections met in the index; the limit is 80.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.ProbeMax) })},
 	{"ct_nat_tries_total", "Searches for a free NAT tuple, by how many tuples were tried at most.", "tries", prometheus.CounterValue, byTries},
-	{"ct_sweep_nanoseconds_total", "Time spent looking for connections whose time has passed.", "", prometheus.CounterValue,
+	{"ct_sweep_nanoseconds_total", "Time spent looking for expired connections.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.SweepTime) })},
-	{"ct_restore_entries", "Connections taken over from the agent before.", "", prometheus.GaugeValue,
+	{"ct_restore_entries", "Restored connections.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Entries) })},
-	{"ct_restore_torn", "Connections of the agent before that could not be read.", "", prometheus.GaugeValue,
+	{"ct_restore_torn", "Connections that could not be restored.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Torn) })},
-	{"ct_restore_nanoseconds", "Time it took to take connections over.", "", prometheus.GaugeValue,
+	{"ct_restore_nanoseconds", "Time that restoring connections took.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.Restored.Took) })},
-	{"ct_revalidated_total", "Revalidated connections after a restart: kept; or removed: denied, moved to another endpoint, or of an unknown sender.",
+	{"ct_revalidated_total", "Restored connections by result of revalidation: kept, or removed as denied, moved to another endpoint, or of an unknown sender.",
 		"outcome", prometheus.CounterValue, byOutcome},
 	{"ct_insert_fail_total", "Packets dropped because their connection could not be made, by reason.", "reason", prometheus.CounterValue, byReason},
-	{"frag_datagrams", "Datagrams of which fragments wait, or came and are refused.", "", prometheus.GaugeValue,
+	{"frag_datagrams", "Datagrams whose fragments wait or are refused.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Datagrams) })},
 	{"frag_waiting", "Fragments that wait for the rest of their datagram.", "", prometheus.GaugeValue,
 		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Fragments) })},
@@ -89,7 +88,7 @@ var ctCounters = []ctCounter{
 		one(func(s *ctSnapshot) uint64 { return uint64(s.fragments.Bytes) })},
 	{"frag_completed_total", "Datagrams that became whole, once for each ct() that they waited at.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.fragments.Completed })},
-	{"ct_tcp_out_of_window_total", "TCP segments outside the window; they pass and change nothing.", "", prometheus.CounterValue,
+	{"ct_tcp_out_of_window_total", "TCP segments outside the window; they pass and change no state.", "", prometheus.CounterValue,
 		one(func(s *ctSnapshot) uint64 { return s.OutOfWindow })},
 }
 
@@ -106,8 +105,8 @@ func byZone(read func(*conntrack.ZoneLimit) uint64) func(*ctSnapshot) []ctValue 
 	}
 }
 
-// byPort labels by the port's name, or by #number when the switch has no such
-// port: connections outlive it.
+// byPort labels by the port's name, or by #number if the switch has no such port: connections
+// outlive ports.
 func byPort(read func(*conntrack.PortStats) uint64) func(*ctSnapshot) []ctValue {
 	return func(s *ctSnapshot) (all []ctValue) {
 		for i := range s.ports {
@@ -186,7 +185,7 @@ var ctDescs = func() (all []*prometheus.Desc) {
 	return all
 }()
 
-// collectConntrack hands the counters to Prometheus.
+// collectConntrack gives the counters to Prometheus.
 func (p *Answers) collectConntrack(ch chan<- prometheus.Metric) {
 	s := p.ctSnapshot()
 	for i := range ctCounters {
@@ -201,5 +200,5 @@ func (p *Answers) collectConntrack(ch chan<- prometheus.Metric) {
 	}
 }
 
-// outcomeNames are labels of metrics; connections of another zone are not counted.
+// outcomeNames are labels of metrics. Connections of other zones are not counted.
 var outcomeNames = [door.Outcomes]string{door.Kept: "kept", door.Denied: "denied", door.Moved: "moved", door.Unknown: "unknown"}

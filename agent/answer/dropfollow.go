@@ -9,29 +9,28 @@ import (
 	"github.com/antrail/antrail/agent/pipeline"
 )
 
-// Dropped packets over the API, as they come (GET /drops/follow), one JSON object a line:
-// a LostPacket, a note as {"note":"…"}, or why the
-// switch does not answer as {"error":"…"}.
+// Dropped packets over the API, as they come (GET /drops/follow). Each line is a JSON object:
+// an api.DroppedPacket, {"note":"…"}, or {"error":"…"} if the switch does not answer.
 
 const (
 	// followEvery is how often a follower gets new dropped packets.
 	followEvery = 200 * time.Millisecond
-	// notesEvery is how often links and Nodes are looked at for a follower.
+	// notesEvery is how often links and Nodes are checked for a follower.
 	notesEvery = time.Second
 )
 
-// dropFollower is a client that gets the dropped packets as they come.
+// dropFollower is a client that receives dropped packets as they come.
 type dropFollower struct {
 	p       *Answers
 	q       api.DropQuery
 	to      *json.Encoder
 	flush   func() error
-	severed []pipeline.Severed // as of the last look
+	severed []pipeline.Severed // at the last check
 	looked  time.Time
 }
 
-// answerDropsFollow sends the last dropped packets and those to come, until the client goes
-// away. It also sends a note when a link or a Node becomes silent, and when it answers again.
+// answerDropsFollow sends the last dropped packets and those to come, until the client
+// disconnects. It adds a note when a link or a Node becomes silent, and when it answers again.
 func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 	failed := p.BeginAsking()
 	q, answer, err := p.Drops.First(r.URL.Query())
@@ -49,9 +48,9 @@ func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 		case now := <-tick.C:
 			failed := p.BeginAsking()
 			answer = p.Drops.Query(&f.q)
-			answer.Note = f.look(now)
+			answer.Note = f.severedNews(now)
 			if err := failed(); err != nil {
-				_ = f.to.Encode(api.FollowedLine{Error: err.Error()}) // the stream ends either way
+				_ = f.to.Encode(api.FollowedLine{Error: err.Error()}) // an error ends the stream, too
 				return
 			}
 		case <-r.Context().Done():
@@ -60,7 +59,7 @@ func (p *Answers) answerDropsFollow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// writePackets writes an answer's note and packets. The error is that nobody reads any more.
+// writePackets writes an answer's note and packets. The error says that the client has gone.
 func (f *dropFollower) writePackets(answer *api.DroppedPackets) error {
 	if answer.Note != "" {
 		if err := f.to.Encode(api.FollowedLine{Note: answer.Note}); err != nil {
@@ -76,8 +75,8 @@ func (f *dropFollower) writePackets(answer *api.DroppedPackets) error {
 	return f.flush()
 }
 
-// look is what to note of links and Nodes since the last look.
-func (f *dropFollower) look(now time.Time) string {
+// severedNews reports links and Nodes that became silent or answer again since the last check.
+func (f *dropFollower) severedNews(now time.Time) string {
 	if now.Sub(f.looked) < notesEvery {
 		return ""
 	}
@@ -86,7 +85,7 @@ func (f *dropFollower) look(now time.Time) string {
 	return f.p.SeveredNews(before, f.severed)
 }
 
-// The last dropped packets over the API, as they are: GET /drops/last.
+// answerDrops answers GET /drops/last: the last dropped packets.
 
 func (p *Answers) answerDrops(w http.ResponseWriter, r *http.Request) {
 	_, answer, err := p.Drops.First(r.URL.Query())

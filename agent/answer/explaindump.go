@@ -18,14 +18,13 @@ import (
 	"github.com/antrail/antrail/tables/layout"
 )
 
-// Dumps that are explained: below each line, as comments that add-flows skips, the
-// objects that want it. They cost a search for each line, and are made when they
-// are asked for (explain=1).
+// Explained dumps have the objects behind each line below it, as comments that add-flows skips.
+// They cost a search for each line, so they are made only on request (explain=1).
 
-// mostOrigins is how many origins stand below a line.
+// mostOrigins bounds the origins below a line.
 const mostOrigins = 8
 
-// writeOrigins writes them below a line of a dump.
+// writeOrigins writes origins below a line of a dump.
 func writeOrigins(w io.Writer, all []api.OriginText) {
 	for i, o := range all {
 		if i == mostOrigins {
@@ -36,12 +35,12 @@ func writeOrigins(w io.Writer, all []api.OriginText) {
 	}
 }
 
-// writeMarks writes below an entry what it asks for and sets in registers and marks, by
-// their names.
+// writeMarks writes below an entry the registers and marks that it matches and sets, by their
+// names.
 func writeMarks(w io.Writer, m layout.MarkNames, e *flow.Entry) {
 	var parts []string
 	if asks := m.Match(e.Table, e.Match); len(asks) > 0 {
-		parts = append(parts, "asks for "+strings.Join(asks, ", "))
+		parts = append(parts, "matches "+strings.Join(asks, ", "))
 	}
 	if sets := m.Sets(e.Table, e.Actions); len(sets) > 0 {
 		parts = append(parts, "sets "+strings.Join(sets, ", "))
@@ -51,7 +50,7 @@ func writeMarks(w io.Writer, m layout.MarkNames, e *flow.Entry) {
 	}
 }
 
-// entryOrigins are those of an entry when a question wants them, else nil.
+// entryOrigins are the origins of an entry if the query asks for them, otherwise nil.
 func (p *Answers) entryOrigins(q query, e *flow.Entry) []api.OriginText {
 	if !q.explain {
 		return nil
@@ -59,7 +58,7 @@ func (p *Answers) entryOrigins(q query, e *flow.Entry) []api.OriginText {
 	return p.OriginsOf(e)
 }
 
-// idOrigins are those of a group or meter, likewise.
+// idOrigins are the origins of a group or meter if the query asks for them.
 func idOrigins(q query, of func(uint32) (ledger.Origin, error), id uint32) []api.OriginText {
 	if !q.explain {
 		return nil
@@ -67,7 +66,7 @@ func idOrigins(q query, of func(uint32) (ledger.Origin, error), id uint32) []api
 	if o, err := of(id); err == nil {
 		return pipeline.OriginTexts(o)
 	}
-	return nil // it went meanwhile
+	return nil // removed meanwhile
 }
 
 func (p *Answers) groupOrigins(q query, id uint32) []api.OriginText {
@@ -78,13 +77,13 @@ func (p *Answers) meterOrigins(q query, id uint32) []api.OriginText {
 	return idOrigins(q, p.Objects.ExplainMeter, id)
 }
 
-// holders finds who has an address, once for each. It is for one question.
+// holders finds the objects of addresses, once for each address. It is for one request.
 type holders struct {
 	p     *Answers
 	known map[netip.Addr]cluster.Key
 }
 
-// holdersFor are those of a question; nil when it wants none.
+// holdersFor makes the holders of a request; nil if the request does not ask for objects.
 func (p *Answers) holdersFor(q query) *holders {
 	if !q.explain {
 		return nil
@@ -101,7 +100,7 @@ func (h *holders) of(a netip.Addr) cluster.Key {
 	return k
 }
 
-// text is who has an address, or the address.
+// text is the object with an address, or the address.
 func (h *holders) text(a netip.Addr) string {
 	if k := h.of(a); k != (cluster.Key{}) {
 		return k.String()
@@ -109,7 +108,7 @@ func (h *holders) text(a netip.Addr) string {
 	return a.String()
 }
 
-// behind are the objects behind a connection; nil when nobody asks.
+// behind are the objects behind a connection; nil if the request does not ask for them.
 func (h *holders) behind(c *conntrack.Conn) *api.ConnectionObjects {
 	if h == nil {
 		return nil
@@ -130,8 +129,8 @@ func (h *holders) behind(c *conntrack.Conn) *api.ConnectionObjects {
 	return o
 }
 
-// decidingRule adds the rule with an id to what a connection shows. rule is nil if the
-// rule is gone.
+// decidingRule adds the rule with an id to a connection's objects. rule is nil if the rule is
+// gone.
 func decidingRule(o *api.ConnectionObjects, direction string, id uint32, rule *policy.RealisedRule) {
 	if rule == nil {
 		if o.Gone == nil {
@@ -146,7 +145,7 @@ func decidingRule(o *api.ConnectionObjects, direction string, id uint32, rule *p
 	o.DecidedBy[direction] = pipeline.OriginTexts(rule.Origin())[0]
 }
 
-// writeConnectionObjects writes them below a connection's line.
+// writeConnectionObjects writes the objects below a connection's line.
 func writeConnectionObjects(o *api.ConnectionObjects, w io.Writer) {
 	by := ""
 	if o.Service != "" {
@@ -158,7 +157,7 @@ func writeConnectionObjects(o *api.ConnectionObjects, w io.Writer) {
 			fmt.Fprintf(w, "    # %v: %s\n", d, rule)
 		}
 		if id, ok := o.Gone[d.String()]; ok {
-			fmt.Fprintf(w, "    # %v: a rule that is no more (conjunction %d)\n", d, id)
+			fmt.Fprintf(w, "    # %v: a removed rule (conjunction %d)\n", d, id)
 		}
 	}
 }

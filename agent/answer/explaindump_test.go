@@ -98,7 +98,7 @@ func TestEntriesNameTheirMarks(t *testing.T) {
 		t.Errorf("a plain dump is not ovs-ofctl's:\n%s", text)
 	}
 	q.Set("explain", "1")
-	if text := answerTo(t, c, "/flows", q); !strings.Contains(text, "    # asks for RewriteMACRegMark\n") || !strings.Contains(text, "    # sets ToTunnelRegMark\n") {
+	if text := answerTo(t, c, "/flows", q); !strings.Contains(text, "    # matches RewriteMACRegMark\n") || !strings.Contains(text, "    # sets ToTunnelRegMark\n") {
 		t.Errorf("no marks:\n%s", text)
 	}
 	var all []api.Flow
@@ -128,7 +128,7 @@ meter=257 pktps burst bands=
 			t.Errorf("%s:\n%s", what, text)
 		}
 	}
-	if _, err := c.Get(t.Context(), "/explain", url.Values{"what": {"db-from-web"}}); err == nil || !strings.Contains(err.Error(), "nor an object: KIND/NAME") {
+	if _, err := c.Get(t.Context(), "/explain", url.Values{"what": {"db-from-web"}}); err == nil || !strings.Contains(err.Error(), "or an object: KIND/NAME") {
 		t.Error(err)
 	}
 	if _, err := c.Get(t.Context(), "/explain", url.Values{"what": {"meter=9"}}); err == nil || err.Error() != "there is no meter 9" {
@@ -160,8 +160,8 @@ func TestExplainedConnection(t *testing.T) {
 	gone := &api.ConnectionObjects{From: "a", To: "b"}
 	decidingRule(gone, "Egress", 7, nil)
 	var b bytes.Buffer
-	if writeConnectionObjects(gone, &b); b.String() != "    # from a to b\n    # Egress: a rule that is no more (conjunction 7)\n" {
-		t.Errorf("a rule that is no more: %s", b.String())
+	if writeConnectionObjects(gone, &b); b.String() != "    # from a to b\n    # Egress: a removed rule (conjunction 7)\n" {
+		t.Errorf("a removed rule: %s", b.String())
 	}
 }
 

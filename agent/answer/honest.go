@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Honest holds an answer back until it is whole. If the switch failed meanwhile, the
-// answer is status 502 and the reason.
+// Honest holds an answer back until it is complete. If a request to the switch failed
+// meanwhile, the answer is status 502 and the reason.
 func (p *Answers) Honest(next http.HandlerFunc) http.HandlerFunc {
 	if p.Remote == nil {
 		return next
@@ -26,8 +26,7 @@ func (p *Answers) Honest(next http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// refuse answers with the error of a question: status 502 if the switch failed, and 400
-// otherwise.
+// refuse answers a request with an error: status 502 if the switch failed, otherwise 400.
 func refuse(w http.ResponseWriter, failed func() error, err error) {
 	if f := failed(); f != nil {
 		http.Error(w, f.Error(), http.StatusBadGateway)
@@ -43,10 +42,10 @@ type written struct {
 	body   bytes.Buffer
 }
 
-// Header implements http.ResponseWriter, as the others do.
+// Header implements http.ResponseWriter, as the methods below do.
 func (w *written) Header() http.Header { return w.header }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (w *written) WriteHeader(status int) { w.status = status }
 
 // Write appends to the body.

@@ -210,7 +210,7 @@ func TestDropsOfNoPod(t *testing.T) {
 	for pod, want := range map[string]string{
 		"default/client":   "there is no Pod default/client with an address; there is default/client-a, default/client-b",
 		"default/nobody":   "there is no Pod default/nobody with an address",
-		"default/client-b": "Pod default/client-b is on Node node-b, whose agent tells of what it sends",
+		"default/client-b": "Pod default/client-b is on Node node-b, whose agent has its dropped packets",
 		"default/client-a": "",
 	} {
 		q := api.DropQuery{Pod: pod}
@@ -255,7 +255,7 @@ func TestUnpluggedPod(t *testing.T) {
 	if err := n.ports[nodeDB].Close(); err != nil {
 		t.Fatal(err)
 	}
-	const down = "default/db-a, whose link db-a is down: what is sent there is lost (port_link_is_down)"
+	const down = "default/db-a, whose link db-a is down: packets to it are dropped (port_link_is_down)"
 	for pod, want := range map[string]string{"": "Pod " + down, "default/db-a": "Pod " + down, "default/client-a": ""} {
 		all, err := n.client.DroppedPackets(t.Context(), &api.DropQuery{Pod: pod})
 		if err != nil || all.Note != want {

@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// mapLooks keeps the map of one generation of the pipeline. The next request for the map
-// then reads only counters.
+// mapLooks caches the map of one generation of the pipeline. The next request for the map then
+// reads only counters.
 type mapLooks struct {
 	mu       sync.Mutex
 	sketch   *diagram.Sketch
@@ -20,23 +20,22 @@ type mapLooks struct {
 	counts   []diagram.Count
 }
 
-// pipelineMap is the pipeline as it runs now, drawn from its entries, with what
-// they and the tables have counted.
+// pipelineMap is the map of the pipeline, drawn from its current entries, with the counters of
+// entries and tables.
 func (p *Answers) pipelineMap() *diagram.Map {
 	m := p.looks.now(p)
 	for _, t := range p.Switch.Tables() {
 		if box := m.Table(t.ID); box != nil {
 			box.Dropped = 0
 			for _, n := range t.DropsByReason {
-				box.Dropped += n // those that no entry asked for too
+				box.Dropped += n // also drops without an entry
 			}
 		}
 	}
 	return m
 }
 
-// now is the map without the drops that no entry asked for. It is empty if the switch does
-// not answer.
+// now is the map without drops that have no entry. It is empty if the switch does not answer.
 func (l *mapLooks) now(p *Answers) *diagram.Map {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,14 +48,14 @@ func (l *mapLooks) now(p *Answers) *diagram.Map {
 		}
 		l.lookAtEntries(p.Switch)
 		if failed() != nil {
-			l.counters = nil // another look begins again
+			l.counters = nil // the next request reads the entries again
 			return l.draw(nil)
 		}
 	}
 }
 
-// lookAtEntries looks at the entries, and at the groups of the same generation, which say
-// where some of them lead.
+// lookAtEntries reads the entries, and the groups of the same generation, because groups say
+// where some entries lead.
 func (l *mapLooks) lookAtEntries(sw door.Switch) {
 	for {
 		before := sw.Generation()

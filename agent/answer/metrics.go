@@ -11,8 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// collector reads the switch's counters when Prometheus asks; nothing is
-// counted a second time.
+// collector reads the switch's counters when Prometheus scrapes; nothing is counted twice.
 type collector struct{ p *Answers }
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
@@ -23,33 +22,33 @@ var (
 	portPackets  = describe("port_packets_total", "Packets by port and direction (rx: into the switch).", "port", "direction")
 	portBytes    = describe("port_bytes_total", "Bytes by port and direction (rx: into the switch).", "port", "direction")
 	portDrops    = describe("port_drops_total", "Frames that a port dropped, by the driver's reason.", "port", "reason")
-	portNoMAC    = describe("port_macs_not_learned_total", "Frames whose source MAC address NORMAL did not learn, by why: the port's share of the table is full, or the address is configured on another port.", "port", "reason")
+	portNoMAC    = describe("port_macs_not_learned_total", "Frames whose source MAC address NORMAL did not learn, by reason: the port's share of the table is full, or the address is configured on another port.", "port", "reason")
 	portUp       = describe("port_up", "1 when the port's link is up, 0 when it is down or gone.", "port", "driver")
 	tablePkts    = describe("table_packets_total", "Packets that were looked up in a table.", "table")
 	tableHits    = describe("table_matched_total", "Packets that an entry of the table matched.", "table")
-	tableSize    = describe("table_entries", "Flow entries of a table, learned ones among them.", "table")
+	tableSize    = describe("table_entries", "Flow entries of a table, including learned ones.", "table")
 	drops        = describe("dropped_packets_total", "Packets dropped in the pipeline, by the table where their walk ended and the reason.", "table", "reason")
-	dropsMissed  = describe("drops_not_kept_total", "Dropped packets that came too fast to be kept for antrail drops; they are counted like all.")
+	dropsMissed  = describe("drops_not_kept_total", "Dropped packets that came too fast to be kept for antrail drops; other counters include them.")
 	policyPkts   = describe("policy_packets_total", "Packets that a policy's rules decided, and those of the connections they allowed.", "kind", "namespace", "name")
 	policyBytes  = describe("policy_bytes_total", "Bytes of the same packets.", "kind", "namespace", "name")
 	sessions     = describe("rule_sessions_total", "Connections that a policy's rule allowed, or packets that it dropped or rejected.", ruleLabels...)
 	rulePkts     = describe("rule_packets_total", "Packets that a policy's rule decided, and those of the connections it allowed.", ruleLabels...)
 	ruleBytes    = describe("rule_bytes_total", "Bytes of the same packets.", ruleLabels...)
-	refusals     = describe("refused_packets_total", "Packets that came to be refused, by why (service: it has no endpoint; length: too long for the tunnel) and what became of them.", "by", "outcome")
+	refusals     = describe("refused_packets_total", "Packets to reject, by reason (service: no endpoint; length: too long for the tunnel) and outcome.", "by", "outcome")
 	auditPkts    = describe("audit_packets_total", "Packets that policies logged.")
-	auditLines   = describe("audit_lines_total", "Lines in the log of policies.")
-	auditDropped = describe("audit_dropped_total", "Packets that have no line, because there were too many lines in a second.")
-	workerTime   = describe("worker_seconds_total", "What workers did with their time: moving packets, spinning, asleep.", "worker", "state")
-	workerAwake  = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked or beside a garbage collection.", "worker")
+	auditLines   = describe("audit_lines_total", "Lines in the audit log of policies.")
+	auditDropped = describe("audit_dropped_total", "Packets without a line, because there were too many lines in a second.")
+	workerTime   = describe("worker_seconds_total", "Time of workers by state: working, spinning, asleep.", "worker", "state")
+	workerAwake  = describe("worker_kept_awake_seconds_total", "Time for which a worker kept the machine's idle processors awake, because pods talked, or during garbage collection.", "worker")
 	workerPkts   = describe("worker_packets_total", "Packets that a worker received.", "worker")
-	groupPkts    = describe("group_packets_total", "Packets that came to a group.", "group")
-	groupBytes   = describe("group_bytes_total", "Bytes that came to a group.", "group")
+	groupPkts    = describe("group_packets_total", "Packets sent to a group.", "group")
+	groupBytes   = describe("group_bytes_total", "Bytes sent to a group.", "group")
 	meterDrops   = describe("meter_dropped_packets_total", "Packets that a meter dropped.", "meter")
-	handedOver   = describe("hand_over_pause_seconds", "Time in which no packet moved when the switch took over from the one before; 0 when it did not.")
+	handedOver   = describe("hand_over_pause_seconds", "Time in which no packet moved when the switch took over from its predecessor; 0 without a takeover.")
 	sleeps       = describe("worker_sleeps_total", "Times a worker went to sleep because no port had a packet.")
 )
 
-// ruleLabels name a rule; rules that are called the same are one.
+// ruleLabels identify a rule. Rules with equal names count together.
 var ruleLabels = []string{"kind", "namespace", "policy", "rule", "direction", "action"}
 
 // Describe implements prometheus.Collector.
@@ -67,15 +66,15 @@ func (collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// figure is what switch and agent count in.
+// figure are the types of counters.
 type figure interface{ ~int | ~uint64 | ~float64 }
 
-// counter tells a figure that only grows.
+// counter sends a counter to Prometheus.
 func counter[N figure](ch chan<- prometheus.Metric, d *prometheus.Desc, n N, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
 }
 
-// gauge tells a figure as it is now.
+// gauge sends a gauge to Prometheus.
 func gauge[N figure](ch chan<- prometheus.Metric, d *prometheus.Desc, n N, labels ...string) {
 	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(n), labels...)
 }
@@ -103,7 +102,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 func (c collector) ports(ch chan<- prometheus.Metric) {
 	for _, p := range c.p.PortRecords() {
 		gauge(ch, portUp, oneIf(p.Up), p.Name, p.Driver)
-		if p.Missing != "" { // nobody counts
+		if p.Missing != "" { // no counters
 			continue
 		}
 		counter(ch, portPackets, p.Rx.Packets, p.Name, "rx")
@@ -131,7 +130,7 @@ func (c collector) tables(ch chan<- prometheus.Metric) {
 	}
 }
 
-// workers collects what each worker received, and what it did with its time.
+// workers collects what each worker received, and its time by state.
 func (c collector) workers(ch chan<- prometheus.Metric) {
 	for _, w := range c.p.workerRecords() {
 		no := strconv.Itoa(w.No)
@@ -143,9 +142,9 @@ func (c collector) workers(ch chan<- prometheus.Metric) {
 	}
 }
 
-// policies collects what policies and their rules counted.
+// policies collects the counters of policies and their rules.
 func (c collector) policies(ch chan<- prometheus.Metric) {
-	rules := map[[6]string]policy.RuleCounters{} // rules may be called the same
+	rules := map[[6]string]policy.RuleCounters{} // rules may have equal names
 	for _, r := range c.p.policies() {
 		k := r.Object
 		counter(ch, policyPkts, r.Packets, string(k.Kind), k.Namespace, k.Name)
@@ -162,7 +161,7 @@ func (c collector) policies(ch chan<- prometheus.Metric) {
 	}
 }
 
-// groups collects what came to groups, and what meters dropped.
+// groups collects the counters of groups, and the drops of meters.
 func (c collector) groups(ch chan<- prometheus.Metric) {
 	for _, g := range c.p.groupRecords(query{}) {
 		id := strconv.FormatUint(uint64(g.ID), 10)
@@ -178,7 +177,7 @@ func (c collector) groups(ch chan<- prometheus.Metric) {
 	}
 }
 
-// packetIns collects what became of packets that the switch refused or the agent logged.
+// packetIns collects the outcomes of packets that the switch rejects or the agent logs.
 func (c collector) packetIns(ch chan<- prometheus.Metric) {
 	s := c.p.Switch.Answers()
 	for by, n := range map[string]door.Answers{"service": s.Service, "policy": s.Policy, "length": s.Length} {
@@ -209,14 +208,14 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// handOverPause is for how long no packet moved when the switch took over.
+// handOverPause is how long no packet moved when the switch took over.
 func (p *Answers) handOverPause() time.Duration {
 	if p.Remote == nil {
 		return 0
 	}
 	info, err := p.Remote.Info(context.Background())
 	if err != nil {
-		return 0 // all else is missing, too
+		return 0 // all other metrics are missing, too
 	}
 	return time.Duration(info.PauseNS)
 }

@@ -14,10 +14,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// An object as the agent understood it: its fields under their names in package
-// control, without those that say nothing. It is not the manifest: what the
-// manifest leaves to defaults is filled in, and what antrail has no use for is
-// not there.
+// answerObject answers GET /object: an object as the agent understood it, with the field names
+// of package control, without empty fields. It is not the manifest: defaults are filled in, and
+// unused fields are missing.
 
 func (p *Answers) answerObject(w http.ResponseWriter, r *http.Request) {
 	q, err := parseQuery(r.URL.Query())
@@ -53,8 +52,7 @@ func (p *Answers) objectText(what string) (*api.ObjectText, error) {
 	return &api.ObjectText{Object: k.String(), Source: o.Metadata().Source.String(), YAML: string(text)}, err
 }
 
-// plain is a value as YAML has it: a map, a list or a scalar; nil for what says
-// nothing.
+// plain converts a value for YAML: to a map, a list or a scalar; nil for an empty value.
 func plain(v reflect.Value) any {
 	if v.Kind() != reflect.Bool && v.IsZero() {
 		return nil
@@ -86,8 +84,8 @@ func plainMap(v reflect.Value) any {
 	return m
 }
 
-// plainList keeps its items' places: an empty one says something, as a rule that allows
-// everything.
+// plainList keeps the places of items. An empty item has a meaning, for example a rule that
+// allows everything.
 func plainList(v reflect.Value) any {
 	list := []any{}
 	for i := range v.Len() {
@@ -100,8 +98,8 @@ func plainList(v reflect.Value) any {
 	return list
 }
 
-// plainStruct is the fields of a struct that say something; those of an embedded
-// one are its own.
+// plainStruct has the fields of a struct that are not empty. Fields of an embedded struct
+// become its own.
 func plainStruct(v reflect.Value) any {
 	m := map[string]any{}
 	for i := range v.NumField() {
@@ -124,7 +122,7 @@ func plainStruct(v reflect.Value) any {
 	return m
 }
 
-// lowerFirst writes a Go name as YAML has it: podCIDRs, ofPort, ips.
+// lowerFirst converts a Go name to YAML: podCIDRs, ofPort, ips.
 func lowerFirst(name string) string {
 	rs := []rune(name)
 	if strings.TrimSuffix(name, "s") == strings.ToUpper(strings.TrimSuffix(name, "s")) {

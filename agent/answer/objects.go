@@ -18,24 +18,23 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// The objects behind the pipeline, with how far each has come and what its
-// entries counted. A pipeline of flow files has none.
+// The objects behind the pipeline, with their states and the counters of their entries. A
+// pipeline of flow files has none.
 
-// objectTable is how a family of objects is listed: its columns, and an object's lines, both
-// with tabs between them.
+// objectTable lists a family of objects: its columns, and the lines of an object, both
+// separated by tabs.
 type objectTable[Row any] struct {
 	columns string
 	lines   func(*Row) []string
 }
 
-// oneLine is a single line.
+// oneLine makes a single line.
 func oneLine(format string, cells ...any) []string { return []string{fmt.Sprintf(format, cells...)} }
 
-// counterColumns change as packets pass.
+// counterColumns are columns that change as packets pass.
 var counterColumns = []string{"SESSIONS", "PACKETS", "BYTES", "HITS", "EVENTS"}
 
-// objectAnswer answers for one family of objects. The second table, if there is one, is for those
-// who ask for a wide one.
+// objectAnswer answers for one family of objects. The last of tables is for wide output.
 func objectAnswer[Row, Record any](
 	rows func(*Answers, query) ([]Row, error), key func(*Row) cluster.Key, record func(Row) Record, tables ...objectTable[Row],
 ) answer {
@@ -93,7 +92,7 @@ func objectAnswer[Row, Record any](
 	}
 }
 
-// plainJSON is a value as JSON that leaves <, > and & as they are.
+// plainJSON encodes a value as JSON that leaves <, > and & as they are.
 func plainJSON(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -110,7 +109,7 @@ func columnsOf(heading string) (all []api.Column) {
 	return all
 }
 
-// labelsOf are the labels of an object; nil if it is not known.
+// labelsOf are the labels of an object; nil for an unknown object.
 func (p *Answers) labelsOf(k cluster.Key) map[string]string {
 	if p.Objects == nil || k.Kind == "" {
 		return nil
@@ -122,7 +121,7 @@ func (p *Answers) labelsOf(k cluster.Key) map[string]string {
 	return o.Metadata().Labels
 }
 
-// withRefused adds rows for the refused objects of some kinds behind those of rows.
+// withRefused appends rows for the refused objects of some kinds.
 func withRefused[Row any](rows func(*Answers, query) []Row, of func(cluster.Kind) bool, refused func(control.Status) Row) func(*Answers, query) ([]Row, error) {
 	return func(p *Answers, q query) ([]Row, error) {
 		if p.Objects == nil {
@@ -147,7 +146,7 @@ func (p *Answers) podRows(query) []control.PodRow {
 	return all
 }
 
-// serviceRows have their endpoints if the question is a wide one: these take some counting.
+// serviceRows include endpoints only for wide output, because counting these takes time.
 func (p *Answers) serviceRows(q query) []control.ServiceRow {
 	all := p.Objects.Services(p.counter())
 	if !q.wide {
@@ -231,10 +230,10 @@ func traceflowRecord(r control.TraceflowRow) api.TraceflowRecord {
 	return api.TraceflowRecord{Object: r.Object.String(), TraceflowRow: r}
 }
 
-// counter tells what the switch has counted for entries so far.
+// counter reads the counters of entries, each table once.
 func (p *Answers) counter() policy.Counter {
 	type counts struct{ packets, bytes uint64 }
-	tables := map[uint8]map[flow.Identity]counts{} // those that were asked for
+	tables := map[uint8]map[flow.Identity]counts{} // tables that were read
 	return func(e *flow.Entry) (packets, bytes uint64) {
 		all, known := tables[e.Table]
 		if !known {
@@ -257,7 +256,7 @@ func egressKey(r *control.EgressRow) cluster.Key                 { return r.Obje
 func trafficControlKey(r *control.TrafficControlRow) cluster.Key { return r.Object }
 func traceflowKey(r *control.TraceflowRow) cluster.Key           { return r.Object }
 
-// bucketCounter tells what the buckets of groups have counted so far.
+// bucketCounter reads the counters of groups' buckets.
 func (p *Answers) bucketCounter() control.BucketCounter {
 	all := map[uint32][]control.BucketCount{}
 	for _, g := range p.Switch.Groups() {
@@ -279,7 +278,7 @@ var serviceTable = objectTable[control.ServiceRow]{
 	},
 }
 
-// serviceWide has a line for each endpoint, and one for a Service that has none.
+// serviceWide has a line for each endpoint, and one for a Service without any.
 var serviceWide = objectTable[control.ServiceRow]{
 	"NAMESPACE\tNAME\tTYPE\tADDRESSES\tENDPOINT\tNODE\tPOD\tWEIGHT\tHITS\tSTATE",
 	func(r *control.ServiceRow) (lines []string) {
@@ -326,7 +325,8 @@ var policyTable = objectTable[control.PolicyRow]{
 	},
 }
 
-// ruleTable has a line for each rule of each policy, and one for a policy that has none here.
+// ruleTable has a line for each rule of each policy, and one for a policy without rules on this
+// Node.
 var ruleTable = objectTable[control.PolicyRow]{
 	"KIND\tNAMESPACE\tNAME\tDIRECTION\tRULE\tACTION\tPRIORITY\tSESSIONS\tPACKETS\tBYTES\tSTATE\tREFUSED EDIT",
 	func(r *control.PolicyRow) (lines []string) {
@@ -392,7 +392,7 @@ var traceflowWide = objectTable[control.TraceflowRow]{
 	},
 }
 
-// traceflowPhase is the phase, or that the object was refused and why.
+// traceflowPhase is the phase, or the reason of a refused object.
 func traceflowPhase(r *control.TraceflowRow) string {
 	if r.State == ledger.Refused {
 		return pipeline.State(r.Status)

@@ -11,9 +11,9 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// Offline is a client of a pipeline that runs nowhere: the source is loaded
-// into a switch with ports in memory, one for each name, and asked through the
-// same API as an agent. The ports named tunnels are tunnel ports.
+// Offline makes a client of a pipeline without an agent. It loads the source into a switch with
+// ports in memory, one for each name. The ports named in tunnels are tunnel ports. The API is
+// the agent's.
 func Offline(from pipeline.Source, tunnels ...string) (*api.Client, error) {
 	loaded, err := from.Load(pipeline.Options{})
 	if err != nil {
@@ -26,12 +26,12 @@ func Offline(from pipeline.Source, tunnels ...string) (*api.Client, error) {
 	return p.Client(from.String()), nil
 }
 
-// Client asks the answers in this process. name stands in its errors.
+// Client makes a client in this process. Its errors have name in place of a socket.
 func (p *Answers) Client(name string) *api.Client {
 	return api.NewClientBy(name, inProcess{p.Routes(Registry(p))})
 }
 
-// addMemoryPorts gives the switch a port for each name that its files have.
+// addMemoryPorts adds a port to the switch for each port name in its files.
 func (p *Answers) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, error) {
 	isTunnel := make(map[string]bool)
 	for _, name := range tunnels {
@@ -49,12 +49,12 @@ func (p *Answers) addMemoryPorts(tunnels []string) (map[uint32]*memory.Port, err
 	return all, nil
 }
 
-// inProcess answers requests by calling what serves them. An answer comes as it is
-// written, so that it may be a stream.
+// inProcess is a transport that calls the handler. The reader gets an answer as it is written,
+// so it may be a stream.
 type inProcess struct{ api http.Handler }
 
-// RoundTrip implements http.RoundTripper. The answer waits for its reader; one whose body
-// is closed ends the context of its request.
+// RoundTrip implements http.RoundTripper. The handler waits for the reader. Closing the body
+// ends the request's context.
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(r.Context())
 	from, to := io.Pipe()
@@ -71,7 +71,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // streamed is a response that is read while it is written.
 type streamed struct {
-	header, sent http.Header // sent is header when begun was closed
+	header, sent http.Header // sent is a copy of header when begun was closed
 	status       int         // 0 before that
 	begun        chan struct{}
 	body         *io.PipeWriter
@@ -84,7 +84,7 @@ func (w *streamed) runAnswer(api http.Handler, r *http.Request) {
 	w.body.Close()
 }
 
-// Header implements http.ResponseWriter, as the others do.
+// Header implements http.ResponseWriter, as the methods below do.
 func (w *streamed) Header() http.Header { return w.header }
 
 // WriteHeader begins the answer. Only the first call has an effect.
@@ -95,14 +95,14 @@ func (w *streamed) WriteHeader(status int) {
 	}
 }
 
-// Write waits until b is read. The error is that the reader has closed the body.
+// Write waits until b is read. The error says that the reader has closed the body.
 func (w *streamed) Write(b []byte) (int, error) {
 	w.WriteHeader(http.StatusOK)
 	return w.body.Write(b)
 }
 
-// FlushError begins the answer: the reader gets at once all that was written. http.ResponseController
-// calls it.
+// FlushError begins the answer, so that the reader gets all that was written.
+// http.ResponseController calls it.
 func (w *streamed) FlushError() error {
 	_, err := w.Write(nil)
 	return err

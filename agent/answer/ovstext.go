@@ -21,12 +21,11 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// The answers as text. Where Open vSwitch has a tool for it, the text is that
-// tool's, header line included, so that the two can be compared:
-// ovs-ofctl -O OpenFlow15 dump-flows, dump-groups, dump-meters, dump-ports;
-// ovs-appctl dpctl/dump-conntrack, fdb/show.
+// Answers as text. If Open vSwitch has a tool for it, the text is that tool's with its header
+// line, so that both can be compared: ovs-ofctl -O OpenFlow15 dump-flows, dump-groups,
+// dump-meters, dump-ports; ovs-appctl dpctl/dump-conntrack, fdb/show.
 
-// names are the pipeline's names if they are asked for.
+// names are the pipeline's names if the query asks for names; otherwise nil.
 func (p *Answers) names(q query) *flow.Names {
 	if q.names {
 		return p.Switch.Names()
@@ -34,7 +33,7 @@ func (p *Answers) names(q query) *flow.Names {
 	return nil
 }
 
-// flows are the entries of the table asked for, or of all.
+// flows are the entries that a query selects.
 func (p *Answers) flows(q query) ([]telemetry.FlowStats, error) {
 	all := p.Switch.Flows()
 	if q.table != "" {
@@ -51,7 +50,7 @@ func (p *Answers) flows(q query) ([]telemetry.FlowStats, error) {
 	if names := p.names(q); q.sorted {
 		slices.SortStableFunc(all, func(a, b telemetry.FlowStats) int {
 			if a.Table != b.Table || a.Priority != b.Priority {
-				return 0 // they come by table and priority
+				return 0 // equal: entries come by table and priority
 			}
 			return strings.Compare(a.Match.Text(names), b.Match.Text(names))
 		})
@@ -62,7 +61,7 @@ func (p *Answers) flows(q query) ([]telemetry.FlowStats, error) {
 	return all, nil
 }
 
-// tableNames are those of all tables.
+// tableNames are the names of all tables.
 func (p *Answers) tableNames() (all []string) {
 	for _, t := range p.Switch.Tables() {
 		all = append(all, p.TableName(t.ID))
@@ -70,14 +69,14 @@ func (p *Answers) tableNames() (all []string) {
 	return all
 }
 
-// tableID is the number of a table given by name or number.
+// tableID is the number of a table, given by name or number.
 func (p *Answers) tableID(table string) (uint8, error) {
 	if id, ok := p.Switch.Names().TableID(table); ok {
 		return id, nil
 	}
 	id, err := strconv.ParseUint(table, 0, 8)
 	if err != nil || !slices.ContainsFunc(p.Switch.Tables(), func(t telemetry.TableStats) bool { return t.ID == uint8(id) }) {
-		return 0, fmt.Errorf("there is no table %q%s; antrail dump-tables has them", table, flow.Suggest(table, p.tableNames()))
+		return 0, fmt.Errorf("there is no table %q%s; antrail dump-tables lists them", table, flow.Suggest(table, p.tableNames()))
 	}
 	return uint8(id), nil
 }
@@ -149,7 +148,7 @@ func (p *Answers) writeMeters(w io.Writer, q query) error {
 	return nil
 }
 
-// writePorts prints each port's counters, and what carries it.
+// writePorts prints each port's counters, its link and its driver.
 func (p *Answers) writePorts(w io.Writer, q query) error {
 	all, err := p.requestedPorts(q)
 	if err != nil {
@@ -193,7 +192,7 @@ func (p *Answers) writeWorkers(w io.Writer, _ query) error {
 	return t.Flush()
 }
 
-// wakesText is a histogram in one line: "32us: 4, 64us: 117".
+// wakesText is a histogram as one line: "32us: 4, 64us: 117".
 func wakesText(wakes []api.WakeCount) string {
 	var all []string
 	for _, b := range wakes {
@@ -226,7 +225,7 @@ func (p *Answers) writeTables(w io.Writer, _ query) error {
 	return t.Flush()
 }
 
-// meanText is a mean time in nanoseconds, "-" while nothing was timed.
+// meanText is a mean time in nanoseconds, "-" if nothing was timed.
 func meanText(d time.Duration) string {
 	if d == 0 {
 		return "-"
@@ -264,15 +263,16 @@ func (p *Answers) writeCookies(w io.Writer, _ query) error {
 	return err
 }
 
-// Which entries a dump has: by a filter, as ovs-ofctl's, and by the objects that want them.
+// Selection of a dump's entries: by a filter, as in ovs-ofctl, and by the objects that ask for
+// them.
 
-// policyKinds are the kinds that policy= names, in this order.
+// policyKinds are the kinds that policy= may name, in this order.
 var policyKinds = []cluster.Kind{cluster.KindNetworkPolicy, cluster.KindAntreaNetworkPolicy, cluster.KindClusterNetworkPolicy}
 
 // objectParameters are the parameters that name objects.
 var objectParameters = map[string][]cluster.Kind{"pod": {cluster.KindPod}, "service": {cluster.KindService}, "policy": policyKinds}
 
-// requestedObjects are the objects that a question names, by parameter.
+// requestedObjects are the objects that a request names, by parameter.
 func requestedObjects(v url.Values) map[string]string {
 	all := map[string]string{}
 	for name := range objectParameters {
@@ -283,7 +283,7 @@ func requestedObjects(v url.Values) map[string]string {
 	return all
 }
 
-// chosen leaves the entries that a question's filter takes, and that the objects it names want.
+// chosen selects the entries that match the query's filter, and that the named objects ask for.
 func (p *Answers) chosen(all []telemetry.FlowStats, q query) ([]telemetry.FlowStats, error) {
 	if q.filter != "" {
 		f, err := parse.Filter(q.filter, p.Switch.Names())
@@ -302,25 +302,26 @@ func (p *Answers) chosen(all []telemetry.FlowStats, q query) ([]telemetry.FlowSt
 	return all, nil
 }
 
-// elsewhere is an error for a Pod without a port in this switch: no entry here is wanted by it.
+// elsewhere returns an error if a Pod has no port in this switch: then no entry here is its
+// own.
 func (p *Answers) elsewhere(pod cluster.Key) error {
 	at, err := p.Objects.PodPlace(cluster.Name{Namespace: pod.Namespace, Name: pod.Name})
 	if err != nil || at.Port != 0 {
 		return err
 	}
 	if self, err := p.Objects.Self(); err != nil || at.Node == self.Node {
-		return fmt.Errorf("the Pod %s/%s has no port in this switch, so it wants no entries", pod.Namespace, pod.Name)
+		return fmt.Errorf("the Pod %s/%s has no port in this switch, so it has no entries", pod.Namespace, pod.Name)
 	}
 	return fmt.Errorf("the Pod %s/%s runs on Node %s: ask that Node's agent for its entries", pod.Namespace, pod.Name, at.Node)
 }
 
-// wantedBy says whether one of some objects wants an entry.
+// wantedBy says whether one of the objects asks for an entry.
 func (p *Answers) wantedBy(e *flow.Entry, keys []cluster.Key) bool {
 	return slices.ContainsFunc(p.Objects.OriginsOf(e), func(o ledger.Origin) bool { return slices.Contains(keys, o.Object) })
 }
 
-// keysNamed are the objects of a parameter's kinds with a name: NAMESPACE/NAME, or NAME of a policy without
-// namespace.
+// keysNamed are the objects of a parameter's kinds with a name: NAMESPACE/NAME, or NAME for
+// policies without namespace.
 func (p *Answers) keysNamed(parameter, text string) (keys []cluster.Key, err error) {
 	if p.Objects == nil {
 		return nil, pipeline.ErrNoObjects
@@ -342,7 +343,7 @@ func (p *Answers) keysNamed(parameter, text string) (keys []cluster.Key, err err
 		return nil, fmt.Errorf("%s=%q is not NAMESPACE/NAME", parameter, text)
 	}
 	if keys == nil {
-		return nil, fmt.Errorf("there is no %s %q; antrail get %s has them", parameter, text, map[string]string{"pod": "pods", "service": "services", "policy": "policies"}[parameter])
+		return nil, fmt.Errorf("there is no %s %q; antrail get %s lists them", parameter, text, map[string]string{"pod": "pods", "service": "services", "policy": "policies"}[parameter])
 	}
 	return keys, nil
 }

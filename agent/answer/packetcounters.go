@@ -12,9 +12,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// What became of packets, as sums that agree to the packet (dataplane/packetcounters.go).
+// Packet counters that add up to the packet (dataplane/packetcounters.go).
 
-// packetCountersRecord is sums that agree, or the fault.
+// packetCountersRecord are the counters, with the fault if they do not add up.
 func (p *Answers) packetCountersRecord() *api.PacketCountersRecord {
 	s := p.Switch.PacketCounters()
 	r := p.recordPacketCounters(s)
@@ -24,7 +24,7 @@ func (p *Answers) packetCountersRecord() *api.PacketCountersRecord {
 	return r
 }
 
-// recordPacketCounters gives sums their names.
+// recordPacketCounters adds the ports' names to the counters.
 func (p *Answers) recordPacketCounters(s *telemetry.SwitchPacketCounters) *api.PacketCountersRecord {
 	names := p.Switch.Names()
 	r := &api.PacketCountersRecord{Ports: []api.PortPacketCounters{}, Own: s.Own, Gone: s.Gone, Total: s.Total}
@@ -74,9 +74,9 @@ func (p *Answers) writePacketCounters(w io.Writer, _ query) error {
 	return err
 }
 
-var portCounters = describe("port_sum_packets", "What became of packets: received + made + copied + cut = queued + agent + dropped + held, of those that entered by the port; handed = sent + refused, of those that left by it. A scrape stops no worker, so that terms differ by the packets under way (antrail drops --sums has them at one moment). The port \"\" is the switch's own packet-outs.", "port", "term")
+var portCounters = describe("port_sum_packets", "Packet counters by port: received + made + copied + cut = queued + agent + dropped + held, of those that entered by the port; handed = sent + refused, of those that left by it. A scrape stops no worker, so that terms differ by the packets under way (antrail drops --sums has them at one moment). The port \"\" is the switch's own packet-outs.", "port", "term")
 
-// collectPacketCounters collects the terms of every port. A scrape stops nobody.
+// collectPacketCounters collects the terms of every port. It does not stop the workers.
 func (p *Answers) collectPacketCounters(ch chan<- prometheus.Metric) {
 	r := p.recordPacketCounters(p.Switch.RunningPacketCounters())
 	port := func(name string, s *telemetry.PacketCounters) {

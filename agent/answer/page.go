@@ -15,13 +15,12 @@ import (
 	"github.com/antrail/antrail/web"
 )
 
-// The page on which a person sees the switch at work (package web), over TCP. It
-// is off unless the configuration gives it an address. What lets the next browser
-// in is a URL in a file that only this user may read, beside the socket: who may
-// open that may see all of it anyway.
+// The page (package web) over TCP. It is off unless the configuration gives it an address. A
+// file beside the socket has the URL that admits the next browser. Only this user may read the
+// file, and that user may use the socket anyway.
 
-// PageURL is the URL that lets a browser in once to the page of the agent at a
-// socket. An agent that was killed leaves one that lets nobody in: it has to answer.
+// PageURL is the URL that admits a browser once to the page of the agent at a socket. The agent
+// has to answer, because a killed agent leaves a URL that admits nobody.
 func PageURL(socket string) (string, error) {
 	c, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
@@ -30,15 +29,15 @@ func PageURL(socket string) (string, error) {
 	c.Close()
 	b, err := os.ReadFile((&config.Config{Socket: socket}).PageFile())
 	if errors.Is(err, os.ErrNotExist) && api.NewClient(socket).IsSwitch(context.Background(), time.Second) {
-		return "", fmt.Errorf("a switch answers at %s, and serves no page: antrail page --serve 127.0.0.1:8080 --socket %s serves one of it", socket, socket)
+		return "", fmt.Errorf("the switch at %s serves no page: antrail page --serve 127.0.0.1:8080 --socket %s serves one", socket, socket)
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return "", fmt.Errorf("the agent at %s serves no page: page.address of its configuration says where it is to; or serve one here with --serve", socket)
+		return "", fmt.Errorf("the agent at %s serves no page: set page.address in its configuration, or serve one here with --serve", socket)
 	}
 	return strings.TrimSpace(string(b)), err
 }
 
-// CounterText is what GET /counters answers.
+// CounterText is the answer to GET /counters.
 func (p *Answers) CounterText(context.Context) ([]byte, error) {
 	failed := p.BeginAsking()
 	all := p.counters()
@@ -48,8 +47,8 @@ func (p *Answers) CounterText(context.Context) ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// NewPage makes the page at an address. Each token that it waits for goes to
-// invite, as a URL.
+// NewPage makes the page at an address. It calls invite with the URL of each token that admits
+// a browser.
 func NewPage(o web.Options, address string, invite func(url string) error) (*web.Page, error) {
 	o.Invite = func(token string) error { return invite(web.URL(address, token)) }
 	return web.New(o)

@@ -66,7 +66,7 @@ func TestPageElsewhere(t *testing.T) {
 		t.Error(err)
 	}
 	for _, address := range []string{"0.0.0.0:0", "192.168.0.1:80", "localhost:80", "8080"} {
-		if err := (&PageServer{Address: address}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "no IP address of the loopback") {
+		if err := (&PageServer{Address: address}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "not a loopback IP address") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestLimit(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	for _, bad := range []string{"0", "-1", "x"} {
-		if _, err := n.client.Get(t.Context(), "/flows", url.Values{"limit": {bad}}); err == nil || !strings.Contains(err.Error(), "no number above 0") {
+		if _, err := n.client.Get(t.Context(), "/flows", url.Values{"limit": {bad}}); err == nil || !strings.Contains(err.Error(), "not a number above 0") {
 			t.Errorf("limit=%s: %v", bad, err)
 		}
 	}

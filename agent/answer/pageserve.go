@@ -18,17 +18,17 @@ import (
 	"github.com/antrail/antrail/web"
 )
 
-// The page in a process of its own, of agents whose sockets it may open. Of several,
-// it shows one at a time, and packets that pass on their whole way.
+// The page in a separate process, for agents whose sockets it may open. With several agents it
+// shows one at a time, and packets on their way through all.
 
 // PageServer serves the page of agents, or of files.
 type PageServer struct {
 	Agents []*api.Client
-	// Address is an IP address of the loopback and a port; port 0 for any.
+	// Address is a loopback IP address and a port; port 0 for any.
 	Address string
-	// Plots is a directory that antrail bench --save wrote; "" for none.
+	// Plots is a directory of antrail bench --save; "" for none.
 	Plots string
-	// Invite gets each URL that lets one browser in.
+	// Invite receives each URL that admits one browser.
 	Invite func(url string) error
 }
 
@@ -36,7 +36,7 @@ type PageServer struct {
 func (s *PageServer) Run(ctx context.Context) error {
 	a, err := netip.ParseAddrPort(s.Address)
 	if err != nil || !a.Addr().IsLoopback() {
-		return fmt.Errorf("%q is no IP address of the loopback with a port", s.Address)
+		return fmt.Errorf("%q is not a loopback IP address with a port", s.Address)
 	}
 	o := web.Options{Plots: s.Plots}
 	for _, c := range s.Agents {
@@ -62,16 +62,16 @@ func (s *PageServer) Run(ctx context.Context) error {
 	return web.Serve(ctx, ln, page)
 }
 
-// WayLine is a line of the answer to POST /trace/live at several agents at once.
+// WayLine is a line of the answer to POST /trace/live of several agents.
 type WayLine struct {
 	Armed  *api.Armed            `json:"armed,omitempty"`
 	Way    trace.Joined          `json:"way,omitempty"`
-	Counts *telemetry.LiveCounts `json:"counts,omitempty"` // last of all
-	Fault  string                `json:"fault,omitempty"`  // why it ended
+	Counts *telemetry.LiveCounts `json:"counts,omitempty"` // in the last line
+	Fault  string                `json:"fault,omitempty"`  // why the trace ended
 }
 
-// answerWatch answers as the live trace of one agent does (tracelive.go), with whole
-// ways in place of walks.
+// answerWatch answers like the live trace of one agent (tracelive.go), with joined walks in
+// place of walks.
 func (s *PageServer) answerWatch(w http.ResponseWriter, r *http.Request) {
 	watch := api.Watch{Agents: s.Agents}
 	d := json.NewDecoder(io.LimitReader(r.Body, pipeline.MaxTraceRequest))

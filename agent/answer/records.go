@@ -13,9 +13,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// The answers of the API as JSON (?format=json, -o json). Numbers of packets,
-// bytes and nanoseconds are plain numbers; matches and actions are the text
-// that dumps print.
+// Answers as JSON (?format=json, -o json). Counters and times in nanoseconds are plain numbers.
+// Matches and actions are the text that dumps print.
 
 func (p *Answers) tableRecords() []api.Table {
 	var all []api.Table
@@ -42,7 +41,7 @@ func (p *Answers) dropRecords() []api.Drop {
 	return all
 }
 
-// requestedPorts is all ports, or those of a name, number, link or Pod: a Pod may have
+// requestedPorts are all ports, or those with a name, number, link or Pod. A Pod may have
 // several.
 func (p *Answers) requestedPorts(q query) ([]api.PortRecord, error) {
 	all := p.PortRecords()

@@ -14,11 +14,10 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Rehearsal is Nodes of a cluster without its machines (package rehearsal): each
-// Node's switch runs the entries of its objects, and every packet is watched. Packets
-// are real ones: they count, are tracked and translated. Nothing is left to chance or
-// to the clock, so that the same packets in the same order walk the same way each
-// time. It is for one goroutine.
+// Rehearsal is Nodes of a cluster in memory (package rehearsal). Each Node's switch runs the
+// entries of its objects, and records every packet. Packets are real: they are counted, tracked
+// and translated. Clock and random choices are fixed, so that the same packets in the same
+// order walk the same way each time. It is for one goroutine.
 type Rehearsal struct {
 	nodes []*rehearsed
 	stage rehearsal.Nodes
@@ -26,7 +25,7 @@ type Rehearsal struct {
 	ways  uint64
 }
 
-// rehearsed is a Node of it.
+// rehearsed is one Node.
 type rehearsed struct {
 	*Answers
 	on rehearsal.Node
@@ -35,18 +34,18 @@ type rehearsed struct {
 // Leaving is a frame at the port where it left the Nodes.
 type Leaving = rehearsal.Leaving
 
-// Everything that a switch draws by chance, fixed.
+// Fixed values of everything that a switch chooses at random.
 const (
 	rehearsalSeed  = 7
-	rehearsalBegan = int64(time.Hour) // of the clock
+	rehearsalBegan = int64(time.Hour) // the clock at the start
 	rehearsalStep  = int64(time.Millisecond)
 )
 
-// rehearsalTime is when packets come in, one millisecond after the other.
+// rehearsalTime is the time of the first packet. Packets follow at intervals of one
+// millisecond.
 var rehearsalTime = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Rehearse makes Nodes out of the manifests at a path. What is wrong with one of
-// them is an error.
+// Rehearse makes Nodes from the manifests at a path. A fault in any manifest is an error.
 func Rehearse(path string, nodes ...string) (*Rehearsal, error) {
 	r := &Rehearsal{now: rehearsalBegan}
 	for _, name := range nodes {
@@ -59,8 +58,8 @@ func Rehearse(path string, nodes ...string) (*Rehearsal, error) {
 	return r, nil
 }
 
-// Wire leads what leaves any Node by a port back in by another of its ports, as a
-// firewall does that lets all pass.
+// Wire connects two ports of every Node: what leaves by from enters by to. It acts as a
+// firewall that lets all pass.
 func (r *Rehearsal) Wire(from, to string) {
 	if r.stage.Wires == nil {
 		r.stage.Wires = map[string]string{}
@@ -114,7 +113,7 @@ func (r *Rehearsal) start(path, name string) (*rehearsed, error) {
 	return n, nil
 }
 
-// Client asks a Node of the rehearsal, nil when it has none of that name.
+// Client makes a client of a Node; nil if there is no Node with that name.
 func (r *Rehearsal) Client(node string) *api.Client {
 	n := r.node(node)
 	if n == nil {
@@ -131,9 +130,8 @@ func (r *Rehearsal) node(name string) *rehearsed {
 	return r.nodes[i]
 }
 
-// Send gives a Node a frame at a port and follows it through all Nodes that it
-// comes to. The walks have the packet's number as their id, and times that count
-// packets, not how fast this machine is.
+// Send gives a Node a frame at a port and follows it through all Nodes. The walks' id is the
+// packet's number. Their times count packets, so they do not depend on the machine.
 func (r *Rehearsal) Send(node, port string, frame []byte) (trace.Joined, []Leaving, error) {
 	n := r.node(node)
 	if n == nil {
@@ -153,7 +151,7 @@ func (r *Rehearsal) Send(node, port string, frame []byte) (trace.Joined, []Leavi
 	return joined, way.Left, err
 }
 
-// joined are a packet's walks, told with their objects.
+// joined converts a packet's walks, with their objects.
 func (r *Rehearsal) joined(way *rehearsal.Way) (all trace.Joined, err error) {
 	for i, h := range way.Hops {
 		w, err := (&pipeline.Walker{Pipeline: r.node(h.Node).Pipeline, Node: h.Node}).Walk(h.Trace)

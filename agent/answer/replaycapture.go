@@ -15,31 +15,30 @@ import (
 	"github.com/antrail/antrail/ports/pcap"
 )
 
-// Replay is a capture run through a pipeline on ports in memory. The clock
-// follows the capture, so that timeouts pass as they did.
+// Replay runs a capture through a pipeline with ports in memory. The clock follows the capture,
+// so that timeouts pass as they did.
 type Replay struct {
 	From pipeline.Source
-	// In is the capture to read, Out the one to write: every packet that
-	// leaves, whatever the port. Out may be empty.
+	// In is the capture to read. Out is the capture to write, with every packet that leaves by
+	// any port; "" for none.
 	In, Out string
-	// InPort is the port, by name or number, that packets come in by. When it
-	// is empty, a packet comes in by the port whose address in the source is its
-	// own source.
+	// InPort is the port where packets enter, by name or number. If it is empty, a packet
+	// enters by the port whose address in the source is the packet's source address.
 	InPort string
 	// Tunnels are the names of tunnel ports.
 	Tunnels []string
 }
 
-// ReplayResult counts what became of the packets.
+// ReplayResult counts the outcomes of packets.
 type ReplayResult struct {
 	Read    int            // packets in the capture
-	Cut     int            // of which it holds only the beginning; they were left out
-	Unknown int            // whose source is no port's address
+	Cut     int            // packets of which the capture has only the beginning; left out
+	Unknown int            // packets whose source is no port's address
 	Left    map[string]int // packets that left, by port
 	Drops   []api.Drop
 }
 
-// player is a Replay while it runs.
+// player is a Replay in progress.
 type player struct {
 	*Answers
 	ports  map[uint32]*memory.Port
@@ -86,14 +85,14 @@ func (r *Replay) Run() (result *ReplayResult, err error) {
 	return &p.result, nil
 }
 
-// sameFile says whether both names lead to one file that is there.
+// sameFile says whether both names are the same existing file.
 func sameFile(a, b string) bool {
 	sa, errA := os.Stat(a)
 	sb, errB := os.Stat(b)
 	return errA == nil && errB == nil && os.SameFile(sa, sb)
 }
 
-// chooseInPort decides where packets come in.
+// chooseInPort decides where packets enter.
 func (p *player) chooseInPort(r *Replay) (err error) {
 	if r.InPort == "" {
 		p.byMAC, err = r.From.PortAddresses()
@@ -116,7 +115,7 @@ func (p *player) chooseInPort(r *Replay) (err error) {
 	return err
 }
 
-// play gives the switch one packet after the other.
+// play sends the packets to the switch.
 func (p *player) play(in *pcap.Reader) error {
 	var began time.Time
 	for {
@@ -147,7 +146,7 @@ func (p *player) play(in *pcap.Reader) error {
 	}
 }
 
-// one gives the switch a packet.
+// one sends a packet to the switch.
 func (p *player) one(b []byte) error {
 	no := p.inPort
 	if no == 0 && len(b) >= packet.EthernetLen {
@@ -165,7 +164,7 @@ func (p *player) one(b []byte) error {
 	return nil
 }
 
-// collect takes what the ports transmitted.
+// collect receives what the ports transmitted.
 func (p *player) collect(at time.Time) error {
 	var batch [32]*packet.Frame
 	for _, port := range p.ports {

@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Registry has the counters of a pipeline.
+// Registry has the metrics of a pipeline.
 func Registry(p *Answers) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(collector{p})
@@ -23,9 +23,9 @@ func Registry(p *Answers) *prometheus.Registry {
 // Objects by state.
 var objectStates = describe("objects", "Objects that concern this Node, by kind and state (installed, pending, refused).", "kind", "state")
 
-var objectEdits = describe("objects_edit_refused", "Objects that stay as they were because their newest state, or the file that they stand in, is refused.", "kind")
+var objectEdits = describe("objects_edit_refused", "Objects that keep their earlier state because the newest one, or its file, is refused.", "kind")
 
-// objectCounts collects how far objects have come.
+// objectCounts collects objects by state, and refused edits.
 func (c collector) objectCounts(ch chan<- prometheus.Metric) {
 	if c.p.Objects == nil {
 		return

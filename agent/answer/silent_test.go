@@ -23,20 +23,20 @@ func TestSilentNode(t *testing.T) {
 	far := netip.MustParseAddr("192.168.77.103")
 	n.Silent.Store(&[]netip.Addr{far})
 	all, err := n.client.DroppedPackets(t.Context(), &api.DropQuery{})
-	if want := "Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost"; err != nil || all.Note != want {
+	if want := "Node node-b at 192.168.77.103 does not answer ARP or NDP: packets to it are dropped"; err != nil || all.Note != want {
 		t.Errorf("%v %q", err, all.Note)
 	}
 	if text, err := n.client.Get(t.Context(), "/nodes", nil); err != nil || !regexp.MustCompile(`(?m)^node-a .* this Node$`).Match(text) || !regexp.MustCompile(`(?m)^node-b .* 192\.168\.77\.103 does not answer ARP or NDP$`).Match(text) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	a, err := api.Why(t.Context(), []*api.Client{n.client}, &api.WhyRequest{From: "default/client-a", To: "default/db-b:22"})
-	if err != nil || !strings.Contains(a.Sentence, "it goes to Node node-b through the tunnel, but 192.168.77.103 does not answer ARP or NDP, so that what goes there is lost") ||
-		!strings.HasPrefix(a.Ways[0].Advice, "is Node node-b up, and on the same network as node-a?") {
+	if err != nil || !strings.Contains(a.Sentence, "it goes to Node node-b through the tunnel, but 192.168.77.103 does not answer ARP or NDP, so packets to it are dropped") ||
+		!strings.HasPrefix(a.Ways[0].Advice, "check that Node node-b is up, and on the same network as node-a:") {
 		t.Errorf("%v: %+v", err, a)
 	}
 	other := newWatchedNode(t, "node-b")
 	a, err = api.Why(t.Context(), []*api.Client{n.client, other.client}, &api.WhyRequest{From: "default/client-a", To: "default/client-b:22"})
-	if err != nil || !a.Allowed || !strings.Contains(a.Sentence, "so that what goes there is lost; if it came there, it reaches default/client-b") {
+	if err != nil || !a.Allowed || !strings.Contains(a.Sentence, "so packets to it are dropped; if it came there, it reaches default/client-b") {
 		t.Errorf("%v: %+v", err, a)
 	}
 	lossy := &lossyPort{Port: memory.New("antrea-tun0", memory.Options{Tunnel: true}), node: far, head: clientSYN(func(o *packettest.Options) {})}
@@ -75,8 +75,8 @@ func TestSilentNodeFollowed(t *testing.T) {
 		}
 	})
 	want := []string{
-		"Node node-b at 192.168.77.103 does not answer ARP or NDP: what goes there is lost",
-		"Node 192.168.77.104 does not answer ARP or NDP: what goes there is lost",
+		"Node node-b at 192.168.77.103 does not answer ARP or NDP: packets to it are dropped",
+		"Node 192.168.77.104 does not answer ARP or NDP: packets to it are dropped",
 		"Node node-b at 192.168.77.103 answers ARP or NDP again",
 	}
 	if err != nil || !slices.Equal(notes, want) {

@@ -13,17 +13,17 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// From what somebody asks for, with names of Pods, ports and tables, to what the switch
-// watches.
+// A live trace's request has names of Pods, ports and tables. It becomes conditions of the
+// switch.
 
-// arming is a request on its way to the switch.
+// arming is a request during its conversion.
 type arming struct {
 	p     *Answers
 	armed api.Armed
 	want  door.LiveRequest
 }
 
-// arm begins the trace that a request asks for.
+// arm starts the trace of a request.
 func (a *arming) arm(r *api.LiveTraceRequest) (door.Live, error) {
 	first, err := firstID(r.FirstID)
 	a.want = door.LiveRequest{
@@ -51,7 +51,7 @@ func (a *arming) arm(r *api.LiveTraceRequest) (door.Live, error) {
 	return a.p.Switch.TraceLive(&a.want)
 }
 
-// either wants packets from a Pod and to it.
+// either selects packets from a Pod and to it.
 func (a *arming) either(pod string) error {
 	if pod == "" {
 		return nil
@@ -65,7 +65,7 @@ func (a *arming) either(pod string) error {
 	return nil
 }
 
-// through wants packets that enter or leave by a port.
+// through selects packets that enter or leave by a port.
 func (a *arming) through(port string) error {
 	if port == "" {
 		return nil
@@ -74,14 +74,14 @@ func (a *arming) through(port string) error {
 	if !ok {
 		n, err := strconv.ParseUint(port, 10, 32)
 		if no = uint32(n); err != nil || !slices.ContainsFunc(a.p.Switch.Ports(), func(p telemetry.PortStats) bool { return p.No == no }) {
-			return fmt.Errorf("there is no port %q; antrail dump-ports --names has them", port)
+			return fmt.Errorf("there is no port %q; antrail dump-ports --names lists them", port)
 		}
 	}
 	a.armed.Through, a.want.Through = port, no
 	return nil
 }
 
-// at wants packets that enter one of some tables.
+// at selects packets that enter one of some tables.
 func (a *arming) at(tables []string) error {
 	for _, name := range tables {
 		id, err := a.p.tableID(name)
@@ -93,7 +93,7 @@ func (a *arming) at(tables []string) error {
 	return nil
 }
 
-// firstID reads the id that walks are numbered from; 0 for none.
+// firstID parses the first id of walks; 0 for none.
 func firstID(text string) (uint64, error) {
 	if text == "" {
 		return 0, nil
@@ -107,7 +107,7 @@ func firstID(text string) (uint64, error) {
 
 func (a *arming) wants(expression string) { a.want.Filters = append(a.want.Filters, expression) }
 
-// from wants packets from a Pod.
+// from selects packets from a Pod.
 func (a *arming) from(pod string) error {
 	if pod == "" {
 		return nil
@@ -120,7 +120,7 @@ func (a *arming) from(pod string) error {
 	return err
 }
 
-// to wants packets to a Pod.
+// to selects packets to a Pod.
 func (a *arming) to(pod string) error {
 	if pod == "" {
 		return nil
@@ -134,7 +134,7 @@ func (a *arming) to(pod string) error {
 	return nil
 }
 
-// podEnds finds a Pod that a request names.
+// podEnds finds the Pod with a name.
 func (p *Answers) podEnds(pod string) (control.PodEnds, error) {
 	n, err := p.PodName(pod)
 	if err != nil {

@@ -16,11 +16,10 @@ import (
 	"github.com/antrail/antrail/door"
 )
 
-// Live traces over the API: the answer to POST /trace/live is one JSON object a
-// line (LiveLine), for as long as the trace lasts: until there are enough walks,
-// its time is over, or whoever asked goes away.
+// Live traces over the API. The answer to POST /trace/live is one JSON object a line
+// (LiveLine). It ends after enough walks, after its time, or when the client disconnects.
 
-// bytes is Bytes, checked.
+// liveBytes checks Bytes of a request.
 func liveBytes(r *api.LiveTraceRequest) (int, error) {
 	if r.Bytes < 0 || r.Bytes > api.MostBytes {
 		return 0, fmt.Errorf("bytes: %d of a packet; want 1 to %d, or 0 for %d", r.Bytes, api.MostBytes, api.HeaderBytes)
@@ -28,12 +27,12 @@ func liveBytes(r *api.LiveTraceRequest) (int, error) {
 	return cmp.Or(r.Bytes, api.HeaderBytes), nil
 }
 
-// tellCounts is how often counts are told.
+// tellCounts is the interval of lines with counts.
 const tellCounts = time.Second
 
-// AnswerLive answers POST /trace/live: a line of JSON (api.LiveLine) for each walk, until
-// there are enough, the time is over, or the client goes away. node is the Node's name in
-// the walks.
+// AnswerLive answers POST /trace/live with a line of JSON (api.LiveLine) for each walk. It ends
+// after enough walks, after its time, or when the client disconnects. node is the Node's name
+// in the walks.
 func (p *Answers) AnswerLive(w http.ResponseWriter, r *http.Request, node string) {
 	failed := p.BeginAsking()
 	var req api.LiveTraceRequest
@@ -66,16 +65,16 @@ func (p *Answers) AnswerLive(w http.ResponseWriter, r *http.Request, node string
 	s.run(ctx, &a.armed)
 }
 
-// liveStream sends walks to who asked for them.
+// liveStream sends walks to a client.
 type liveStream struct {
 	to     *json.Encoder
 	flush  func() error
 	live   door.Live
 	walker pipeline.Walker
-	told   time.Time // counts
+	told   time.Time // when counts were last sent
 }
 
-// run sends lines until ctx ends, there are enough walks, or nobody reads them.
+// run sends lines until ctx ends, there are enough walks, or the client has gone.
 func (s *liveStream) run(ctx context.Context, armed *api.Armed) {
 	if s.send(&api.LiveLine{Armed: armed}) != nil {
 		return
@@ -103,7 +102,7 @@ func (s *liveStream) run(ctx context.Context, armed *api.Armed) {
 	}
 }
 
-// next waits for a walk, but no longer than until counts are to be told.
+// next waits for a walk, at most until the next line with counts is due.
 func (s *liveStream) next(ctx context.Context) (*telemetry.Trace, error) {
 	soon, cancel := context.WithDeadline(ctx, s.told.Add(tellCounts))
 	defer cancel()
@@ -122,7 +121,7 @@ func (s *liveStream) tellWalk(t *telemetry.Trace) error {
 	return s.send(&api.LiveLine{Walk: w})
 }
 
-// send sends a line with the counts until now.
+// send sends a line with the current counts.
 func (s *liveStream) send(l *api.LiveLine) error {
 	s.told = time.Now()
 	c := s.live.Counts()

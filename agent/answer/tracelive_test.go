@@ -308,7 +308,7 @@ func TestLiveTraceRefuses(t *testing.T) {
 	}
 	r := api.LiveTraceRequest{Source: "default/client-a"}
 	err = serveLive(t, New(files), "").TraceLive(t.Context(), &r, nil)
-	if err == nil || !strings.Contains(err.Error(), "comes from flow files") {
+	if err == nil || !strings.Contains(err.Error(), "entries come from flow files") {
 		t.Errorf("flow files: %v", err)
 	}
 	if err := api.NewClient("/nowhere").TraceLive(t.Context(), &r, nil); err == nil || !strings.Contains(err.Error(), "no agent answers at /nowhere") {

@@ -8,8 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// How the watches of the Kubernetes API stand: what the agent goes by may be old,
-// or lack a kind.
+// The state of the watches of the Kubernetes API. The agent's objects may be old, or a kind may
+// be absent.
 
 var errNoAPI = errors.New("the objects do not come from the Kubernetes API")
 
@@ -17,7 +17,7 @@ var watchTable = objectTable[kube.WatchStatus]{"RESOURCE\tSTATE\tOBJECTS\tREFUSE
 	return oneLine("%s\t%s\t%d\t%d\t%d\t%d\t%s", s.Resource, s.State, s.Objects, s.Refused, s.Events, s.Faults, orDash(s.Reason))
 }}
 
-// watchKey returns the key under which a watch is listed. A watch has no namespace.
+// watchKey is the key of a watch in a listing. A watch has no namespace.
 func watchKey(s *kube.WatchStatus) cluster.Key { return cluster.Key{Name: s.Resource} }
 
 func (p *Answers) watchRecords(query) ([]kube.WatchStatus, error) {
@@ -28,14 +28,14 @@ func (p *Answers) watchRecords(query) ([]kube.WatchStatus, error) {
 }
 
 var (
-	watchUp      = describe("kubernetes_watch_up", "1 when what is held of a resource is what the API server has, 0 when it may be old, is not read yet, or the kind is absent.", "resource", "state")
-	watchObjects = describe("kubernetes_objects", "Objects of the API that are held, by resource.", "resource")
-	watchRefused = describe("kubernetes_refused_objects", "Objects of the API that are refused as they are now, by resource.", "resource")
-	watchEvents  = describe("kubernetes_events_total", "Objects that came one by one from a watch, after the list.", "resource")
+	watchUp      = describe("kubernetes_watch_up", "1 if the objects of a resource are current, 0 if they may be old, are not read yet, or the kind is absent.", "resource", "state")
+	watchObjects = describe("kubernetes_objects", "Objects of the API that the agent has, by resource.", "resource")
+	watchRefused = describe("kubernetes_refused_objects", "Objects of the API whose newest state is refused, by resource.", "resource")
+	watchEvents  = describe("kubernetes_events_total", "Events of watches, after the list.", "resource")
 	watchFaults  = describe("kubernetes_watch_faults_total", "Lists and watches that failed.", "resource")
 )
 
-// watchCollector reads how the watches stand.
+// watchCollector reads the state of the watches.
 type watchCollector struct{ api *kube.Source }
 
 // Describe implements prometheus.Collector.

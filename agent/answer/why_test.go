@@ -104,12 +104,12 @@ var whyStories = []struct {
 		{"10.10.0.26", "10.10.0.25:1", "allowed: tcp 1 from default/client-a to default/db-a; " + clientEgress + "no policy decides on ingress; it reaches default/db-a"},
 		{"node", "default/db-a:1", "allowed: tcp 1 from Node node-a to default/db-a; no policy decides on ingress; it reaches default/db-a"},
 		{"default/client-a", "external:443", "allowed: tcp 443 from default/client-a to the outside; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a"},
-		{"default/client-a", "10.10.0.99:443", "allowed: tcp 443 from default/client-a to 10.10.0.99; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a; but no Pod has 10.10.0.99, which is of Node node-a's range"},
-		{"default/client-b", "[fd00:10:10::99]:443", "denied: on Node node-a, no Pod has fd00:10:10::99, which is of Node node-a's range; tcp 443 from default/client-b to fd00:10:10::99 ends in table EgressMark (entry): A flow entry without an output says drop."},
-		{"default/client-a", "svc:default/sample-clusterip-no-ep", "denied: Service default/sample-clusterip-no-ep has no endpoint for tcp 80, so default/client-a is refused at once"},
+		{"default/client-a", "10.10.0.99:443", "allowed: tcp 443 from default/client-a to 10.10.0.99; " + clientEgress + "it leaves by antrea-gw0 to the network of Node node-a; but no Pod has 10.10.0.99, which is in Node node-a's range"},
+		{"default/client-b", "[fd00:10:10::99]:443", "denied: on Node node-a, no Pod has fd00:10:10::99, which is in Node node-a's range; tcp 443 from default/client-b to fd00:10:10::99 ends in table EgressMark (entry): A flow entry without an output says drop."},
+		{"default/client-a", "svc:default/sample-clusterip-no-ep", "denied: Service default/sample-clusterip-no-ep has no endpoint for tcp 80, so the switch rejects packets of default/client-a"},
 		{"default/web-a", "svc:default/web-a-only", "allowed: tcp 80 from default/web-a to default/web-a by Service default/web-a-only; " + clientEgress + "no policy decides on ingress; it reaches default/web-a"},
 		{"external", "192.168.77.102:30004", "allowed: tcp 80 from the outside to default/web-a by Service default/sample-nodeport; no policy decides on ingress; it reaches default/web-a; all 2 endpoints are allowed"},
-		{"external", "192.168.77.102:30005", "allowed: tcp 30005 from the outside to Node node-a; it is for the Node itself, whose kernel answers, and does not pass the switch"},
+		{"external", "192.168.77.102:30005", "allowed: tcp 30005 from the outside to Node node-a; it is for the Node itself, whose kernel answers before the switch"},
 	}},
 	{"kubernetes", `
 apiVersion: networking.k8s.io/v1
@@ -279,23 +279,23 @@ func TestWhyText(t *testing.T) {
 	for _, c := range []struct{ from, to, below string }{
 		{"default/client-a", "default/db-a:3306", `
 where:  Node node-a, from client-a to table IngressDefaultRule, entry priority=200,reg1=0x26 (TargetOFPortField=db-a)
-next:   if it has to pass, a policy for default/db-a needs an ingress rule that allows tcp 3306 from default/client-a
+next:   to allow it, a policy for default/db-a needs an ingress rule that allows tcp 3306 from default/client-a
 `},
 		{"default/client-a", "default/web-b:80", `
 where:  Node node-a, from client-a to antrea-tun0; Node node-b, from antrea-tun0 to web-b
-next:   if it fails all the same: antrail drops on each Node of the way, then antrail trace --live while it is tried
+next:   if it still fails, run antrail drops on each Node of the way, then antrail trace --live during a try
 `},
 		{"default/client-a", "svc:default/sample-clusterip-no-ep", `
 where:  Node node-a, from client-a to table EndpointDNAT, entry priority=200,reg0=0x4000/0x4000 (SvcNoEpRegMark)
-next:   are there Pods that its selector takes, and are they ready? antrail get services, and kubectl get endpointslices
+next:   check that Pods match its selector and are ready: antrail get services, kubectl get endpointslices
 `},
 		{"external", "192.168.77.102:30005", `
 where:  Node node-a, from antrea-gw0 to antrea-gw0
-next:   if it fails all the same: does anything listen there (ss -ltnu on node-a), and does the Node's firewall let it in?
+next:   if it still fails, check that a process listens there (ss -ltnu on node-a), and that the Node's firewall lets it in
 `},
 		{"default/client-a", "10.10.0.99:80", `
 where:  Node node-a, from client-a to antrea-gw0
-next:   antrail get pods has the addresses of those that are there
+next:   antrail get pods lists the Pods' addresses
 `},
 	} {
 		a, err := api.Why(t.Context(), clients, &api.WhyRequest{From: c.from, To: c.to})
@@ -337,7 +337,7 @@ func TestWhySeen(t *testing.T) {
 	}
 	text := whyText(t, a)
 	for _, want := range []string{
-		"\nentry:  2 packets have met the entry in the 0s that it is there, the last one 0s ago\n",
+		"\nentry:  2 packets have met the entry since it was installed 0s ago, the last one 0s ago\n",
 		"\nso far: 0 such connections are tracked now, and of their packets 2 are kept as dropped, the last one at ",
 		": entry in table IngressDefaultRule\n",
 	} {
@@ -432,7 +432,7 @@ func TestWhyErrors(t *testing.T) {
 		{"default/client-a", "svc:default/sample-clusterip:81", `has no port "81"; it has [80]`},
 		{"default/client-a", "udp svc:default/sample-clusterip", "the Service's port is for TCP"},
 		{"default/client-a", "svc:default/sample-nodeport", "has no address"},
-		{"svc:default/sample-clusterip", "default/web-a:80", "a Service sends nothing"},
+		{"svc:default/sample-clusterip", "default/web-a:80", "a Service sends no packets"},
 		{"default/db-a", "default/web-a:80", "no port in this Node's switch"},
 		{"client-a", "default/web-a:80", "an end is namespace/pod"},
 		{"default/client-a", "igmp default/web-a", "none of tcp, udp"},
@@ -461,7 +461,7 @@ func TestWhyErrors(t *testing.T) {
 func TestWhyFromNobody(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for from, want := range map[string][]string{
-		"10.10.0.99": {"no Pod has 10.10.0.99, which is of Node node-a's range: SpoofGuard stops a Pod that sends by it"},
+		"10.10.0.99": {"no Pod has 10.10.0.99, which is in Node node-a's range: SpoofGuard stops a Pod that sends by it"},
 		"10.10.0.26": nil, "10.10.0.1": nil, "192.0.2.1": nil,
 	} {
 		a, err := api.Why(t.Context(), []*api.Client{n.client}, &api.WhyRequest{From: from, To: "default/web-a:80"})
@@ -512,7 +512,7 @@ func TestWhyLive(t *testing.T) {
 		}
 		before, entries := n.Switch.Flows(), n.Connections.Stats().Entries
 		a, err := api.Why(t.Context(), []*api.Client{n.client}, out)
-		if err != nil || !a.Allowed || strings.Contains(a.Sentence, "is there already") != there {
+		if err != nil || !a.Allowed || strings.Contains(a.Sentence, "an established connection") != there {
 			t.Errorf("%v: %v %v", there, a, err)
 		}
 		same := slices.EqualFunc(before, n.Switch.Flows(), func(a, b telemetry.FlowStats) bool { return a.Packets == b.Packets })

@@ -11,16 +11,15 @@ import (
 	"github.com/antrail/antrail/door"
 )
 
-// A switch without an agent can be asked as an agent is: the API of a pipeline runs in the
-// process that asks, over the switch's door. There are no objects behind its entries, as
-// behind those of flow files.
+// A switch without an agent can be asked like an agent. The API of a pipeline runs in the
+// asking process, over the switch's API. Its entries have no objects, as with flow files.
 
-// connectTimeout is how long whoever listens at a socket may take to say what it is.
+// connectTimeout is how long the process at a socket may take to answer what it is.
 const connectTimeout = 5 * time.Second
 
-// Connect is a client of whoever answers at a socket, an agent or a switch. If nobody does,
-// it is a client of an agent, whose first question fails. The error is that of a switch
-// whose door has a version that this program does not speak.
+// Connect makes a client of the agent or switch at a socket. If neither answers, the client is
+// an agent's, and its first request fails. The error says that the switch has a version of the
+// API that this program does not know.
 func Connect(ctx context.Context, socket string) (*api.Client, error) {
 	c := api.NewClient(socket)
 	if !c.IsSwitch(ctx, connectTimeout) {
@@ -41,7 +40,7 @@ func Connect(ctx context.Context, socket string) (*api.Client, error) {
 	mux := p.Routes(Registry(p))
 	mux.HandleFunc("POST /trace/live", func(w http.ResponseWriter, r *http.Request) { p.AnswerLive(w, r, "") })
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		http.Error(w, fmt.Sprintf("a switch answers at %s, and only an agent (antrail agent) answers %s", socket, r.URL.Path), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("the process at %s is a switch; only an agent (antrail agent) answers %s", socket, r.URL.Path), http.StatusNotFound)
 	})
 	return api.NewClientBy(socket, inProcess{mux}), nil
 }

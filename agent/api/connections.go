@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Connection is a tracked connection. Text is the line of
-// ovs-appctl dpctl/dump-conntrack.
+// Connection is a tracked connection. Text is its line of ovs-appctl dpctl/dump-conntrack.
 type Connection struct {
 	Zone      uint16        `json:"zone"`
 	Proto     uint8         `json:"proto"`
@@ -17,9 +16,9 @@ type Connection struct {
 	Label     string        `json:"label,omitempty"`
 	Marks     []string      `json:"marks,omitempty"` // mark and label in words
 	TimeoutNS time.Duration `json:"timeoutNS"`
-	Offloaded bool          `json:"offloaded,omitempty"` // the kernel forwards packets of it by itself
+	Offloaded bool          `json:"offloaded,omitempty"` // the kernel forwards packets of it without the switch
 	Text      string        `json:"text"`
-	// Objects is there when it is asked for.
+	// Objects is set if the request asks for it.
 	Objects *ConnectionObjects `json:"objects,omitempty"`
 }
 
@@ -35,11 +34,11 @@ type Endpoints struct {
 
 // ConnectionObjects are the objects behind a connection.
 type ConnectionObjects struct {
-	From    string `json:"from,omitempty"`    // who began it
-	To      string `json:"to,omitempty"`      // who serves it
-	Service string `json:"service,omitempty"` // that was asked for
-	// DecidedBy are the rules that allowed it when it began, by direction; Gone those
-	// whose rule has been removed.
+	From    string `json:"from,omitempty"`    // the client
+	To      string `json:"to,omitempty"`      // the server
+	Service string `json:"service,omitempty"` // the Service that the client addressed
+	// DecidedBy are the rules that allowed the connection when it began, by direction. Gone are
+	// the numbers of such rules that were removed.
 	DecidedBy map[string]OriginText `json:"decidedBy,omitempty"`
 	Gone      map[string]uint32     `json:"gone,omitempty"`
 }
@@ -49,9 +48,8 @@ type Flushed struct {
 	Flushed int `json:"flushed"`
 }
 
-// Counter is one number about the connection table, under the name that the
-// metrics have after "antrail_", or about the exact-match cache. Label, where
-// there is one, is which of several: a zone, a port, a reason.
+// Counter is one number about the connection table or the exact-match cache. Name is that of
+// the metric, without "antrail_". Label, if any, is the zone, port or reason.
 type Counter struct {
 	Name  string `json:"name"`
 	Label string `json:"label,omitempty"`

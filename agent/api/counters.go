@@ -7,38 +7,38 @@ import (
 	"github.com/antrail/antrail/diagram"
 )
 
-// Counters are those of one moment.
+// Counters are the counters at one moment.
 type Counters struct {
-	// AtNS is that moment, of a clock that never goes back.
+	// AtNS is that moment, on a monotonic clock.
 	AtNS time.Duration `json:"atNS"`
-	// Generation changes with the entries of the pipeline.
+	// Generation changes when entries of the pipeline change.
 	Generation  uint64        `json:"generation"`
 	Pipeline    *diagram.Map  `json:"pipeline"`
 	Ports       []PortRecord  `json:"ports"`
 	Connections ConnectionUse `json:"connections"`
 }
 
-// PacketCountersRecord is all sums of the switch, at one moment.
+// PacketCountersRecord has all packet counters of the switch, at one moment.
 type PacketCountersRecord struct {
 	Ports []PortPacketCounters `json:"ports"`
-	// Own is what the switch makes itself, Gone the sums of ports that are gone.
+	// Own counts packets that the switch makes itself, Gone those of removed ports.
 	Own   telemetry.PacketCounters `json:"own"`
 	Gone  telemetry.PacketCounters `json:"gone"`
 	Total telemetry.PacketCounters `json:"total"`
-	// Fault says where sums do not agree; empty: they do.
+	// Fault says where counters do not add up; empty if they do.
 	Fault string `json:"fault,omitempty"`
 }
 
-// PortPacketCounters is the sums of a port. What the kernel forwards by itself comes and
-// goes beside them.
+// PortPacketCounters are the counters of a port. KernelReceived and KernelSent count packets
+// that the kernel forwards without the switch.
 type PortPacketCounters struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
 	telemetry.PacketCounters
 	KernelReceived uint64 `json:"kernelReceived,omitempty"`
 	KernelSent     uint64 `json:"kernelSent,omitempty"`
-	// Joined is packets beyond the first that came in one frame from the wire of a
-	// tunnel, Parted those that frames were cut into for it.
+	// Joined counts packets beyond the first in frames that a tunnel received as one. Split
+	// counts packets into which such frames were cut for the tunnel.
 	Joined uint64 `json:"joined,omitempty"`
 	Split  uint64 `json:"split,omitempty"`
 }

@@ -14,39 +14,38 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// DroppedPacket is a packet that was dropped.
+// DroppedPacket is a dropped packet.
 type DroppedPacket struct {
-	// No counts them from 1, since the agent's start.
+	// No numbers dropped packets from 1, since the agent's start.
 	No   uint64    `json:"no"`
 	Time time.Time `json:"time"`
-	// Packets is 1, or how many a port dropped since it was last asked: a port counts,
-	// and keeps the last one that it did not send, or that a tunnel refused.
+	// Packets is mostly 1. For drops on the way out, it is how many packets a port dropped
+	// since the last record. The port keeps only the last of them.
 	Packets uint64 `json:"packets"`
-	// Port is where it entered, with its Pod, or, when it is Leaving, the port that
-	// dropped it on its way out.
+	// Port is the port where the packet entered, with its Pod. If Leaving is set, it is the
+	// port that dropped the packet on its way out.
 	Port    trace.Port `json:"port"`
 	Leaving bool       `json:"leaving,omitempty"`
 	Reason  string     `json:"reason"`
 	Meaning string     `json:"meaning"`
-	// Table is where its walk ended, Entry what the table gave: nothing for a
-	// table-miss, or where no table was asked.
+	// Table is where the walk ended, and Entry the entry of that table. Entry is nil for a
+	// table-miss. Table is empty if no table was looked up.
 	Table string       `json:"table,omitempty"`
 	Entry *trace.Entry `json:"entry,omitempty"`
 	CT    *DroppedCT   `json:"ct,omitempty"`
-	// Source and Destination are the Pods with the packet's addresses, as
-	// namespace/name.
+	// Source and Destination are the Pods with the packet's addresses, as namespace/name.
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// Forged is what the source has that is not the sending Pod's, in words.
+	// Forged says which source address is not the sending Pod's.
 	Forged string        `json:"forged,omitempty"`
-	Tunnel *trace.Tunnel `json:"tunnel,omitempty"` // that it came in, or was to leave in
-	Packet string        `json:"packet"`           // in a few words
+	Tunnel *trace.Tunnel `json:"tunnel,omitempty"` // the outer header, received or about to be sent
+	Packet string        `json:"packet"`           // a summary
 	Length int           `json:"length"`           // in bytes
-	// Frame is its first 128 bytes, with what NAT and entries had written.
+	// Frame is the packet's first 128 bytes, as NAT and actions left them.
 	Frame trace.Bytes `json:"frame"`
 }
 
-// DroppedCT is what conntrack had said of a dropped packet.
+// DroppedCT is the conntrack state of a dropped packet.
 type DroppedCT struct {
 	State string   `json:"state"`
 	Zone  uint16   `json:"zone"`
@@ -58,26 +57,26 @@ type DroppedCT struct {
 // DroppedPackets is the answer to GET /drops/last.
 type DroppedPackets struct {
 	Packets []DroppedPacket `json:"packets"` // oldest first
-	// Missed were dropped too fast to be kept, since the agent's start: the counters
-	// have them.
+	// Missed counts packets since the agent's start that were dropped too fast to be kept. The
+	// counters include them.
 	Missed uint64 `json:"missed"`
-	// Note says why there is nothing of the Pod that was asked for, if it is elsewhere,
-	// or else which Pods' links are down and which Nodes do not answer: the kernel loses
-	// what goes there, and tells nobody.
+	// Note says why the requested Pod has no packets here, if it is elsewhere. Otherwise it
+	// names Pods whose links are down and Nodes that do not answer. The kernel drops packets to
+	// those without a report.
 	Note string `json:"note,omitempty"`
-	// Next is the No to give as since next time.
+	// Next is the value of DropQuery.Since for the next request.
 	Next uint64 `json:"next"`
 }
 
-// DropQuery says which dropped packets are wanted.
+// DropQuery selects dropped packets.
 type DropQuery struct {
-	Last   int    // at most so many, the youngest; 0 for all
-	Pod    string // namespace/name: that sent it, or that its addresses name
-	Reason string // by its name
-	Since  uint64 // only those with a larger No
+	Last   int    // the newest Last; 0 for all
+	Pod    string // namespace/name of the sender, or of a Pod with the packet's addresses
+	Reason string // the name of a reason
+	Since  uint64 // packets with a larger No
 }
 
-// Values are the query as parameters.
+// Values are the parameters of the query.
 func (q *DropQuery) Values() url.Values {
 	v := url.Values{}
 	for name, text := range map[string]string{
@@ -90,7 +89,7 @@ func (q *DropQuery) Values() url.Values {
 	return v
 }
 
-// DroppedPackets asks for the last dropped packets.
+// DroppedPackets requests the last dropped packets.
 func (c *Client) DroppedPackets(ctx context.Context, q *DropQuery) (*DroppedPackets, error) {
 	var all DroppedPackets
 	return &all, c.JSON(ctx, "/drops/last", q.Values(), &all)
@@ -100,7 +99,7 @@ func (c *Client) DroppedPackets(ctx context.Context, q *DropQuery) (*DroppedPack
 type FollowedLine struct {
 	*DroppedPacket
 	Note  string `json:"note,omitempty"`
-	Error string `json:"error,omitempty"` // of the switch; no line follows
+	Error string `json:"error,omitempty"` // the switch does not answer; the last line
 }
 
 // FollowDrops calls tell with the last dropped packets, and then with each new one, until ctx

@@ -14,11 +14,11 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// DropColumns is what WriteDrops prints of a packet.
+// DropColumns are the columns of WriteDrops.
 const DropColumns = "TIME\tFROM\tREASON\tTABLE\tOBJECT\tPACKET\tCT\tENTRY"
 
-// WriteDrops prints dropped packets as an aligned table, oldest first, and below it what
-// their reasons mean: all but that an entry says drop, which the table says itself.
+// WriteDrops prints dropped packets as an aligned table, oldest first. Below it are the
+// meanings of their reasons, except of drops by an entry, which the table shows.
 func WriteDrops(w io.Writer, all []DroppedPacket) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, DropColumns)
@@ -48,7 +48,7 @@ func (p *DroppedPacket) Line() string {
 	}, "\t")
 }
 
-// clockText is the time of day, with the day if that is over.
+// clockText is the time of day, with the date if it is not today.
 func clockText(t time.Time) string {
 	layout := "15:04:05.000000"
 	if now := time.Now().In(t.Location()); now.Format(time.DateOnly) != t.Format(time.DateOnly) {
@@ -57,8 +57,8 @@ func clockText(t time.Time) string {
 	return t.Format(layout)
 }
 
-// From is the Pod that the packet came from, or the port that it entered by; "to" and
-// the Pod or port that it was to leave by, where that dropped it.
+// From is the sending Pod, or the port where the packet entered. For a packet that was dropped
+// on its way out, it is "to" and the Pod or port there.
 func (p *DroppedPacket) From() string {
 	who := cmp.Or(p.Port.Pod, p.Port.Name, fmt.Sprintf("port %d", p.Port.No))
 	if p.Leaving {
@@ -67,8 +67,8 @@ func (p *DroppedPacket) From() string {
 	return who
 }
 
-// What names the packet: its addresses and the Pod that it was for. If it was dropped on
-// its way out, What also names the Pod that sent it.
+// What describes the packet: its addresses and the destination Pod. For a packet dropped on its
+// way out, also the sending Pod.
 func (p *DroppedPacket) What() string {
 	s := p.Packet
 	if s == "" {
@@ -94,7 +94,7 @@ func (p *DroppedPacket) What() string {
 	return s
 }
 
-// How is why and where it was dropped.
+// How is the reason and the place of the drop.
 func (p *DroppedPacket) How() string {
 	text := p.Reason
 	switch {
@@ -116,7 +116,7 @@ func (p *DroppedPacket) ctText() string {
 	return p.CT.State
 }
 
-// EntryText is the entry in short; "" for none.
+// EntryText is the entry in short form; "" for none.
 func (p *DroppedPacket) EntryText() string {
 	if p.Entry == nil {
 		return ""
@@ -124,7 +124,7 @@ func (p *DroppedPacket) EntryText() string {
 	return entryShort(p.Entry)
 }
 
-// entryShort is an entry's priority and match, with the marks of that.
+// entryShort is an entry's priority and match, with the names of marks in the match.
 func entryShort(e *trace.Entry) string {
 	text := fmt.Sprintf("priority=%d", e.Priority)
 	if e.Match != "" {
@@ -136,8 +136,8 @@ func entryShort(e *trace.Entry) string {
 	return text
 }
 
-// Object is what wanted the entry that the packet was dropped at: policies, if there
-// are any, else whatever it is; "" when nothing is known.
+// Object names the policies behind the entry that dropped the packet, or other objects if there
+// are none; "" if unknown.
 func (p *DroppedPacket) Object() string {
 	if p.Entry == nil {
 		return ""

@@ -13,13 +13,12 @@ type Flow struct {
 	Packets  uint64 `json:"packets"`
 	Bytes    uint64 `json:"bytes"`
 	Learned  bool   `json:"learned,omitempty"`
-	// Asks and Sets are what the match and the actions have of registers and marks, by
-	// their names.
+	// Asks and Sets name the registers and marks that the match examines and the actions set.
 	Asks []string `json:"asks,omitempty"`
 	Sets []string `json:"sets,omitempty"`
-	// Origins are there when they are asked for; so in the records below.
+	// Origins are set if the request asks for them, as in the types below.
 	Origins []OriginText `json:"origins,omitempty"`
-	// DurationNS is since installation, IdleNS since the last packet.
+	// DurationNS is the time since installation, IdleNS since the last packet.
 	DurationNS time.Duration `json:"durationNS"`
 	IdleNS     time.Duration `json:"idleNS"`
 }
@@ -28,14 +27,14 @@ type Flow struct {
 type Table struct {
 	ID      uint8  `json:"id"`
 	Name    string `json:"name"`
-	Shape   string `json:"shape"` // of the lookup
+	Shape   string `json:"shape"` // of the lookup: how the table is compiled
 	Entries int    `json:"entries"`
 	Learned int    `json:"learned"`
 	Masks   int    `json:"masks"`
 	Lookups uint64 `json:"lookups"`
 	Matched uint64 `json:"matched"`
-	// LookupNS is the mean time of a lookup, and ActionsNS of what its entry does
-	// until the next one; 0 until one was timed.
+	// LookupNS is the mean time of a lookup, ActionsNS the mean time of its actions until the
+	// next lookup. Both are 0 until one was timed.
 	LookupNS  time.Duration     `json:"lookupNS"`
 	ActionsNS time.Duration     `json:"actionsNS"`
 	Drops     map[string]uint64 `json:"drops,omitempty"` // by reason
@@ -49,7 +48,7 @@ type Drop struct {
 	Packets uint64 `json:"packets"`
 }
 
-// Group is a group with its counters; Buckets is in the group's order.
+// Group is a group with its counters. Buckets are in the group's order.
 type Group struct {
 	ID      uint32   `json:"id"`
 	Text    string   `json:"text"`
@@ -60,7 +59,7 @@ type Group struct {
 	Origins []OriginText `json:"origins,omitempty"`
 }
 
-// Meter is a meter with its counters; Dropped is by band.
+// Meter is a meter with its counters. Dropped is by band.
 type Meter struct {
 	ID      uint32   `json:"id"`
 	Text    string   `json:"text"`
@@ -71,7 +70,7 @@ type Meter struct {
 	Origins []OriginText `json:"origins,omitempty"`
 }
 
-// LearnedMAC is a row of the MAC table that NORMAL keeps.
+// LearnedMAC is a row of the MAC table of action NORMAL.
 type LearnedMAC struct {
 	Port  uint32        `json:"port"`
 	VLAN  uint16        `json:"vlan"`
@@ -79,7 +78,7 @@ type LearnedMAC struct {
 	AgeNS time.Duration `json:"ageNS"`
 }
 
-// Counts are one direction of a port.
+// Counts are the counters of one direction of a port.
 type Counts struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`

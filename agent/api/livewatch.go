@@ -12,36 +12,35 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Watch is a live trace at several agents at once: what they see of one packet is
-// one way.
+// Watch is a live trace at several agents at once. It joins the walks of one packet at several
+// Nodes.
 type Watch struct {
 	Agents  []*Client
 	Request LiveTraceRequest
-	// Armed, when not nil, is told of each agent, when all of them watch from then on.
+	// Armed, if not nil, is called for each agent, once all of them watch.
 	Armed func(*Armed)
-	// Tell gets each way once it is whole, or has waited for HalfWait. An error of
-	// its ends the trace.
+	// Tell receives each joined walk, once it is complete or has waited for HalfWait. If Tell
+	// returns an error, the trace ends.
 	Tell func(trace.Joined) error
 }
 
-// armTime is how many milliseconds all of several agents have to be armed, before any
-// begins.
+// armTime is how many milliseconds several agents have to be armed before any begins a walk.
 const armTime = 300
 
-// HalfWait is how long a walk waits for what other Nodes saw. On a busy Node an agent's
-// line comes more than half a second after the packet. A packet that was lost between the
-// Nodes is shown as late.
+// HalfWait is how long a walk waits for the walks of other Nodes. A busy Node's agent reports
+// more than half a second after the packet. So a packet that was lost between Nodes is shown
+// late.
 const HalfWait = 2 * time.Second
 
-// said is a line of one of the agents, or the end of all of its.
+// said is a line of one of the agents, or its end.
 type said struct {
 	agent int
 	line  *LiveLine
-	err   error // of the end
+	err   error // if line is nil: how the agent's trace ended
 }
 
-// Run watches until ctx ends, there are as many ways as Request.Count, or every
-// agent's trace has ended. It returns what was counted by all of them.
+// Run watches until ctx ends, Tell has received Request.Count walks, or every agent's trace has
+// ended. It returns the sum of all agents' counts.
 func (w *Watch) Run(ctx context.Context) (total telemetry.LiveCounts, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -63,14 +62,14 @@ func (w *Watch) Run(ctx context.Context) (total telemetry.LiveCounts, err error)
 	return total, err
 }
 
-// newSession is the upper half of ids that no other trace is likely to have.
+// newSession returns the upper half of ids, at random.
 func newSession() uint64 {
 	var b [4]byte
 	rand.Read(b[:])
 	return uint64(binary.BigEndian.Uint32(b[:])|1) << 32
 }
 
-// runAgent hands on what an agent says.
+// runAgent sends an agent's lines to lines, and then its end.
 func (w *Watch) runAgent(ctx context.Context, i int, r *LiveTraceRequest, lines chan<- said) {
 	err := w.Agents[i].TraceLive(ctx, r, func(l *LiveLine) error {
 		lines <- said{agent: i, line: l}
@@ -79,20 +78,20 @@ func (w *Watch) runAgent(ctx context.Context, i int, r *LiveTraceRequest, lines 
 	lines <- said{agent: i, err: err}
 }
 
-// gathering puts together what agents say.
+// gathering joins the lines of all agents.
 type gathering struct {
 	watch  *Watch
 	joiner trace.Joiner
 	counts []telemetry.LiveCounts
 	told   int
-	armed  []*Armed  // not told yet
-	begin  time.Time // when all watch that are in armed
+	armed  []*Armed  // agents that Watch.Armed has not reported yet
+	begin  time.Time // when all agents in armed watch
 }
 
-// errEnough ends a watch that has as many ways as were asked for.
-var errEnough = errors.New("as many walks as were asked for")
+// errEnough ends a watch after Request.Count walks.
+var errEnough = errors.New("the requested number of walks is complete")
 
-// run takes lines until all agents have ended. The first error ends the others.
+// run receives lines until all agents have ended. The first error ends the others.
 func (g *gathering) run(cancel func(), lines <-chan said) (err error) {
 	tick := time.NewTicker(HalfWait / 20)
 	defer tick.Stop()
@@ -136,14 +135,14 @@ func (g *gathering) takeLine(s *said) error {
 	case l.Armed != nil:
 		g.hearArmed(l.Armed, time.Now())
 	case l.Walk != nil:
-		g.begin = time.Time{} // it has, whatever the clock says here
+		g.begin = time.Time{} // walks have begun, whatever this clock says
 		g.tellArmed(time.Now())
 		return g.giveWays(g.joiner.Add(l.Walk, time.Now()))
 	}
 	return nil
 }
 
-// hearArmed takes down that one more agent is armed. A single one begins at once.
+// hearArmed records that an agent is armed. A single agent begins at once.
 func (g *gathering) hearArmed(a *Armed, now time.Time) {
 	g.armed, g.begin = append(g.armed, a), now
 	if len(g.counts) > 1 {
@@ -152,7 +151,7 @@ func (g *gathering) hearArmed(a *Armed, now time.Time) {
 	g.tellArmed(now)
 }
 
-// tellArmed tells of the agents once all of them watch.
+// tellArmed reports the agents once all of them watch.
 func (g *gathering) tellArmed(now time.Time) {
 	if len(g.armed) < len(g.counts) || now.Before(g.begin) {
 		return

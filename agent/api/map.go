@@ -7,14 +7,14 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Map asks for the pipeline as a map, with the counts until now.
+// Map requests the pipeline as a map, with its counters.
 func (c *Client) Map(ctx context.Context) (*diagram.Map, error) {
 	var m diagram.Map
 	return &m, c.JSON(ctx, "/pipeline", nil, &m)
 }
 
-// HopsOf is a walk as turns of tables, to be shown on the map, and whether it
-// ended in a drop.
+// HopsOf converts a walk to hops between tables, for the map. dropped says whether it ended in
+// a drop.
 func HopsOf(w *trace.Walk) (hops []diagram.Hop, dropped bool) {
 	from := -1 // the table whose action came last
 	for i := range w.Steps {

@@ -9,13 +9,13 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// ServiceRecord is a Service, by its key as text; so are the others.
+// ServiceRecord is a Service. Object is its key as text, as in the types below.
 type ServiceRecord struct {
 	Object string `json:"object"`
 	control.ServiceRow
 }
 
-// EndpointsRecord is what serves a Service.
+// EndpointsRecord has the endpoints of a Service.
 type EndpointsRecord struct {
 	Object    string                `json:"object"` // the Service
 	Endpoints []control.EndpointRow `json:"endpoints"`
@@ -51,46 +51,47 @@ type TraceflowRecord struct {
 	control.TraceflowRow
 }
 
-// NodeRecord is a Node as this one sees it.
+// NodeRecord is a Node as this Node sees it.
 type NodeRecord struct {
 	control.NodeRow
-	// Silent are its addresses that do not answer ARP or NDP, though packets go there.
+	// Silent are addresses of the Node that do not answer ARP or NDP although packets go there.
 	Silent []netip.Addr `json:"silent,omitempty"`
-	// EditRefused is as in control.Status, of the Node or its NodeConfig.
+	// EditRefused is that of the Node or its NodeConfig, as in control.Status.
 	EditRefused string `json:"editRefused,omitempty"`
 }
 
-// ObjectText is an object in words.
+// ObjectText is an object as text.
 type ObjectText struct {
 	Object string `json:"object"`
-	Source string `json:"source,omitempty"` // FILE:LINE, or where else it came from
+	Source string `json:"source,omitempty"` // FILE:LINE, or another source
 	YAML   string `json:"yaml"`
 }
 
-// Explained is an entry, a group or a meter, and what wants it.
+// Explained is an entry, group or meter, with the objects that ask for it.
 type Explained struct {
-	Entry   string       `json:"entry,omitempty"` // as dump-flows --names prints it, without counters
+	Entry   string       `json:"entry,omitempty"` // as by dump-flows --names, without counters
 	Group   uint32       `json:"group,omitempty"`
 	Meter   uint32       `json:"meter,omitempty"`
 	Origins []OriginText `json:"origins"`
-	// Counters are those of an entry that was found by its cookie, or under a foreign controller.
+	// Counters are set if the entry was found by its cookie, or belongs to a foreign
+	// controller.
 	Counters *EntryCounters `json:"counters,omitempty"`
 }
 
-// EntryCounters are the packets that an entry matched.
+// EntryCounters count the packets that an entry matched.
 type EntryCounters struct {
 	Packets uint64 `json:"packets"`
 	Bytes   uint64 `json:"bytes"`
 }
 
-// OriginText is an object and the place in it that asks for an entry.
+// OriginText is an object, and the field in it that asks for an entry.
 type OriginText struct {
 	Object string `json:"object"`
 	Field  string `json:"field,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 }
 
-// String is the object, and the place in it.
+// String is the object, its field and its rule.
 func (o OriginText) String() string {
 	s := strings.TrimSpace(o.Object + " " + o.Field)
 	if o.Rule != "" {
@@ -99,7 +100,8 @@ func (o OriginText) String() string {
 	return s
 }
 
-// CookieRecord is a cookie with what its entries have counted, where entries have no objects.
+// CookieRecord is a cookie with the counters of its entries. It stands for objects where
+// entries have none.
 type CookieRecord struct {
 	Object  string `json:"object"` // cookie=0x…
 	Tables  int    `json:"tables"`
@@ -107,8 +109,7 @@ type CookieRecord struct {
 	EntryCounters
 }
 
-// ObjectEntries is an object with the entries, groups and meters that it wants, or a cookie with
-// the entries that have it.
+// ObjectEntries is an object with its entries, groups and meters, or a cookie with its entries.
 type ObjectEntries struct {
 	Object string       `json:"object"`
 	State  ledger.State `json:"state"`
@@ -116,6 +117,6 @@ type ObjectEntries struct {
 	// EditRefused is as in control.Status.
 	EditRefused string      `json:"editRefused,omitempty"`
 	Entries     []Explained `json:"entries"`
-	Groups      []string    `json:"groups,omitempty"` // as dump-groups --names prints them
+	Groups      []string    `json:"groups,omitempty"` // as by dump-groups --names
 	Meters      []string    `json:"meters,omitempty"`
 }

@@ -14,12 +14,12 @@ type PortRecord struct {
 	MAC     string            `json:"mac"`
 	MTU     int               `json:"mtu"`
 	Up      bool              `json:"up"`
-	Missing string            `json:"missing,omitempty"` // why the port is wanted and not in the switch
+	Missing string            `json:"missing,omitempty"` // why a wanted port is not in the switch
 	Driver  string            `json:"driver"`
 	Mode    string            `json:"mode"`
 	Why     string            `json:"why,omitempty"`
-	Worker  int               `json:"worker"` // that receives from it
-	Load    float64           `json:"load"`   // part of the worker's time, lately: 0 to 1
+	Worker  int               `json:"worker"` // the worker that receives from it
+	Load    float64           `json:"load"`   // recent part of the worker's time, 0 to 1
 	Rx      Counts            `json:"rx"`
 	Tx      Counts            `json:"tx"`
 	Reasons map[string]uint64 `json:"reasons,omitempty"`
@@ -27,18 +27,16 @@ type PortRecord struct {
 	Offload PortOffload       `json:"offload"`
 }
 
-// PortMACs are the MAC addresses that NORMAL learned at a port. NotLearned counts the
-// frames whose source it did not learn, by macShareFull or macElsewhere.
+// PortMACs are the MAC addresses that NORMAL learned at a port. NotLearned counts frames whose
+// source it did not learn, by reason: macShareFull or macElsewhere.
 type PortMACs struct {
 	Learned    int               `json:"learned"`
 	NotLearned map[string]uint64 `json:"notLearned,omitempty"`
 }
 
-// PortOffload is what passed through a port in the kernel; it is part of the
-// port's counters.
+// PortOffload counts what passed a port in the kernel. The port's counters include it.
 type PortOffload struct {
-	// On says whether connections between this port and others may be offloaded;
-	// Why says why not.
+	// On says whether connections of this port may be offloaded. Why says why not.
 	On  bool   `json:"on"`
 	Why string `json:"why,omitempty"`
 	Rx  Counts `json:"rx"`
@@ -57,22 +55,22 @@ func (o *PortOffload) String() string {
 // WorkerRecord is a thread that moves packets.
 type WorkerRecord struct {
 	No      int      `json:"worker"`
-	OFPorts []uint32 `json:"ofPorts"` // that it receives from
+	OFPorts []uint32 `json:"ofPorts"` // ports that it receives from
 	Blind   int      `json:"blind"`   // ports that the worker polls every millisecond, because the kernel does not announce their frames
 	Batches uint64   `json:"batches"`
 	Packets uint64   `json:"packets"`
-	Load    float64  `json:"load"` // part of its time that packets took lately: 0 to 1
+	Load    float64  `json:"load"` // recent part of its time that packets took, 0 to 1
 	// The times are since the agent's start.
 	WorkingNS   time.Duration `json:"workingNS"`
 	SpinningNS  time.Duration `json:"spinningNS"`
 	AsleepNS    time.Duration `json:"asleepNS"`
 	Sleeps      uint64        `json:"sleeps"`
-	KeptAwakeNS time.Duration `json:"keptAwakeNS"`     // idle processors, while pods talked
-	Wakes       []WakeCount   `json:"wakes,omitempty"` // called in its sleep, how soon it ran
+	KeptAwakeNS time.Duration `json:"keptAwakeNS"`     // time that idle processors were kept awake while pods talked
+	Wakes       []WakeCount   `json:"wakes,omitempty"` // how soon the worker ran after a wake-up
 }
 
-// WakeCount is how many wake-ups took less than so many microseconds, and no
-// less than half of it. The last one, of 32768, is for all longer ones too.
+// WakeCount counts wake-ups that took less than BelowUS microseconds, and at least half of it.
+// The last one, 32768, also counts all longer ones.
 type WakeCount struct {
 	BelowUS int    `json:"belowUS"`
 	Count   uint64 `json:"count"`

@@ -13,24 +13,25 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Replaying recorded walks: the packets walk today's entries, with the answers that
-// conntrack gave them then, and what is different is told.
+// Replaying recorded walks: the packets walk the current entries. Conntrack answers as it did
+// when they were recorded. The difference is reported.
 
-// Replayed is a recorded walk and what would become of its packet now.
+// Replayed is a recorded walk, and the walk of its packet now.
 type Replayed struct {
 	Walk *trace.Walk
 	Now  TraceAnswer
-	// Left is where both ways are no more the same: the entry of then, "" when there
-	// was none more, and that of now.
+	// LeftThen and LeftNow are the first entries that differ between the recorded and the
+	// current walk; "" if a walk had ended.
 	LeftThen, LeftNow string
 }
 
-// Same says whether nothing is different.
+// Same says whether both walks are equal.
 func (r *Replayed) Same() bool {
 	return r.LeftThen == r.LeftNow && r.Now.Verdict == r.Walk.Verdict.Text
 }
 
-// ReplayWalk has the packet of a recorded walk walk once more, and leaves no mark.
+// ReplayWalk walks the packet of a recorded walk once more. The walk is dry: it changes no
+// counter and no connection.
 func (c *Client) ReplayWalk(ctx context.Context, w *trace.Walk) (*Replayed, error) {
 	b, err := c.Post(ctx, "/trace", url.Values{"format": {"json"}}, RequestOf(w))
 	if err != nil {
@@ -57,9 +58,9 @@ func (c *Client) ReplayWalk(ctx context.Context, w *trace.Walk) (*Replayed, erro
 	return r, nil
 }
 
-// RequestOf asks for the walk of a recorded packet.
+// RequestOf makes the request that repeats the walk of a recorded packet.
 func RequestOf(w *trace.Walk) *TraceRequest {
-	frame := slices.Concat(w.Frame, make([]byte, max(0, min(w.Length, 1<<16)-len(w.Frame)))) // what was not kept is payload
+	frame := slices.Concat(w.Frame, make([]byte, max(0, min(w.Length, 1<<16)-len(w.Frame)))) // bytes that were not recorded are payload
 	r := &TraceRequest{Flow: fmt.Sprintf("in_port=%d", w.InPort.No), Packet: hex.EncodeToString(frame), Undone: w.Undone}
 	if w.Mark != 0 {
 		r.Flow += fmt.Sprintf(",pkt_mark=%d", w.Mark)
@@ -109,7 +110,7 @@ func entriesMet(w *trace.Walk) (all []TraceEntry) {
 	return all
 }
 
-// text is the entry as a dump prints it.
+// text is the entry as in a dump.
 func (e *TraceEntry) text() string {
 	if e.Actions == "" {
 		return fmt.Sprintf("table=%s: no entry", e.Table)
@@ -117,7 +118,7 @@ func (e *TraceEntry) text() string {
 	return strings.TrimSuffix(fmt.Sprintf("table=%s, priority=%d,%s", e.Table, e.Priority, e.Match), ",") + " actions=" + e.Actions
 }
 
-// WriteText tells what is different; nothing when nothing is.
+// WriteText prints the difference, or nothing if there is none.
 func (r *Replayed) WriteText(w io.Writer) error {
 	if r.Same() {
 		return nil
@@ -133,7 +134,7 @@ func (r *Replayed) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteJSON tells it as a line of JSON, also when nothing is different.
+// WriteJSON prints the comparison as a line of JSON, also without a difference.
 func (r *Replayed) WriteJSON(w io.Writer) error {
 	return json.NewEncoder(w).Encode(struct {
 		ID        string `json:"id"`
@@ -142,7 +143,7 @@ func (r *Replayed) WriteJSON(w io.Writer) error {
 		Same      bool   `json:"same"`
 		Then      string `json:"then"` // verdicts
 		Now       string `json:"now"`
-		EntryThen string `json:"entryThen,omitempty"` // where both ways are no more the same
+		EntryThen string `json:"entryThen,omitempty"` // the first entries that differ
 		EntryNow  string `json:"entryNow,omitempty"`
 	}{r.Walk.ID, r.Walk.Node, r.Walk.Packet, r.Same(), r.Walk.Verdict.Text, r.Now.Verdict, r.LeftThen, r.LeftNow})
 }

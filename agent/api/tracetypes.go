@@ -4,29 +4,28 @@ import "github.com/antrail/antrail/trace"
 
 // TraceRequest asks for the walk of one packet.
 type TraceRequest struct {
-	// Flow describes the packet as a match does: in_port and headers, and what
-	// it carries of registers, marks and tunnel fields. What it leaves out of
-	// nw_ttl, tp_src, tcp_flags and icmp_type is as in the first packet of a
-	// connection: 64, 40000, syn, echo request.
+	// Flow describes the packet as a match does: in_port, headers, registers, marks and tunnel
+	// fields. Without nw_ttl, tp_src, tcp_flags and icmp_type, the packet has those of a
+	// connection's first packet: 64, 40000, syn, echo request.
 	Flow string `json:"flow"`
 	// Packet is the frame in hexadecimal, in place of the headers in Flow.
 	Packet string `json:"packet,omitempty"`
-	// CTNext answers ct() actions one after the other, each a list of ct_state
-	// words: "trk,new"; then trk,new. When empty, connections are looked up.
+	// CTNext has the answers of ct() actions in their order, each a list of ct_state words.
+	// After the last, the answer is "trk,new". If CTNext is empty, connections are looked up.
 	CTNext []string `json:"ctNext,omitempty"`
-	// CT answers the first ct() actions as they were answered once.
+	// CT has recorded answers of the first ct() actions.
 	CT []TraceCT `json:"ct,omitempty"`
-	// Undone is work that the frame's sender left to do.
+	// Undone is work that the frame's sender left to the receiver: checksum and segmentation.
 	Undone *trace.Undone `json:"undone,omitempty"`
 }
 
-// TraceCT is what a ct() action answered once.
+// TraceCT is a recorded answer of a ct() action.
 type TraceCT struct {
 	State string `json:"state"` // words of ct_state
 	Mark  uint32 `json:"mark,omitempty"`
 	Label string `json:"label,omitempty"` // as ct_label
-	// Source and Destination are the packet's ends as NAT left them, with their ports
-	// if it has any; empty where it did nothing.
+	// Source and Destination are the packet's ends after NAT, with their ports if it has any.
+	// An end that NAT did not change is empty.
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
 }
@@ -40,19 +39,19 @@ type TraceAnswer struct {
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Table    string   `json:"table,omitempty"`  // where it was dropped or waits
 	Text     string   `json:"text"`
-	// Entries are those that the tables gave, in order.
+	// Entries are the entries of the walk, in order.
 	Entries []TraceEntry `json:"entries"`
-	// Walk is the whole way, step by step, with the objects behind entries.
+	// Walk is the complete walk, step by step, with the objects behind entries.
 	Walk *trace.Walk `json:"walk"`
 }
 
-// TraceEntry is an entry that a packet met; Match and Actions are empty, and the
-// priority is 0, where no entry matched.
+// TraceEntry is an entry of a walk. Without a matching entry, Match and Actions are empty and
+// Priority is 0.
 type TraceEntry struct {
 	Table    string `json:"table"`
 	Priority uint16 `json:"priority"`
 	Match    string `json:"match"`
 	Actions  string `json:"actions"`
-	// Objects want the entry; none are known of flow files.
+	// Objects are the objects that ask for the entry; none if it comes from a flow file.
 	Objects []OriginText `json:"objects,omitempty"`
 }

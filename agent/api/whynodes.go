@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Several Nodes, asked one after the other: the one where the packet enters, and
+// Why asks several Nodes one after the other: first the Node where the packet enters, then
 // those that it goes to.
 
-// Why asks agents, each of another Node, and puts their answers together. What a Node
-// decides that is not among them, or does not answer, is undecided.
+// Why asks agents of different Nodes, and joins their answers. Decisions of Nodes that are
+// missing or do not answer stay undecided.
 func Why(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer, error) {
 	answer, err := firstWhy(ctx, agents, r)
 	if err != nil {
@@ -29,8 +29,8 @@ func Why(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer, erro
 	return answer, nil
 }
 
-// firstWhy is the answer of the Node where the packet enters, or else of the first
-// that has one.
+// firstWhy is the answer of the Node where the packet enters. If none is that Node, it is the
+// first answer.
 func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer, error) {
 	var first *WhyAnswer
 	var failed error
@@ -52,11 +52,10 @@ func firstWhy(ctx context.Context, agents []*Client, r *WhyRequest) (*WhyAnswer,
 	return first, nil
 }
 
-// begins says whether packets of the first end enter the cluster's network at this
-// Node.
+// begins says whether packets of the first end enter the cluster's network at this Node.
 func (a *WhyAnswer) begins() bool { return a.Origin == "" || a.Origin == a.Node }
 
-// noteError notes that an agent did not answer.
+// noteError adds a note that an agent did not answer.
 func (a *WhyAnswer) noteError(err error) {
 	if err != nil && !slices.Contains(a.Notes, err.Error()) {
 		a.Notes = append(a.Notes, err.Error())
@@ -73,15 +72,15 @@ func (c *Client) askWhy(ctx context.Context, r *WhyRequest) (*WhyAnswer, error) 
 		return nil, fmt.Errorf("answer of %s to /why: %w", c.socket, err)
 	}
 	if len(a.Ways) == 0 {
-		return nil, fmt.Errorf("answer of %s to /why: there is no way in it", c.socket)
+		return nil, fmt.Errorf("answer of %s to /why: it has no way of the packet", c.socket)
 	}
 	return a, nil
 }
 
-// mostNodes bounds a packet's way.
+// mostNodes bounds the Nodes of a packet's way.
 const mostNodes = 4
 
-// follow asks the Nodes that a way goes to.
+// follow asks the next Nodes of a way.
 func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) error {
 	for range mostNodes {
 		if w.Next == nil || w.Denied != "" {
@@ -111,8 +110,8 @@ func (a *WhyAnswer) follow(ctx context.Context, w *WhyWay, agents []*Client) err
 	return nil
 }
 
-// nextWhy asks the Node that a packet goes to; nil when it is not among the agents, or
-// may be one that is silent.
+// nextWhy asks the Node that a packet goes to. The answer is nil if none of the agents is that
+// Node. silent is the error of an agent that did not answer, and could be it.
 func nextWhy(ctx context.Context, agents []*Client, to *Carried) (answer *WhyAnswer, silent, failed error) {
 	for _, c := range agents {
 		answer, err := c.askWhy(ctx, &WhyRequest{Carried: to})
@@ -129,7 +128,7 @@ func nextWhy(ctx context.Context, agents []*Client, to *Carried) (answer *WhyAns
 	return nil, silent, failed
 }
 
-// Conclude makes the sentences of an answer, from what its ways have.
+// Conclude writes the sentences of an answer.
 func (a *WhyAnswer) Conclude() {
 	var denied, undecided, allowed []*WhyWay
 	for i := range a.Ways {
@@ -159,7 +158,7 @@ func (a *WhyAnswer) Conclude() {
 	}
 }
 
-// verdict is what becomes of a way.
+// verdict is the result of a way.
 type verdict uint8
 
 const (
@@ -168,7 +167,7 @@ const (
 	verdictUndecided
 )
 
-// conclude makes the sentence of a way of an answer.
+// conclude writes the sentence of a way, and returns its verdict.
 func (w *WhyWay) conclude(a *WhyAnswer) verdict {
 	w.Unasked, w.Allowed = nil, false
 	if w.Denied != "" {

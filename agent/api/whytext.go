@@ -9,10 +9,10 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// The answer as a person reads it: the sentence, where the packet comes to, what was
-// seen so far of these ends and of the entry that it ends at, and what to do next.
+// The answer as text: the sentence, where the packet goes, what was seen so far of these ends
+// and of the last entry, and what to do next.
 
-// WriteText writes the answer in three to six lines, and the notes.
+// WriteText writes three to six lines, and the notes.
 func (a *WhyAnswer) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintln(&b, a.Sentence)
@@ -43,7 +43,7 @@ func (a *WhyAnswer) WriteWalks(w io.Writer) error {
 	return nil
 }
 
-// lines are those below the sentence, each with its name.
+// lines are the lines below the sentence, each with its heading.
 func (a *WhyAnswer) lines() (all [][2]string) {
 	w := a.deciding()
 	if w == nil {
@@ -68,13 +68,13 @@ func (a *WhyAnswer) lines() (all [][2]string) {
 		advice = "ask " + strings.Join(w.Unasked, " and ") + " too: give the socket of its agent by --socket, given again, or all objects by --manifests"
 	}
 	if advice == "" && w.Denied == "" && w.Open == "" {
-		advice = "if it fails all the same: antrail drops on each Node of the way, then antrail trace --live while it is tried"
+		advice = "if it still fails, run antrail drops on each Node of the way, then antrail trace --live during a try"
 	}
 	return append(all, [2]string{"next", cmp.Or(advice, "antrail trace --live shows real packets as they pass")})
 }
 
-// deciding is the way that the sentence is about: the first that is denied, or else
-// undecided, or else allowed. Nil without ways.
+// deciding is the way that the sentence is about: the first denied one, otherwise the first
+// undecided one, otherwise the first. nil without ways.
 func (a *WhyAnswer) deciding() (found *WhyWay) {
 	for i := range a.Ways {
 		switch w := &a.Ways[i]; {
@@ -89,7 +89,7 @@ func (a *WhyAnswer) deciding() (found *WhyWay) {
 
 func (w *WhyWay) undecided() bool { return w.Unasked != nil || w.Open != "" }
 
-// where is the way from port to port, and the entry where it ends.
+// where is the way from port to port, and its last entry.
 func (w *WhyWay) where() string {
 	var parts []string
 	for _, walk := range w.Walks {
@@ -102,7 +102,7 @@ func (w *WhyWay) where() string {
 	return strings.Join(parts, "; ")
 }
 
-// end is where a walk of this way ends: ports, or a table with the entry that it gave.
+// end is the end of a walk: ports, or a table with its entry.
 func (w *WhyWay) end(walk *trace.Walk) string {
 	var names []string
 	for _, p := range walk.Verdict.Outputs {
@@ -111,7 +111,7 @@ func (w *WhyWay) end(walk *trace.Walk) string {
 	switch {
 	case names != nil:
 		return strings.Join(names, " and ")
-	case w.Denied == "" && w.Open == "": // for the Node itself, whose kernel has it before the switch
+	case w.Denied == "" && w.Open == "": // for the Node itself: its kernel takes the packet before the switch
 		return portName(walk.InPort)
 	}
 	for i := len(walk.Steps) - 1; i >= 0; i-- {

@@ -16,9 +16,9 @@ import (
 
 // Assignments is the file, as JSON.
 type Assignments struct {
-	Schema int             `json:"schema"` // with what the other fields mean, this number changes
-	Config string          `json:"config"` // Identity of the configuration
-	Ports  []Port          `json:"ports"`  // of pods
+	Schema int             `json:"schema"` // changes when the meaning of other fields does
+	Config string          `json:"config"` // identity of the configuration
+	Ports  []Port          `json:"ports"`  // ports of pods
 	Memory *control.Memory `json:"memory"`
 }
 
@@ -36,7 +36,7 @@ const (
 	maxSize = 64 << 20
 )
 
-// New is what an agent of a configuration gave to objects.
+// New makes the assignments of an agent with a configuration.
 func New(c *config.Config, ports []config.Port, m *control.Memory) *Assignments {
 	a := &Assignments{Schema: schema, Config: identity(c), Memory: m}
 	for _, p := range ports {
@@ -45,7 +45,7 @@ func New(c *config.Config, ports []config.Port, m *control.Memory) *Assignments 
 	return a
 }
 
-// Write puts the file in the place of the one before.
+// Write replaces the file.
 func (a *Assignments) Write(path string) error {
 	text, err := json.Marshal(a)
 	if err != nil {
@@ -54,8 +54,8 @@ func (a *Assignments) Write(path string) error {
 	return switchd.WriteOwnFile(path, text)
 }
 
-// Read reads the file of an agent with the same configuration. The error says why there is
-// nothing to begin with.
+// Read reads the file of an agent with the same configuration. The error says why it cannot be
+// used.
 func Read(path string, c *config.Config) (*Assignments, error) {
 	text, err := switchd.ReadOwnFile(path, maxSize)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,7 +71,7 @@ func Read(path string, c *config.Config) (*Assignments, error) {
 	return a, err
 }
 
-// parse reads the text of a file. The numbers are checked by control.Reconciler.Restore.
+// parse reads the text of a file. control.Reconciler.Restore checks the numbers.
 func parse(text []byte) (*Assignments, error) {
 	a := &Assignments{}
 	if err := json.Unmarshal(text, a); err != nil {
@@ -101,8 +101,8 @@ func (a *Assignments) PodPorts() []config.Port {
 	return all
 }
 
-// identity is a digest of those parts of a configuration that assignments depend on. With
-// another Node, gateway or peers, ports and addresses may belong to others.
+// identity is a digest of the parts of a configuration that assignments depend on. With another
+// Node, gateway or peers, ports and addresses may belong to others.
 func identity(c *config.Config) string {
 	b, err := json.Marshal(struct {
 		Node    string
@@ -113,7 +113,7 @@ func identity(c *config.Config) string {
 		Ports   []config.Port
 	}{c.NodeName, c.Gateway, c.Tunnel, c.PodCIDRs, c.Peers, c.Ports})
 	if err != nil {
-		return err.Error() // plain data: it has a text
+		return err.Error() // cannot happen with plain data
 	}
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])

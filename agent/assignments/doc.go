@@ -1,6 +1,6 @@
-// Package assignments is what an agent gave to objects, in a file for the next agent: the
-// numbers of groups, packet marks and rules, the ports of pods, and the Node's side. The
-// entries with these numbers are in the switch, which keeps them by itself.
+// Package assignments is a file of what an agent assigned to objects, for the next agent:
+// numbers of groups, packet marks and rules, pods' ports, and the Node's side. The switch
+// itself keeps the entries with these numbers.
 //
 //	assignments.go  the file, written and read
 package assignments

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/json"
 )
 
-// choose returns the items that the options choose, in their order.
+// choose returns the items that the options select, in their order.
 func (v *View) choose(all []api.Item) (some []api.Item, err error) {
 	for _, i := range all {
 		if v.Namespace != "" && i.Namespace != v.Namespace || !v.selector.Matches(labels.Set(i.Labels)) {
@@ -33,7 +33,8 @@ func isNamed(i *api.Item, name string) bool {
 	return i.Name == name || i.Namespace+"/"+i.Name == name
 }
 
-// missing returns the error for a name without an object. It lists where that name exists, or which names there are.
+// missing is the error for a name without an object. It says where the name exists, or which
+// names do.
 func (v *View) missing(name string, all []api.Item) error {
 	where := ""
 	if v.Namespace != "" {
@@ -43,7 +44,7 @@ func (v *View) missing(name string, all []api.Item) error {
 	for _, i := range all {
 		full := strings.TrimPrefix(i.Namespace+"/"+i.Name, "/")
 		if isNamed(&i, name) {
-			return fmt.Errorf("%s: there is no %q%s and with these labels; there is %s", v.Kind, name, where, full)
+			return fmt.Errorf("%s: there is no %q%s with these labels; there is %s", v.Kind, name, where, full)
 		}
 		there = append(there, full)
 	}
@@ -86,7 +87,7 @@ func (v *View) sort(items []api.Item) error {
 	return nil
 }
 
-// compare orders values of JSON: none, numbers, then texts.
+// compare orders JSON values: missing ones, numbers, then texts.
 func compare(a, b any) int {
 	if c := cmp.Compare(rank(a), rank(b)); c != 0 {
 		return c
@@ -120,7 +121,7 @@ func number(v any) (float64, bool) {
 	return 0, false
 }
 
-// valueOf is JSON as values: whole numbers are int64, so that they are printed whole.
+// valueOf decodes JSON. Whole numbers become int64, so that they print as whole numbers.
 func valueOf(text []byte) (v any, err error) {
 	err = json.UnmarshalCaseSensitivePreserveInts(text, &v)
 	return v, err

@@ -11,7 +11,7 @@ import (
 
 // Options are what flags and arguments say. The zero value lists all objects in columns.
 type Options struct {
-	Kind      string   // that is listed, for errors: pods
+	Kind      string   // the listed kind, for errors: pods
 	Names     []string // NAME or NAMESPACE/NAME; nil for all
 	Namespace string   // "" for all
 	Selector  string   // of labels, as kubectl takes it; "" for all
@@ -20,10 +20,10 @@ type Options struct {
 	NoHeaders bool
 }
 
-// Forms are those of Options.Output.
+// Forms are the values of Options.Output.
 var Forms = []string{"text", "wide", "name", "json", "yaml", "jsonpath="}
 
-// View prints listings as its options say. It is for one goroutine.
+// View prints listings with its options. It is for one goroutine.
 type View struct {
 	Options
 	selector labels.Selector
@@ -33,12 +33,12 @@ type View struct {
 	headed   bool // the heading is printed
 }
 
-// New checks options. The error names the wrong option and the right values.
+// New checks options. The error names the wrong option and the possible values.
 func New(o Options) (*View, error) {
 	v := &View{Options: o}
 	var err error
 	if v.selector, err = labels.Parse(o.Selector); err != nil {
-		return nil, fmt.Errorf("--selector %q: %w; it is like app=web,tier!=db", o.Selector, err)
+		return nil, fmt.Errorf("--selector %q: %w; want, for example, app=web,tier!=db", o.Selector, err)
 	}
 	if o.SortBy != "" {
 		if v.sortBy, err = compile("--sort-by", o.SortBy); err != nil {
@@ -64,12 +64,12 @@ func compile(flag, text string) (*jsonpath.JSONPath, error) {
 	}
 	p := jsonpath.New("antrail")
 	if err := p.Parse(full); err != nil || text == "" {
-		return nil, fmt.Errorf("%s %q is no JSONPath (%v); it is like {.items[*].object} or .packets", flag, text, err)
+		return nil, fmt.Errorf("%s %q is not a JSONPath (%v); want, for example, {.items[*].object} or .packets", flag, text, err)
 	}
 	return p, nil
 }
 
-// Wide says whether the agent has to be asked for more columns.
+// Wide says whether to request more columns from the agent.
 func (v *View) Wide() bool {
 	return v.Output == "wide" || v.Output == "json" || v.Output == "yaml" || v.template != nil
 }

@@ -54,7 +54,7 @@ func TestPrint(t *testing.T) {
 		{"yaml of one", Options{Output: "yaml", Names: []string{"db-2"}}, "ips:\n- 10.0.0.2\nobject: Pod/default/db-2\npackets: 5\n"},
 		{"json", Options{Output: "json", Namespace: "kube-system"}, "[\n  {\n    \"ips\": [\n      \"10.0.0.3\"\n    ],\n    \"object\": \"Pod/kube-system/dns-3\",\n    \"packets\": 300\n  }\n]\n"},
 		{"no such name", Options{Names: []string{"web-2"}}, `error: pods: there is no "web-2"; there are default/web-1, default/db-2, kube-system/dns-3`},
-		{"elsewhere", Options{Names: []string{"web-1"}, Namespace: "kube-system"}, `error: pods: there is no "web-1" in namespace kube-system and with these labels; there is default/web-1`},
+		{"elsewhere", Options{Names: []string{"web-1"}, Namespace: "kube-system"}, `error: pods: there is no "web-1" in namespace kube-system with these labels; there is default/web-1`},
 		{"no such field", Options{SortBy: ".bytes"}, "error: --sort-by .bytes: no object has such a field; -o json shows the fields"},
 		{"no such field printed", Options{Output: "jsonpath={.items[*].bytes}"}, "error: --output jsonpath={.items[*].bytes}: bytes is not found; -o json shows the fields, and a list of objects is .items"},
 		{"bad form", Options{Output: "xml"}, "error: --output is text, wide, name, json, yaml or jsonpath=TEMPLATE, such as jsonpath='{.items[*].object}'"},

@@ -36,7 +36,7 @@ func (v *View) print(w io.Writer, columns []api.Column, items []api.Item) error 
 	return v.printLines(w, lines)
 }
 
-// printLines prints lines below those of before.
+// printLines prints lines in the columns of earlier lines.
 func (v *View) printLines(w io.Writer, lines [][]string) error {
 	for _, l := range lines {
 		v.widths.Fit(l)
@@ -49,7 +49,7 @@ func (v *View) printLines(w io.Writer, lines [][]string) error {
 	return err
 }
 
-// printNames prints kind/name, which get takes back.
+// printNames prints kind/name, which `antrail get` accepts.
 func (v *View) printNames(w io.Writer, items []api.Item) error {
 	for _, i := range items {
 		kind, _, isObject := strings.Cut(i.Object, "/")
@@ -64,7 +64,7 @@ func (v *View) printNames(w io.Writer, items []api.Item) error {
 	return nil
 }
 
-// single says whether one object was asked for by its name: it is printed without a list.
+// single says whether the options name one object: it is printed without a list.
 func (v *View) single(items []api.Item) bool { return len(v.Names) == 1 && len(items) == 1 }
 
 // records are the items as JSON: a list, or a single object.
@@ -103,8 +103,8 @@ func (v *View) printRecords(w io.Writer, items []api.Item) error {
 	return err
 }
 
-// printTemplate has a template take the object, or the list as {"items": [...]}, as that of
-// kubectl is.
+// printTemplate executes the template on the object, or on the list as {"items": [...]}, as
+// kubectl does.
 func (v *View) printTemplate(w io.Writer, items []api.Item) error {
 	text, err := v.records(items)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// Print prints what the options choose. The error names what is not there.
+// Print prints the items that the options select. The error names what does not exist.
 func (v *View) Print(w io.Writer, l *api.Listing) error {
 	items, err := v.choose(l.Items)
 	if err != nil {
@@ -19,12 +19,13 @@ func (v *View) Print(w io.Writer, l *api.Listing) error {
 	return v.print(w, l.Columns, items)
 }
 
-// Watch prints what the options choose, and then every object that came, changed or went.
-// Counters are no change. Names that are not there are waited for. It ends with ctx, which is
-// no error, and with the first error of ask. pause returns when it is time to ask again, false when ctx is done.
+// Watch prints the items that the options select, and then every object that came, changed or
+// went. A changed counter alone is no change. Watch waits for names that do not exist yet. It
+// returns nil when ctx ends, and the first error of ask. pause returns true when it is time to
+// ask again, false when ctx is done.
 func (v *View) Watch(ctx context.Context, w io.Writer, ask func(context.Context) (*api.Listing, error), pause func(context.Context) bool) error {
 	names := v.Names
-	var seen map[string]string // by object, without counters
+	var seen map[string]string // lines without counters, by object
 	var last map[string]api.Item
 	for {
 		l, err := ask(ctx)
@@ -60,7 +61,7 @@ func (v *View) Watch(ctx context.Context, w io.Writer, ask func(context.Context)
 	}
 }
 
-// Every is a pause of a time.
+// Every pauses for a time.
 func Every(d time.Duration) func(context.Context) bool {
 	return func(ctx context.Context) bool {
 		select {
@@ -72,7 +73,7 @@ func Every(d time.Duration) func(context.Context) bool {
 	}
 }
 
-// namesThere are the names that some item has; nil stays nil, and chooses all.
+// namesThere are the names that some item has. nil stays nil, which selects all.
 func namesThere(names []string, all []api.Item) []string {
 	if names == nil {
 		return nil
@@ -101,8 +102,8 @@ func states(columns []api.Column, lines [][]string) string {
 	return b.String()
 }
 
-// gone are the items of before that are not there any more. Their state says so; forms without columns
-// leave them out.
+// gone are items of before that no longer exist, with state "gone". Forms without columns leave
+// them out.
 func (v *View) gone(columns []api.Column, before, there map[string]api.Item) (all []api.Item) {
 	if v.Output != "text" && v.Output != "wide" {
 		return nil

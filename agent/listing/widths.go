@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Widths are those of a table's columns, in letters: a column is as wide as its widest cell so
-// far.
+// Widths are the widths of a table's columns, in characters: a column is as wide as its widest
+// cell so far.
 type Widths []int
 
-// Fit widens the columns for a line. The last column has no end.
+// Fit widens the columns for a line. The last column has no width.
 func (c *Widths) Fit(cells []string) {
 	for i, cell := range cells[:max(0, len(cells)-1)] {
 		if i == len(*c) {
@@ -20,7 +20,7 @@ func (c *Widths) Fit(cells []string) {
 	}
 }
 
-// Pad is a line of a table that has its cells below those of the lines so far.
+// Pad formats a line, with its cells below those of earlier lines.
 func (c *Widths) Pad(cells []string) string {
 	c.Fit(cells)
 	var b strings.Builder

@@ -20,29 +20,30 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The log of what policies decide: for each packet that a rule with
-// enableLogging sends to the agent, and for what is dropped of isolated Pods
-// whose Namespace asks for it, a line of JSON in a file (auditfile.go).
+// The audit log of policies. A line of JSON is written (auditfile.go) for:
 //
-// Packets that differ in nothing the line shows share one, which says how many
-// they were. Lines wait up to a second for more of their kind (auditWindow).
+//   - packets that a rule with enableLogging sends to the agent,
+//   - packets that isolation drops, if the Pod's Namespace asks for these lines.
+//
+// Packets that would have equal lines share one line, which counts them. A line waits up to
+// auditWindow for more such packets.
 
-// auditWindow is how long a line gathers packets.
+// auditWindow is how long a line collects packets.
 const auditWindow = time.Second
 
 // AuditLine is a line of the log of policies.
 type AuditLine struct {
 	Time  time.Time `json:"time"`  // of the first packet
-	Table string    `json:"table"` // where it was decided
-	// Policy is the policy's key (ClusterNetworkPolicy/guard). For what is
-	// dropped because K8s NetworkPolicies isolate the Pod it is NetworkPolicy
-	// alone: several may. Empty for a rule that is no more, or of flow files.
+	Table string    `json:"table"` // the table of the decision
+	// Policy is the policy's key, for example ClusterNetworkPolicy/guard. If isolation drops
+	// the packet, it is only NetworkPolicy, because several may isolate a Pod. It is empty for
+	// a removed rule, and with flow files.
 	Policy    string             `json:"policy"`
 	Rule      string             `json:"rule,omitempty"`
 	Direction string             `json:"direction"` // Ingress or Egress
 	Action    cluster.RuleAction `json:"action"`
 	Priority  uint16             `json:"priority,omitempty"`
-	Pod       string             `json:"pod,omitempty"` // that the rule applies to: namespace/name
+	Pod       string             `json:"pod,omitempty"` // the Pod that the rule applies to: namespace/name
 
 	Source          netip.Addr `json:"source"`
 	SourcePort      uint16     `json:"sourcePort,omitempty"`
@@ -55,11 +56,11 @@ type AuditLine struct {
 	Length  int    `json:"length"` // of the first packet in bytes, IP header included
 	Packets int    `json:"packets"`
 	Label   string `json:"label,omitempty"`
-	// Conjunction is the rule's id in the entries of the dump.
+	// Conjunction is the rule's conjunction id in dumped entries.
 	Conjunction uint32 `json:"conjunction,omitempty"`
 }
 
-// logged is what packets of one line have in common.
+// logged is the key of a line: what its packets have in common.
 type logged struct {
 	tables.Verdict
 	port uint32 // of the Pod
@@ -74,16 +75,16 @@ type Flight struct {
 	Length           int // of the IP packet, in bytes
 }
 
-// Audit gathers packets into lines. Packets may come while RunAudit runs.
+// Audit collects packets into lines. Packets may come while RunAudit runs.
 type Audit struct {
 	to      io.Writer
 	objects *control.Reconciler // nil with flow files
 	log     *slog.Logger
 	limit   int // lines in a window
-	// Now is the clock of the lines' times; time.Now when not set otherwise.
+	// Now is the clock of the lines; by default time.Now.
 	Now func() time.Time
 
-	// Packets and Lines count them so far; Lost counts packets that have no line.
+	// Packets and Lines count packets and lines. Dropped counts packets without a line.
 	Packets, Lines, Dropped atomic.Uint64
 
 	mu      sync.Mutex
@@ -91,13 +92,13 @@ type Audit struct {
 	order   []*AuditLine
 }
 
-// NewAudit makes a log of policies that goes to a writer, with at most limit lines a second.
-// objects have the names of policies and Pods; nil for none.
+// NewAudit makes an audit log that writes to a writer, with at most limit lines a second.
+// objects have the names of policies and Pods; nil with flow files.
 func NewAudit(to io.Writer, objects *control.Reconciler, limit int, log *slog.Logger) *Audit {
 	return &Audit{to: to, objects: objects, limit: limit, log: log, Now: time.Now, waiting: map[logged]*AuditLine{}}
 }
 
-// notePacketIn takes a packet-in down.
+// notePacketIn counts a packet-in in its line.
 func (a *Audit) notePacketIn(pi *telemetry.PacketIn, v tables.Verdict) {
 	f, ok := FlightOf(pi.Frame)
 	if !ok {
@@ -124,7 +125,7 @@ func (a *Audit) notePacketIn(pi *telemetry.PacketIn, v tables.Verdict) {
 	}
 }
 
-// line begins a line with its first packet.
+// line makes a line for its first packet.
 func (a *Audit) line(v tables.Verdict, port uint32, f *Flight) *AuditLine {
 	l := &AuditLine{
 		Time: a.Now(), Table: v.Table, Direction: v.Direction.String(), Action: policy.ActionOf(v.Action), Conjunction: v.Rule,
@@ -165,7 +166,7 @@ func FlightOf(frame []byte) (f Flight, ok bool) {
 		return f, true
 	}
 	switch l4 := frame[l.L4:l.End]; l.Proto {
-	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP: // the ports begin all three
+	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP: // the three have their ports at the same place
 		f.SrcPort, f.DstPort = packet.UDP(l4).SrcPort(), packet.UDP(l4).DstPort()
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		f.SrcPort, f.DstPort = uint16(packet.ICMP(l4).Type()), uint16(packet.ICMP(l4).Code())
@@ -173,13 +174,13 @@ func FlightOf(frame []byte) (f Flight, ok bool) {
 	return f, true
 }
 
-// ProtocolNames are those of the protocols that policies know.
+// ProtocolNames are the names of the protocols that policies know.
 var ProtocolNames = map[uint8]string{
 	packet.ProtoICMP: "ICMP", packet.ProtoIGMP: "IGMP", packet.ProtoTCP: "TCP", packet.ProtoUDP: "UDP",
 	packet.ProtoICMPv6: "ICMPv6", packet.ProtoSCTP: "SCTP",
 }
 
-// describe fills in the protocol, and what it has for ports.
+// describe fills in a line's protocol and ports, or type and code.
 func (f *Flight) describe(l *AuditLine) {
 	l.Protocol = ProtocolNames[f.Proto]
 	switch f.Proto {
@@ -194,7 +195,7 @@ func (f *Flight) describe(l *AuditLine) {
 	l.SourcePort, l.DestinationPort = f.SrcPort, f.DstPort
 }
 
-// RunAudit writes lines until ctx ends, and then what is left.
+// RunAudit writes lines every auditWindow until ctx ends, and then the rest.
 func (a *Audit) RunAudit(ctx context.Context) {
 	tick := time.NewTicker(auditWindow)
 	defer tick.Stop()
@@ -209,7 +210,7 @@ func (a *Audit) RunAudit(ctx context.Context) {
 	}
 }
 
-// Flush writes the lines that wait.
+// Flush writes the collected lines.
 func (a *Audit) Flush() {
 	a.mu.Lock()
 	lines := a.order
@@ -220,18 +221,18 @@ func (a *Audit) Flush() {
 		return
 	}
 	if len(lines) == a.limit {
-		a.log.Warn("the log of policies is at its limit; packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.Dropped.Load())
+		a.log.Warn("the audit log is at its limit: packets beyond it have no line", "linesPerSecond", a.limit, "lost", a.Dropped.Load())
 	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	for _, l := range lines {
 		if err := e.Encode(l); err != nil {
-			a.log.Error("a line of the log of policies", "error", err)
+			a.log.Error("cannot encode a line of the audit log", "error", err)
 		}
 	}
 	a.Lines.Add(uint64(len(lines)))
 	if _, err := a.to.Write(b.Bytes()); err != nil {
-		a.log.Error("the log of policies cannot be written", "error", err)
+		a.log.Error("cannot write the audit log", "error", err)
 	}
 }

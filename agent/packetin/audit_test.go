@@ -79,7 +79,7 @@ func TestAuditCannotBeWritten(t *testing.T) {
 	a := NewAudit(f, nil, 10, slog.New(slog.NewTextHandler(log, nil)))
 	a.notePacketIn(packetInOf(1))
 	a.Flush()
-	if !strings.Contains(log.String(), "cannot be written") {
+	if !strings.Contains(log.String(), "cannot write the audit log") {
 		t.Errorf("logged %s", log)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {

@@ -7,20 +7,19 @@ import (
 	"sync"
 )
 
-// AuditFile is a file that is put aside when it has grown to a size: NAME.1 is
-// the last one before NAME, NAME.2 the one before that. The file is made with
-// the first line. A line never lies in two files.
+// AuditFile is a log file that rotates at a size: NAME.1 is the newest old file, NAME.2 the one
+// before it. The first line makes the file. A line is never split between files.
 type AuditFile struct {
 	Path string
 	Max  int64 // bytes
-	Keep int   // files that are put aside
+	Keep int   // old files
 
 	mu   sync.Mutex
 	file *os.File // nil: not open
 	size int64
 }
 
-// Write appends lines. After an error, the next Write opens the file anew.
+// Write appends lines. After an error, the next Write opens the file again.
 func (f *AuditFile) Write(b []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -35,7 +34,7 @@ func (f *AuditFile) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ready opens the file and sees to it that n more bytes fit.
+// ready opens the file, and rotates it if n more bytes do not fit.
 func (f *AuditFile) ready(n int64) error {
 	if err := f.open(); err != nil {
 		return err
@@ -43,7 +42,7 @@ func (f *AuditFile) ready(n int64) error {
 	if f.size == 0 || f.size+n <= f.Max {
 		return nil
 	}
-	if err := errors.Join(f.close(), f.putAside()); err != nil {
+	if err := errors.Join(f.close(), f.rotate()); err != nil {
 		return err
 	}
 	return f.open()
@@ -65,8 +64,8 @@ func (f *AuditFile) open() error {
 	return nil
 }
 
-// putAside moves every file on by one; the oldest is lost.
-func (f *AuditFile) putAside() error {
+// rotate renames every file to the next number. The oldest is lost.
+func (f *AuditFile) rotate() error {
 	if f.Keep == 0 {
 		return os.Remove(f.Path)
 	}

@@ -1,9 +1,9 @@
-// Package packetin takes the packets that flow entries send to the controller. It writes
-// the log of policies, and notes rejected packets, which the switch has already answered
+// Package packetin handles the packets that flow entries send to the controller. It writes the
+// audit log of policies, and reports rejected packets, which the switch has already answered
 // (switchd/reject).
 //
-//	packetin.go            who gets which packet
-//	audit.go, auditfile.go the log of policies, and its file
+//	packetin.go            the handler of each kind of packet
+//	audit.go, auditfile.go the audit log of policies, and its file
 package packetin
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Refusal is why a packet came to the controller in place of being dropped.
+// Refusal is why an entry sent a refused packet to the controller.
 type Refusal int
 
 // The refusals.
@@ -25,20 +25,19 @@ const (
 // Receiver takes packet-ins. Receive is called for one packet at a time.
 type Receiver struct {
 	names func() *flow.Names
-	// Audit is the log of policies; nil for none. It is set before the first packet.
+	// Audit is the audit log; nil for none. Set it before the first packet.
 	Audit *Audit
-	// Refused, if not nil, is called for each packet that is refused, with the verdict of a
-	// policy if there is one.
+	// Refused, if not nil, is called for each refused packet, with the policy's verdict if
+	// there is one.
 	Refused func(*telemetry.PacketIn, Refusal, *tables.Verdict)
-	// IGMP, if not nil, is called for each message of group management.
-	// It is set before the first packet.
+	// IGMP, if not nil, is called for each IGMP message. Set it before the first packet.
 	IGMP func(*telemetry.PacketIn)
 }
 
-// NewReceiver makes a receiver for a switch that has these names of tables.
+// NewReceiver makes a receiver for a switch with these names of tables.
 func NewReceiver(names func() *flow.Names) *Receiver { return &Receiver{names: names} }
 
-// Receive notes a packet that is refused, and writes down one that is logged.
+// Receive reports a refused packet, and logs a packet of a rule with logging.
 func (r *Receiver) Receive(pi *telemetry.PacketIn) {
 	if len(pi.UserData) > 0 && pi.UserData[0] == tables.PacketInIGMP {
 		if r.IGMP != nil {

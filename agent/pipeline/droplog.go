@@ -25,11 +25,10 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Dropped packets, with the names and objects that they had when they were dropped. The
-// switch keeps some for each worker (dataplane/lost.go); here the last ones of all
-// workers are kept, whoever asks or not.
+// Dropped packets, with the names and objects that they had at that time. The switch keeps some
+// for each worker (dataplane/lost.go). The log here keeps the last ones of all workers.
 
-// dropLog is the last dropped packets. Any goroutine may ask it.
+// dropLog is the last dropped packets. Any goroutine may use it.
 type dropLog struct {
 	p *Pipeline
 
@@ -37,26 +36,25 @@ type dropLog struct {
 	names  Walker // of ports, entries and objects
 	owners owners
 	ring   []api.DroppedPacket
-	next   uint64 // No of the next one, less 1
-	missed uint64 // by the switch and by pending
-	seen   uint64 // number of the next packet of the switch
-	late   uint64 // packets that went before they were asked for
+	next   uint64 // No of the last packet
+	missed uint64 // too fast for the switch or for pending
+	seen   uint64 // number of the switch's next packet
+	late   uint64 // packets that the switch overwrote before they were read
 	Ports  portLosses
 
-	pending  sync.Mutex // of what follows; nobody holds it who waits
+	pending  sync.Mutex // protects the fields below; held only for moments
 	refusals []refusal
-	unkept   uint64 // those that there was no room for
+	unkept   uint64 // refusals for which there was no room
 }
 
-// newDropLog makes the log of a pipeline's dropped packets. It keeps as many as keep says, and
-// the default number if keep is 0.
+// newDropLog makes the log of a pipeline's dropped packets. It keeps that many; 0 is the
+// default number.
 func newDropLog(p *Pipeline, keep int) *dropLog {
 	return &dropLog{p: p, names: Walker{Pipeline: p}, Ports: portLosses{}, ring: make([]api.DroppedPacket, 0, cmp.Or(keep, config.DefaultKeep))}
 }
 
-// Since is the packets kept that are younger than No, oldest first, and that want
-// takes. Missed is how many were dropped too fast to be kept at all. Next is the No to
-// ask with next.
+// Since returns the kept packets with a larger No that want accepts, oldest first. missed is
+// how many packets were dropped too fast to be kept. next is the No for the next call.
 func (l *dropLog) Since(no uint64, want func(*api.DroppedPacket) bool) (all []api.DroppedPacket, missed, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +74,8 @@ func (l *dropLog) MissedSoFar() uint64 {
 	return missed
 }
 
-// takeFromSwitch takes over what the switch has noted: nothing if the switch fails to answer.
+// takeFromSwitch reads new dropped packets from the switch. If the switch does not answer, the
+// log stays as it is.
 func (l *dropLog) takeFromSwitch() {
 	failed := l.p.BeginAsking()
 	all, next, missed := l.p.Switch.DropsSince(l.seen)
@@ -99,7 +98,7 @@ func (l *dropLog) takeFromSwitch() {
 		l.describe(&r)
 		lost = append(lost, r)
 	}
-	refused, unkept := l.droppedAtPorts()
+	refused, unkept := l.takeRefusals()
 	lost = append(lost, refused...)
 	l.missed = missed + unkept
 	slices.SortStableFunc(lost, func(a, b api.DroppedPacket) int { return a.Time.Compare(b.Time) })
@@ -108,8 +107,8 @@ func (l *dropLog) takeFromSwitch() {
 	}
 }
 
-// advance notes the number of the next packet of the switch after n were read. It gives
-// how many went before they were asked for. A switch that has started again numbers from 0.
+// advance sets the number of the switch's next packet, after n were read. It returns how many
+// packets were overwritten before they were read. A restarted switch numbers from 0.
 func (l *dropLog) advance(next uint64, n int) (late uint64) {
 	if l.seen > 0 && next >= l.seen {
 		l.late += next - l.seen - uint64(n)
@@ -118,7 +117,7 @@ func (l *dropLog) advance(next uint64, n int) (late uint64) {
 	return l.late
 }
 
-// keep puts a packet into the ring.
+// keep adds a packet to the ring.
 func (l *dropLog) keep(r api.DroppedPacket) {
 	l.next++
 	r.No = l.next
@@ -129,7 +128,7 @@ func (l *dropLog) keep(r api.DroppedPacket) {
 	}
 }
 
-// record gives a dropped packet its names.
+// record converts a dropped packet, with names.
 func (l *dropLog) record(p *telemetry.DroppedPacket, when time.Time) api.DroppedPacket {
 	n := l.p.Switch.Names()
 	r := api.DroppedPacket{
@@ -148,7 +147,7 @@ func (l *dropLog) record(p *telemetry.DroppedPacket, when time.Time) api.Dropped
 	return r
 }
 
-// describe says what a packet is, from its first bytes.
+// describe adds what the packet's first bytes say.
 func (l *dropLog) describe(r *api.DroppedPacket) {
 	whole := wholeOf(r.Frame, r.Length)
 	r.Packet = trace.Summary(whole)
@@ -156,8 +155,8 @@ func (l *dropLog) describe(r *api.DroppedPacket) {
 	r.Forged = l.p.forged(r, whole)
 }
 
-// forged says what a Pod's packet has for a source that is not the Pod's, if that is why
-// it was dropped.
+// forged says which source address of a Pod's packet is not the Pod's, if that is why it was
+// dropped.
 func (p *Pipeline) forged(r *api.DroppedPacket, frame []byte) string {
 	spoofed := r.Table == "SpoofGuard" || r.Table == "ARPSpoofGuard" || r.Reason == telemetry.DropForeignMAC.String()
 	if !spoofed || p.Objects == nil {
@@ -187,11 +186,10 @@ func (p *Pipeline) forged(r *api.DroppedPacket, frame []byte) string {
 	return ""
 }
 
-// WholeFrame is a dropped packet's frame as long as it was, with zeros behind the bytes that are kept.
+// WholeFrame is a dropped packet's frame in its full length. Bytes that were not kept are zero.
 func WholeFrame(d *api.DroppedPacket) []byte { return wholeOf(d.Frame, d.Length) }
 
-// wholeOf is a frame's first bytes as long as it was, so that its headers agree
-// with it.
+// wholeOf extends a frame's first bytes to its full length, so that headers and length agree.
 func wholeOf(head []byte, n int) []byte {
 	if n <= len(head) {
 		return head
@@ -206,7 +204,7 @@ func droppedCT(c *telemetry.DroppedCT, marks layout.MarkNames) *api.DroppedCT {
 	return &api.DroppedCT{State: value(flow.CTState, &k, nil), Zone: c.Zone, Mark: c.Mark, Label: value(flow.CTLabel, &k, nil), Marks: marks.Conn(c.Mark, LabelValue(c.Label))}
 }
 
-// owners are the Pods by their addresses, as they were lately.
+// owners are the Pods by their addresses, at most keepOrigins old.
 type owners struct {
 	pods   map[netip.Addr]cluster.Name
 	readAt time.Time
@@ -218,8 +216,8 @@ func (o *owners) refresh(p *Pipeline) {
 	}
 }
 
-// of is the Pods with the source and destination address of a frame, "" where
-// there is none.
+// of returns the Pods with the source and the destination address of a frame; "" if there is
+// none.
 func (o *owners) of(frame []byte) (src, dst string) {
 	if len(o.pods) == 0 || len(frame) < packet.EthernetLen {
 		return "", ""
@@ -247,7 +245,7 @@ func (o *owners) name(a netip.Addr) string {
 	return ""
 }
 
-// Query is the packets that a query wants.
+// Query returns the packets that a query selects.
 func (l *dropLog) Query(q *api.DropQuery) *api.DroppedPackets {
 	all, missed, next := l.Since(q.Since, func(p *api.DroppedPacket) bool { return wantsDrop(q, p) })
 	if q.Last > 0 {
@@ -259,8 +257,8 @@ func (l *dropLog) Query(q *api.DropQuery) *api.DroppedPackets {
 	return &api.DroppedPackets{Packets: all, Missed: missed, Next: next}
 }
 
-// First is ask for who has not asked yet. The error is that there is nothing of the
-// query's Pod, nor the Pod.
+// First answers a client's first query. If the query's Pod has no packets, a note says why. The
+// error says that the Pod does not exist.
 func (l *dropLog) First(v url.Values) (q api.DropQuery, answer *api.DroppedPackets, err error) {
 	if q, err = parseDropQuery(v); err != nil {
 		return q, nil, err
@@ -279,12 +277,12 @@ func parseDropQuery(v url.Values) (q api.DropQuery, err error) {
 	q.Pod, q.Reason = v.Get("pod"), v.Get("reason")
 	if n := v.Get("n"); n != "" {
 		if q.Last, err = strconv.Atoi(n); err != nil || q.Last < 0 {
-			return q, fmt.Errorf("n=%q is no number of packets", n)
+			return q, fmt.Errorf("n=%q is not a number of packets", n)
 		}
 	}
 	if n := v.Get("since"); n != "" {
 		if q.Since, err = strconv.ParseUint(n, 10, 64); err != nil {
-			return q, fmt.Errorf("since=%q is no number", n)
+			return q, fmt.Errorf("since=%q is not a number", n)
 		}
 	}
 	if namespace, name, ok := strings.Cut(q.Pod, "/"); q.Pod != "" && (!ok || namespace == "" || name == "") {
@@ -301,7 +299,7 @@ func wantsDrop(q *api.DropQuery, p *api.DroppedPacket) bool {
 		(q.Pod == "" || slices.Contains([]string{p.Port.Pod, p.Source, p.Destination}, q.Pod))
 }
 
-// absence says why there may be nothing of a Pod here; "" when it has a port.
+// absence says why a Pod has no packets here; "" if it has a port.
 func (p *Pipeline) absence(pod string) (string, error) {
 	n, err := p.PodName(pod)
 	if err != nil {
@@ -314,13 +312,13 @@ func (p *Pipeline) absence(pod string) (string, error) {
 	if self, err := p.Objects.Self(); err != nil || at.Node == self.Node {
 		return fmt.Sprintf("Pod %s has no port in this switch", pod), nil
 	}
-	return fmt.Sprintf("Pod %s is on Node %s, whose agent tells of what it sends", pod, at.Node), nil
+	return fmt.Sprintf("Pod %s is on Node %s, whose agent has its dropped packets", pod, at.Node), nil
 }
 
-// PodName reads the name of a Pod, of which there are none in flow files.
+// PodName parses the name of a Pod. It fails for flow files, which have no Pods.
 func (p *Pipeline) PodName(text string) (n cluster.Name, err error) {
 	if p.Objects == nil {
-		return n, errors.New("this agent's pipeline comes from flow files, which know no Pods")
+		return n, errors.New("this agent's entries come from flow files: no Pods are known")
 	}
 	var ok bool
 	if n.Namespace, n.Name, ok = strings.Cut(text, "/"); !ok || n.Namespace == "" || n.Name == "" || strings.Contains(n.Name, "/") {

@@ -9,22 +9,21 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// LossReason is a reason to lose a packet, anywhere on its way.
+// LossReason is a reason to drop a packet, anywhere on its way.
 type LossReason struct {
 	Name    string `json:"name"`
 	Meaning string `json:"meaning"`
 }
 
-// refusalReasons are what becomes of packets that entries send to the agent in place of dropping
+// refusalReasons are the reasons for packets that entries send to the agent instead of dropping
 // them.
 var refusalReasons = map[packetin.Refusal]LossReason{
 	packetin.Rejected:   {"rejected", "A policy's rule rejects it; the switch answers in the destination's name."},
-	packetin.NoEndpoint: {"no_endpoint", "The Service has no endpoint; the switch refuses in its name."},
-	packetin.Logged:     {"dropped_and_logged", "A policy drops it and logs what it drops; the agent has written it down."},
+	packetin.NoEndpoint: {"no_endpoint", "The Service has no endpoint; the switch rejects in its name."},
+	packetin.Logged:     {"dropped_and_logged", "A policy drops it and logs what it drops; the agent has logged it."},
 }
 
-// LossReasons is the closed list of all reasons: those of the pipeline, those for
-// which the agent refuses, and those of ports.
+// LossReasons lists all reasons: of the pipeline, of packets sent to the agent, and of ports.
 func LossReasons() (all []LossReason) {
 	for _, r := range telemetry.DropReasons() {
 		all = append(all, LossReason{r.String(), r.Sentence()})
@@ -36,7 +35,7 @@ func LossReasons() (all []LossReason) {
 	return append(all, lossLink, lossTunnel)
 }
 
-// portLoss is the reason of a port that says it in words: "tx ring full".
+// portLoss converts a port's reason, for example "tx ring full".
 func portLoss(text string) LossReason {
 	switch text {
 	case linkDropped:

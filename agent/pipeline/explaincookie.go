@@ -17,13 +17,14 @@ import (
 )
 
 // Entries of a foreign controller, and those of flow files, have no objects that antrail knows.
-// Their controller tells them apart by cookies, so a cookie stands in the place of an object
-// there: in walks, in drops, and in what explain takes.
+// Their controller distinguishes them by cookies. So a cookie replaces the object: in walks, in
+// drops, and in explain.
 
-// cookieText is a cookie as explain takes it, with a mask as ovs-ofctl has it (-1 for all bits).
+// cookieText is a cookie as explain accepts it, with an optional mask as in ovs-ofctl (-1 for
+// all bits).
 var cookieText = regexp.MustCompile(`^(?:cookie=)?(0[xX][0-9a-fA-F]+|[0-9]+)(?:/(-1|0[xX][0-9a-fA-F]+|[0-9]+))?$`)
 
-// byCookie reports whether cookies are all that is known of entries.
+// byCookie says whether entries have only cookies.
 func (p *Pipeline) byCookie() bool { return p.Objects == nil && p.rows.Load() == nil }
 
 // noObjects is the error of a question about objects.
@@ -34,7 +35,7 @@ func (p *Pipeline) noObjects() error {
 	return ErrNoObjects
 }
 
-// cookieOrigin is the cookie of an entry as its origin; none if it is 0.
+// cookieOrigin is an entry's cookie as its origin; none if the cookie is 0.
 func cookieOrigin(e *flow.Entry) []api.OriginText {
 	if e.Cookie == 0 {
 		return []api.OriginText{}
@@ -42,8 +43,8 @@ func cookieOrigin(e *flow.Entry) []api.OriginText {
 	return []api.OriginText{{Object: fmt.Sprintf("cookie=0x%x", e.Cookie)}}
 }
 
-// explainCookie lists the entries with a cookie, or with its bits under a mask. is says that the
-// text is one.
+// explainCookie lists the entries with a cookie, or with its bits under a mask. is says that
+// the text is a cookie.
 func (p *Pipeline) explainCookie(text string) (all *api.ObjectEntries, is bool, err error) {
 	parts := cookieText.FindStringSubmatch(text)
 	if parts == nil {
@@ -67,19 +68,19 @@ func (p *Pipeline) explainCookie(text string) (all *api.ObjectEntries, is bool, 
 		}
 	}
 	if all.Entries == nil {
-		return nil, true, fmt.Errorf("no entry has %s; dump-flows shows those that there are", all.Object)
+		return nil, true, fmt.Errorf("no entry has %s; dump-flows shows all cookies", all.Object)
 	}
 	return all, true, nil
 }
 
-// Cookies are the cookies of the entries, in their order, but for 0. The error is for a pipeline whose
+// Cookies are the cookies of the entries except 0, in order. The error is for a pipeline whose
 // entries have objects, or no cookies.
 func (p *Pipeline) Cookies() ([]api.CookieRecord, error) {
 	if !p.byCookie() {
 		return nil, errHasObjects
 	}
 	all := map[uint64]*api.CookieRecord{}
-	last := map[uint64]int{} // table; entries come by table
+	last := map[uint64]int{} // the last table of each cookie; entries come by table
 	for _, f := range p.Switch.Flows() {
 		if f.Cookie == 0 {
 			continue
@@ -107,9 +108,9 @@ func (p *Pipeline) Cookies() ([]api.CookieRecord, error) {
 	return records, nil
 }
 
-var errHasObjects = errors.New("entries have objects here, which antrail get lists; cookies are for those of another controller")
+var errHasObjects = errors.New("entries have objects here, which antrail get lists; cookies are for entries of another controller")
 
-// counted is an installed entry with its counters and what it is for.
+// counted is an installed entry with its counters and origins.
 func (p *Pipeline) counted(f *telemetry.FlowStats) api.Explained {
 	return api.Explained{
 		Entry:    strings.TrimSpace(f.Entry.Text(flow.Format{Names: p.Switch.Names()})),
@@ -117,7 +118,7 @@ func (p *Pipeline) counted(f *telemetry.FlowStats) api.Explained {
 	}
 }
 
-// explainInstalled explains a line of a dump by the entry that the switch has.
+// explainInstalled explains a line of a dump by the installed entry.
 func (p *Pipeline) explainInstalled(line string) ([]api.Explained, error) {
 	match, _, _ := strings.Cut(dumpCookie.ReplaceAllString(line, ""), "actions=")
 	entry, err := parse.Entry(match+" actions=drop", p.Switch.Names())
@@ -132,5 +133,5 @@ func (p *Pipeline) explainInstalled(line string) ([]api.Explained, error) {
 	return nil, fmt.Errorf("table %s has no entry %q", cmp.Or(p.Switch.Names().Table(entry.Table), strconv.Itoa(int(entry.Table))), strings.TrimSpace(match))
 }
 
-// dumpCookie is the cookie in a dumped line.
+// dumpCookie matches the cookie in a dumped line.
 var dumpCookie = regexp.MustCompile(`\bcookie=[^,\s]*,? ?`)

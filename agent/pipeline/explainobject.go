@@ -15,25 +15,25 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// A question to explain is one of these:
+// Explain accepts one of these:
 //
 //   - a cookie (explaincookie.go)
 //   - an object as KIND/NAMESPACE/NAME, or KIND/NAME for kinds without namespaces
 //   - a group, a meter or an entry as a dump prints it
 
-// objectKinds are the kinds that an object may be asked for by.
+// objectKinds are the kinds of objects that explain accepts.
 var objectKinds = []cluster.Kind{
 	cluster.KindNodeConfig, cluster.KindNode, cluster.KindPod, cluster.KindExternalEntity, cluster.KindService, cluster.KindNetworkPolicy,
 	cluster.KindClusterNetworkPolicy, cluster.KindAntreaNetworkPolicy, cluster.KindEgress, cluster.KindTrafficControl,
 }
 
-// numberLine is the line of a group or a meter in a dump, or the beginning of one.
+// numberLine matches the line of a group or a meter in a dump, or its beginning.
 var numberLine = regexp.MustCompile(`^\s*(group_id|meter)=(\d+)\b`)
 
-// dumpTimes are the parts of a dumped line that are about its past.
+// dumpTimes matches the parts of a dumped line that are counters and times.
 var dumpTimes = regexp.MustCompile(`\b(duration|n_packets|n_bytes|idle_age|hard_age)=[^,\s]*,? ?`)
 
-// Explain answers with an *ObjectEntries or a []Explained.
+// Explain returns an *ObjectEntries or a []Explained.
 func (p *Pipeline) Explain(what string) (any, error) {
 	if all, is, err := p.explainCookie(what); is {
 		return all, err
@@ -57,7 +57,7 @@ func (p *Pipeline) Explain(what string) (any, error) {
 		return p.explainObject(k)
 	}
 	if !strings.ContainsAny(what, "=,") {
-		return nil, fmt.Errorf("%q is neither a line of a dump nor a cookie nor an object: KIND/NAME, or KIND/NAMESPACE/NAME", what)
+		return nil, fmt.Errorf("%q: want a line of a dump, a cookie, or an object: KIND/NAME or KIND/NAMESPACE/NAME", what)
 	}
 	all, err := p.Objects.ExplainLine(dumpTimes.ReplaceAllString(what, ""))
 	return p.explained(all), err
@@ -92,7 +92,7 @@ func (p *Pipeline) explainObject(k cluster.Key) (any, error) {
 				there = append(there, o.Name)
 			}
 		}
-		return nil, fmt.Errorf("this Node has nothing to do with %s%s", k, flow.Suggest(k.Name, there))
+		return nil, fmt.Errorf("%s has no part on this Node%s", k, flow.Suggest(k.Name, there))
 	}
 	o := &api.ObjectEntries{
 		Object: k.String(), State: status.State, Reason: status.Reason, EditRefused: status.EditRefused, Entries: p.explained(p.Objects.EntriesOf(k)),
@@ -111,8 +111,8 @@ func (p *Pipeline) explainObject(k cluster.Key) (any, error) {
 	return o, nil
 }
 
-// ParseKey reads KIND/NAME or KIND/NAMESPACE/NAME, the kind in any case. ok
-// says that the text has this form.
+// ParseKey parses KIND/NAME or KIND/NAMESPACE/NAME, the kind in any case. ok says that the text
+// has this form.
 func ParseKey(text string) (k cluster.Key, ok bool, err error) {
 	kind, rest, ok := strings.Cut(text, "/")
 	if !ok || strings.ContainsAny(kind, "=, ") {
@@ -145,7 +145,7 @@ func (p *Pipeline) explained(all []control.Explanation) []api.Explained {
 	return records
 }
 
-// OriginTexts are origins as clients read them; never nil.
+// OriginTexts converts origins for clients; never nil.
 func OriginTexts(all ...ledger.Origin) []api.OriginText {
 	texts := []api.OriginText{}
 	for _, o := range all {

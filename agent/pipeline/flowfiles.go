@@ -15,16 +15,15 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// Files are the files of a pipeline, in the text of ovs-ofctl. Flows has to be
-// given.
+// Files are the files of a pipeline, in the text of ovs-ofctl. Flows is required.
 type Files struct {
 	Flows, Groups, Meters string
 	// Ports names the ports, as ovs-ofctl dump-ports-desc does.
 	Ports string
 }
 
-// Beside fills in what is not given with files beside the flow file that have
-// its name and end in .groups, .meters and .ports, as far as they are there.
+// Beside fills in missing files with existing ones beside the flow file: those with its name
+// and the endings .groups, .meters and .ports.
 func (f Files) Beside() Files {
 	stem, ok := strings.CutSuffix(f.Flows, ".flows")
 	if !ok {
@@ -46,9 +45,8 @@ func FilesOf(c *config.Config) Files {
 	return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters}
 }
 
-// Load makes a switch without ports that runs the files' entries. The error
-// names file, line and column of what is wrong, or, where only the whole can
-// tell, the file and the entry.
+// Load makes a switch without ports that runs the files' entries. The error names file, line
+// and column. If only the whole shows the fault, it names the file and the entry.
 func (f Files) Load(o Options) (*Pipeline, error) {
 	program, err := f.program(o.names)
 	if err != nil {
@@ -79,14 +77,14 @@ func (f *Files) program(names map[uint32]string) (*flow.Program, error) {
 	return parse.Program(src)
 }
 
-// portLine is a port as ovs-ofctl dump-ports-desc prints it.
+// portLine matches a port as ovs-ofctl dump-ports-desc prints it.
 var portLine = regexp.MustCompile(`^\s*(\d+)\([^)]*\): addr:([0-9A-Fa-f:]{17})`)
 
-// PortAddresses reads the addresses of the ports file.
+// PortAddresses reads the MAC addresses in the ports file.
 func (f Files) PortAddresses() (map[[6]byte]uint32, error) {
 	path := f.Ports
 	if path == "" {
-		return nil, errors.New("say where packets come in: --in-port, or --ports with a file that gives the ports' addresses")
+		return nil, errors.New("give the port where packets enter: --in-port, or --ports with a file of the ports' addresses")
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -110,7 +108,7 @@ func (f Files) PortAddresses() (map[[6]byte]uint32, error) {
 	return m, lines.Err()
 }
 
-// loadProgram makes a switch without ports that runs a prog.
+// loadProgram makes a switch without ports that runs prog.
 func loadProgram(from Source, prog *flow.Program, o Options) (*Pipeline, error) {
 	p, err := NewPipeline(o)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/antrail/antrail/tables/programs"
 )
 
-// Installer is the switch as control installs into it.
+// Installer is the switch as control.Installer.
 type Installer struct{ *Pipeline }
 
-// Apply implements control.Installer. Programs beside the objects come with the names of tables.
+// Apply implements control.Installer. It adds the programs beside the objects to a bundle that
+// names tables.
 func (i Installer) Apply(b *flow.Bundle) error {
 	with, err := i.withBeside(b)
 	if err != nil {
@@ -33,18 +34,18 @@ func (i Installer) Purge(all []ledger.Purge) {
 	i.Connections.Purge(p)
 }
 
-// Programs beside the entries of objects (programs.Beside). They come with each bundle of objects that
-// names tables, which the first one of an agent does.
+// Programs beside the entries of objects (programs.Beside). They are added to each bundle of
+// objects that names tables, as the first bundle of an agent does.
 
-// SetBeside has the switch run programs beside the entries of objects. It is called before the first
-// bundle. The error says what keeps one from that.
+// SetBeside sets the programs that the switch runs beside the entries of objects. Call it
+// before the first bundle. The error says why a program cannot run there.
 func (p *Pipeline) SetBeside(all []Program) error {
 	p.beside = all
 	_, err := p.entriesBeside(p.Switch.First(), flow.NewNames())
 	return err
 }
 
-// entriesBeside are the entries of these programs. Their names come to names.
+// entriesBeside are the entries of the programs beside objects. It adds their names to names.
 func (p *Pipeline) entriesBeside(first uint8, names *flow.Names) ([]*flow.Entry, error) {
 	parts, err := partsOf(p.beside)
 	if err != nil {
@@ -70,13 +71,13 @@ func (p *Pipeline) withBeside(b *flow.Bundle) (*flow.Bundle, error) {
 	return &with, err
 }
 
-// IsBeside says whether an entry is of a program beside those of objects.
+// IsBeside says whether an entry belongs to a program beside objects.
 func (p *Pipeline) IsBeside(e *flow.Entry) bool {
 	_, is := p.besideRow(e)
 	return is
 }
 
-// besideRow says what an entry of such a program is for.
+// besideRow is the origin of an entry of a program beside objects.
 func (p *Pipeline) besideRow(e *flow.Entry) (row api.OriginText, is bool) {
 	if rows := p.rowsBeside.Load(); rows != nil {
 		row, is = (*rows)[keyOf(e)]

@@ -13,22 +13,22 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// What the kernel drops of a Pod's frames at its link, before a packet socket has them:
-// those longer than the link's MTU, and those that the backlog of a processor has no
-// room for. The link counts them, and no port does.
+// The kernel drops some of a Pod's frames at its link, before a packet socket receives them:
+// frames longer than the link's MTU, and frames beyond the backlog of a processor. The link
+// counts them; no port does.
 
-// lossLink is the reason to lose such a frame, and linkDropped its text at a port.
-var lossLink = LossReason{"port_dropped_by_the_link", "The link dropped it before the switch had it: a frame longer than the link's MTU, or too many at once (net.core.netdev_max_backlog)."}
+// lossLink is the reason of such a drop, and linkDropped its text at a port.
+var lossLink = LossReason{"port_dropped_by_the_link", "The link dropped it before the switch received it: a frame longer than the link's MTU, or too many at once (net.core.netdev_max_backlog)."}
 
 const linkDropped = "dropped by the link"
 
-// linkDrops are what links have dropped since they were first looked at.
+// linkDrops counts what links have dropped since they were first read.
 type linkDrops struct {
 	mu   sync.Mutex
-	base map[string]uint64 // by link, at the first look
+	base map[string]uint64 // by link, at the first read
 }
 
-// portStats are the ports, with what their links and the Node's nftables have dropped.
+// portStats are the ports, with the drops at their links and in the Node's nftables.
 func (p *Pipeline) portStats() []telemetry.PortStats {
 	all := p.Switch.Ports()
 	p.TunnelDrops.addTo(all)
@@ -36,7 +36,7 @@ func (p *Pipeline) portStats() []telemetry.PortStats {
 		if all[i].Driver != config.DriverAFPacket {
 			continue
 		}
-		// One read has all links, and waits for no lock of the kernel's.
+		// One read has all links, and takes no lock of the kernel.
 		if text, err := os.ReadFile("/proc/thread-self/net/dev"); err == nil {
 			p.links.addToStats(all, receiveDrops(text))
 		}
@@ -45,8 +45,8 @@ func (p *Pipeline) portStats() []telemetry.PortStats {
 	return all
 }
 
-// addToStats adds to ports on packet sockets what their links have dropped. Of a link that is
-// new, or made anew, nothing counts yet.
+// addToStats adds to ports on packet sockets what their links have dropped. Counting starts
+// when a link is new or was recreated.
 func (l *linkDrops) addToStats(all []telemetry.PortStats, drops map[string]uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,8 +71,8 @@ func (l *linkDrops) addToStats(all []telemetry.PortStats, drops map[string]uint6
 	l.base = base
 }
 
-// receiveDrops reads the dropped frames of each link out of /proc/net/dev (proc_pid_net(5)):
-// two lines of headings, then LINK: bytes packets errs drop and on.
+// receiveDrops parses the dropped frames of each link in /proc/net/dev (proc_pid_net(5)): two
+// heading lines, then LINK: bytes packets errs drop and more.
 func receiveDrops(text []byte) map[string]uint64 {
 	all := map[string]uint64{}
 	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {

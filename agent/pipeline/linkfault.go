@@ -9,14 +9,14 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// A link that carries nothing: it is down, or it is gone. Its Pod gets nothing and sends
-// nothing, whatever entries and policies say. Every command that shows the Pod or its
-// port tells of it by a podports.Fault, so that all of them say the same.
+// A link that carries nothing is down or gone. Its Pod neither sends nor receives, whatever
+// entries and policies say. Every command that shows the Pod or its port uses podports.Fault,
+// so that all say the same.
 //
-// A port whose link is down is in the switch and says so itself. A port whose link is
-// gone is not in the switch; podports.Ports knows of it for as long as it is wanted.
+// A port whose link is down is in the switch and says so itself. A port whose link is gone is
+// not in the switch; podports.Ports knows it as long as it is wanted.
 
-// LinkFault is the fault of a port's link. It is false when the link is up, and when no
+// LinkFault is the fault of a port's link. The result is false if the link is up, and if no
 // port of that number is wanted.
 func (p *Pipeline) LinkFault(port uint32) (podports.Fault, bool) {
 	for _, s := range p.Switch.Ports() {
@@ -32,7 +32,7 @@ func (p *Pipeline) LinkFault(port uint32) (podports.Fault, bool) {
 	return podports.Fault{}, false
 }
 
-// LinkFaults are the faults of all ports, each with the Pod or port that has it.
+// LinkFaults are the faults of all ports, each with its Pod or port.
 func (p *Pipeline) LinkFaults() (all []string) {
 	for _, r := range p.PortRecords() {
 		if f, broken := p.LinkFault(r.No); broken {
@@ -46,8 +46,8 @@ func (p *Pipeline) LinkFaults() (all []string) {
 	return all
 }
 
-// missingRecords are the ports that are wanted and not in the switch. A port that enters or
-// leaves the switch at this moment may be in both lists: the switch's record counts.
+// missingRecords are the wanted ports that are not in the switch. A port that enters or leaves
+// the switch at this moment may be in both lists; then the switch's record counts.
 func (p *Pipeline) missingRecords(inSwitch []api.PortRecord) (all []api.PortRecord) {
 	for _, m := range p.Pods.Missing() {
 		if slices.ContainsFunc(inSwitch, func(r api.PortRecord) bool { return r.No == m.OFPort }) {
@@ -58,12 +58,12 @@ func (p *Pipeline) missingRecords(inSwitch []api.PortRecord) (all []api.PortReco
 	return all
 }
 
-// brokenText is what a sentence says behind a Pod whose port's link carries nothing; ""
-// when the link is up.
+// brokenText continues a sentence about a Pod whose port's link carries nothing; "" if the link
+// is up.
 func (p *Pipeline) brokenText(port uint32) string {
 	f, broken := p.LinkFault(port)
 	if !broken {
 		return ""
 	}
-	return fmt.Sprintf(", whose %s: what is sent there is lost (%s)", f.What, f.Reason)
+	return fmt.Sprintf(", whose %s: packets to it are dropped (%s)", f.What, f.Reason)
 }

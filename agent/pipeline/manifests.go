@@ -16,16 +16,16 @@ import (
 type Manifests struct {
 	Path string // a file, or a directory with all files below it
 	Node string
-	// Report is told what of the files is not in force, and why; nil: nobody.
+	// Report receives objects that are not in force, with the reason; nil: no reports.
 	Report func(manifest.Problem)
 }
 
 // String is the path.
 func (m Manifests) String() string { return m.Path }
 
-// Load makes a switch without ports that runs the entries of the Node's
-// objects. What is wrong with some of them goes to Report; the error is for a
-// path that cannot be read and for a Node that is not there.
+// Load makes a switch without ports that runs the entries of the Node's objects. Faults of
+// objects go to Report. The error is for a path that cannot be read, and a Node that does not
+// exist.
 func (m Manifests) Load(o Options) (*Pipeline, error) {
 	var wrong []manifest.Problem
 	cluster, err := m.Cluster(func(p manifest.Problem) {
@@ -65,7 +65,7 @@ func (m Manifests) Cluster(report func(manifest.Problem)) (*cluster.Cluster, err
 	return cluster, nil
 }
 
-// ManifestNodes are the Nodes that manifests have a NodeConfig of, by name.
+// ManifestNodes are the names of Nodes that have a NodeConfig in the manifests.
 func ManifestNodes(path string) ([]string, error) {
 	cluster, err := Manifests{Path: path}.Cluster(nil)
 	if err != nil {
@@ -82,15 +82,15 @@ func ManifestNodes(path string) ([]string, error) {
 	return all, nil
 }
 
-// PortAddresses are the addresses that the Node's NodeConfig gives its ports.
+// PortAddresses are the ports' MAC addresses in the Node's NodeConfig.
 func (m Manifests) PortAddresses() (map[[6]byte]uint32, error) {
-	cluster, err := m.Cluster(nil) // load has reported
+	cluster, err := m.Cluster(nil) // Load has reported problems
 	if err != nil {
 		return nil, err
 	}
 	config := cluster.NodeConfig(m.Node)
 	if config == nil {
-		return nil, errors.New("say where packets come in: --in-port, or a NodeConfig that gives the ports' addresses")
+		return nil, errors.New("give the port where packets enter: --in-port, or a NodeConfig with the ports' addresses")
 	}
 	all := map[[6]byte]uint32{config.Gateway.MAC: config.Gateway.OFPort}
 	for _, p := range config.Ports {

@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/control"
 )
 
-// State is how far an object has come, why not further, and why an edit of it is refused.
+// State is the state of an object, its reason, and why an edit of it is refused.
 func State(s control.Status) string {
 	text := StateInForce(s)
 	if s.EditRefused != "" {

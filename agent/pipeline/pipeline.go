@@ -21,42 +21,42 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Pipeline is a switch that runs the entries of flow files, of manifests or of a program, and its
-// connections. An agent has one with the Node's ports. Commands that ask files have one with
+// Pipeline is a switch that runs the entries of flow files, objects or a program, with its
+// connections. An agent's pipeline has the Node's ports. Commands that read files use one with
 // ports in memory.
 type Pipeline struct {
 	Switch      door.Switch
 	Connections door.Connections // of Switch
-	// Local is the switch if it runs in this process. Otherwise Remote is. The other field
-	// is nil.
+	// Local is the switch if it runs in this process, otherwise Remote is. The other field is
+	// nil.
 	Local  *local.Switch
 	Remote *door.Client
 	// Clock is the clock of switch and connections, in nanoseconds.
 	Clock func() int64
-	// Objects knows the objects behind the entries; nil if the pipeline comes from flow
-	// files.
+	// Objects has the objects behind the entries; nil for flow files and programs.
 	Objects *control.Reconciler
 	API     *kube.Source // the source of the objects; nil if they come from files
-	// Problems are the faults of the source's objects now; nil for flow files.
+	// Problems are the current faults of the source's objects; nil for flow files.
 	Problems func() []manifest.Problem
-	// TraceflowStatus is how far a Traceflow is; nil: as its object says.
+	// TraceflowStatus is the status of a Traceflow; nil: the status in its object.
 	TraceflowStatus func(*cluster.Traceflow) cluster.TraceflowStatus
 	Packets         *packetin.Receiver // takes packet-ins
 	Drops           *dropLog           // the last dropped packets
-	// Delays is how long changes of objects take; nil without a source that changes.
+	// Delays measures how long changes of objects take; nil without a source that changes.
 	Delays *prometheus.HistogramVec
 	// Silent are the other Nodes that do not answer ARP or NDP (silentnodes.go).
 	Silent      atomic.Pointer[[]netip.Addr]
 	links       linkDrops
 	Pods        *podports.Ports             // nil without a Node
 	TunnelDrops tunnelDrops                 // what nftables drop between gateway and tunnel
-	rows        atomic.Pointer[programRows] // what the entries of a program are for; nil without one
-	// beside are programs beside the entries of objects, and rowsBeside what their entries are for.
+	rows        atomic.Pointer[programRows] // origins of a program's entries; nil without a program
+	// beside are programs beside the entries of objects, and rowsBeside the origins of their
+	// entries.
 	beside     []Program
 	rowsBeside atomic.Pointer[programRows]
-	// Secured is the security of an offline pipeline's ports, by number.
+	// Secured is the port security of an offline pipeline, by port number.
 	Secured map[uint32]l2.PortSecurity
-	// Made are the ports that the switch makes for objects; floods leave them out.
+	// Made are the ports that the switch makes for objects. Floods leave them out.
 	Made map[string]control.Made
 }
 
@@ -70,23 +70,23 @@ type Source interface {
 	String() string
 }
 
-// Options are the options of a pipeline. The zero value is a switch in this process with
-// its connections in memory.
+// Options are the options of a pipeline. The zero value is a switch in this process with its
+// connections in memory.
 type Options struct {
 	names     map[uint32]string // ports
 	workers   int
 	Conntrack config.Conntrack
-	Place     local.Place  // of the connections of a switch in this process; memory when nil
-	Cache     int          // what the workers remember: the defaults when 0, nothing when -1
-	Clock     func() int64 // nanoseconds; the process's own when nil
-	Seed      uint64       // of the choice of endpoints; drawn when 0
-	Secret    [2]uint64    // of the connections' hash, and so of NAT's choices; likewise
-	Keep      int          // copiesDropped packets that are kept; the default when 0
-	shared    []uint32     // ports that many senders share: the tunnel and the gateway
-	Remote    *door.Client // the switch, when it is another process
+	Place     local.Place  // of the connections of a switch in this process; nil: memory
+	Cache     int          // entries of the workers' caches; 0: the default, -1: no caches
+	Clock     func() int64 // nanoseconds; nil: the process's clock
+	Seed      uint64       // of the choice of endpoints; 0: random
+	Secret    [2]uint64    // of the connections' hash, and so of NAT's choices; zero: random
+	Keep      int          // dropped packets that are kept; 0: the default
+	shared    []uint32     // ports with many senders: tunnel and gateway
+	Remote    *door.Client // the switch, if it is another process
 }
 
-// OptionsOf are the options that a configuration asks for.
+// OptionsOf are the options in a configuration.
 func OptionsOf(c *config.Config) Options {
 	o := Options{workers: c.Workers, Conntrack: c.Conntrack, Keep: c.Drops.Keep, names: map[uint32]string{
 		c.Gateway.OFPort: c.Gateway.Name, c.Tunnel.OFPort: c.Tunnel.Name,
@@ -112,11 +112,11 @@ func NewPipeline(o Options) (*Pipeline, error) {
 	}
 	p.Packets = packetin.NewReceiver(p.Switch.Names)
 	p.Drops = newDropLog(p, o.Keep)
-	p.Packets.Refused = p.Drops.refuse
+	p.Packets.Refused = p.Drops.noteRefusal
 	return p, nil
 }
 
-// open is the switch: that of another process, or one that is made.
+// open connects to the switch of another process, or makes one here.
 func (p *Pipeline) open(o *Options) (err error) {
 	if o.Remote != nil {
 		p.Switch, p.Connections = o.Remote, o.Remote.Connections()
@@ -135,7 +135,7 @@ func (p *Pipeline) open(o *Options) (err error) {
 	return err
 }
 
-// Close ends the switch, if it runs in this process.
+// Close ends the switch if it runs in this process.
 func (p *Pipeline) Close() error {
 	if p.Local == nil {
 		return nil
@@ -143,6 +143,6 @@ func (p *Pipeline) Close() error {
 	return p.Local.Close()
 }
 
-// ErrNoObjects is the error of a question about objects that a pipeline of flow files, or of another
-// controller, does not have.
-var ErrNoObjects = errors.New("the entries come from another controller, a program or flow files: there are no objects behind them")
+// ErrNoObjects says that a question about objects does not fit the pipeline: its entries come
+// from flow files, a program or another controller.
+var ErrNoObjects = errors.New("the entries have no objects: they come from another controller, a program or flow files")

@@ -17,15 +17,14 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// What ports lose before the pipeline or behind it: a full ring, a link that is
-// down, a tunnel packet from nobody known. Ports only count; what was counted since
-// the last look is one record. Of what a port does not send, and a tunnel refuses, the
-// last packet is kept.
+// Ports drop packets before or behind the pipeline: a full ring, a link that is down, a tunnel
+// packet from an unknown peer. They only count drops, so the drops since the last read become
+// one record. A port keeps the last packet that it did not send, or that its tunnel refused.
 
-// portLosses are what ports had dropped at the last look, by number and reason.
+// portLosses are the ports' drop counters at the last read, by number and reason.
 type portLosses map[uint32]map[string]uint64
 
-// since is what ports, which are all of the switch, lost since the last look.
+// since returns the drops since the last read. ports are all ports of the switch.
 func (l portLosses) since(p *Pipeline, ports []telemetry.PortStats, names *Walker, now time.Time) (all []api.DroppedPacket) {
 	there := map[uint32]bool{}
 	for _, s := range ports {
@@ -57,12 +56,12 @@ func portDrop(p *Pipeline, names *Walker, s *telemetry.PortStats, reason string,
 	return r
 }
 
-// isSent says whether a port loses packets for a reason on their way out.
+// isSent says whether a reason is one of packets on their way out.
 func isSent(reason string) bool {
 	return ports.Sends(reason) || reason == tunnelDropped
 }
 
-// refusal is a packet that the agent was sent instead of its being dropped.
+// refusal is a packet that an entry sent to the agent instead of dropping it.
 type refusal struct {
 	pi  *telemetry.PacketIn
 	why packetin.Refusal
@@ -70,11 +69,11 @@ type refusal struct {
 	at  time.Time
 }
 
-// refusalRoom is how many of them wait to be taken over.
+// refusalRoom is how many refusals wait until the log reads them.
 const refusalRoom = 256
 
-// refuse notes a packet that came to the agent. It never waits for objects.
-func (l *dropLog) refuse(pi *telemetry.PacketIn, why packetin.Refusal, by *tables.Verdict) {
+// noteRefusal records a packet that came to the agent. It never waits for objects.
+func (l *dropLog) noteRefusal(pi *telemetry.PacketIn, why packetin.Refusal, by *tables.Verdict) {
 	l.pending.Lock()
 	defer l.pending.Unlock()
 	if len(l.refusals) == refusalRoom {
@@ -84,9 +83,9 @@ func (l *dropLog) refuse(pi *telemetry.PacketIn, why packetin.Refusal, by *table
 	l.refusals = append(l.refusals, refusal{pi, why, by, time.Now()})
 }
 
-// droppedAtPorts are those that came since the last look. Unkept is how many there was no
-// room for, ever.
-func (l *dropLog) droppedAtPorts() (all []api.DroppedPacket, unkept uint64) {
+// takeRefusals returns the refusals since the last call. unkept is how many found no room so
+// far.
+func (l *dropLog) takeRefusals() (all []api.DroppedPacket, unkept uint64) {
 	l.pending.Lock()
 	some := l.refusals
 	l.refusals = nil
@@ -102,17 +101,17 @@ func (l *dropLog) droppedAtPorts() (all []api.DroppedPacket, unkept uint64) {
 		r.Frame = append(trace.Bytes(nil), pi.Frame[:min(len(pi.Frame), telemetry.DroppedBytes)]...)
 		l.describe(&r)
 		if r.Entry != nil && l.p.Objects != nil {
-			r.Entry.Objects = l.deciding(pi, some[i].by)
+			r.Entry.Objects = l.objectsDeciding(pi, some[i].by)
 		}
 		all = append(all, r)
 	}
 	return all, unkept
 }
 
-// deciding is the policy that has decided on a packet, or those that isolate the
-// Pod, or the Services that it was for. The entry that sent it to the agent is that
-// of all.
-func (l *dropLog) deciding(pi *telemetry.PacketIn, by *tables.Verdict) (all []trace.Object) {
+// objectsDeciding are the policy that decided on a packet, or the policies that isolate the
+// Pod, or the Services that the packet addressed. All of them share the entry that sent it to
+// the agent.
+func (l *dropLog) objectsDeciding(pi *telemetry.PacketIn, by *tables.Verdict) (all []trace.Object) {
 	objects := l.p.Objects
 	if by == nil {
 		for _, k := range objects.ServicesAt(flow.AddrIn(&pi.Key, flow.IPDst, flow.IPv6Dst)) {

@@ -10,10 +10,10 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// Ports as clients read them: the switch's counters, with the Pod behind each port, and ports
-// that are wanted and whose links are not there.
+// Ports as clients see them: the switch's counters with the Pod behind each port, and wanted
+// ports without a link.
 
-// portMACs are a port's learned addresses, and those that were refused.
+// portMACs are a port's learned addresses, and counts of those not learned.
 func portMACs(s telemetry.MACStats) api.PortMACs {
 	m := api.PortMACs{Learned: s.Learned, NotLearned: map[string]uint64{MACShareFull: s.Full, MACElsewhere: s.Foreign}}
 	maps.DeleteFunc(m.NotLearned, func(_ string, n uint64) bool { return n == 0 })
@@ -26,8 +26,7 @@ const (
 	MACElsewhere = "configured on another port"
 )
 
-// PortRecords are the switch's ports, and behind them those that are wanted and whose
-// links are not there.
+// PortRecords are the switch's ports, then the wanted ports without a link.
 func (p *Pipeline) PortRecords() []api.PortRecord {
 	var all []api.PortRecord
 	names := p.Switch.Names()
@@ -67,7 +66,7 @@ func (p *Pipeline) TableName(id uint8) string {
 	return strconv.Itoa(int(id))
 }
 
-// portOffload is the record of a port.
+// portOffload is the offload record of a port.
 func (p *Pipeline) portOffload(s *telemetry.PortStats) api.PortOffload {
 	r := api.PortOffload{
 		On: s.OffloadLink != 0, Rx: api.Counts{Packets: s.ByKernel.RxPackets, Bytes: s.ByKernel.RxBytes},

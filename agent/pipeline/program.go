@@ -18,11 +18,11 @@ import (
 type Program struct {
 	Name string
 	Node *layout.Node // the program's sample if nil
-	// Beside are further programs of the switch, each with ports of its own.
+	// Beside are more programs of the switch, each with its own ports.
 	Beside []Program
 }
 
-// ProgramOf is the program of a configuration, with those beside it.
+// ProgramOf is the program of a configuration, with the programs beside it.
 func ProgramOf(c *config.Config) Program {
 	return Program{Name: c.Program, Node: c.ProgramNode(), Beside: BesideOf(c)}
 }
@@ -35,7 +35,7 @@ func BesideOf(c *config.Config) (all []Program) {
 	return all
 }
 
-// String is the names.
+// String lists the programs' names.
 func (s Program) String() string {
 	if len(s.Beside) == 0 {
 		return "program " + s.Name
@@ -47,7 +47,7 @@ func (s Program) String() string {
 	return "programs " + strings.Join(all, " and ")
 }
 
-// parts are the programs with the Nodes that they are for.
+// parts are the programs with their Nodes.
 func (s Program) parts() ([]layout.Part, error) { return partsOf(append([]Program{s}, s.Beside...)) }
 
 func partsOf(those []Program) (all []layout.Part, err error) {
@@ -64,14 +64,14 @@ func partsOf(those []Program) (all []layout.Part, err error) {
 	return all, nil
 }
 
-// Load makes a switch without ports that runs the program's entries. Floods leave the Node's
-// own network out.
+// Load makes a switch without ports that runs the program's entries. Floods leave out the ports
+// of the Node's own network.
 func (s Program) Load(o Options) (*Pipeline, error) {
 	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
-	prog, rows, err := built(parts)
+	prog, rows, err := buildParts(parts)
 	if err != nil {
 		return nil, err
 	}
@@ -87,14 +87,14 @@ func (s Program) Load(o Options) (*Pipeline, error) {
 	return p, nil
 }
 
-// Reload puts the entries of a program in place of those that there are. An entry of both keeps its
+// Reload replaces the entries by those of a program. An entry that is in both keeps its
 // counters. After an error nothing has changed.
 func (p *Pipeline) Reload(s Program) error {
 	parts, err := s.parts()
 	if err != nil {
 		return err
 	}
-	prog, rows, err := built(parts)
+	prog, rows, err := buildParts(parts)
 	if err == nil {
 		err = p.Switch.Apply(flow.BundleOf(prog))
 	}
@@ -105,11 +105,11 @@ func (p *Pipeline) Reload(s Program) error {
 	return nil
 }
 
-// programRows are what entries are for.
+// programRows are the origins of entries.
 type programRows map[entryKey]api.OriginText
 
-// built is the entries of all parts, and what each is for.
-func built(parts []layout.Part) (*flow.Program, programRows, error) {
+// buildParts makes the entries of all parts, with their origins.
+func buildParts(parts []layout.Part) (*flow.Program, programRows, error) {
 	prog, origins, err := layout.Together(parts...)
 	if err != nil {
 		return nil, nil, err
@@ -127,8 +127,8 @@ func rowsOf(parts []layout.Part, origins []map[*flow.Entry]layout.Origin) progra
 	return rows
 }
 
-// PortAddresses are the addresses of the Node's ports. Two pods may have the same one: then
-// it is of neither.
+// PortAddresses are the MAC addresses of the Node's ports. An address that two pods share is
+// left out.
 func (s Program) PortAddresses() (map[[6]byte]uint32, error) {
 	parts, err := s.parts()
 	if err != nil {
@@ -150,7 +150,7 @@ func (s Program) PortAddresses() (map[[6]byte]uint32, error) {
 	return all, nil
 }
 
-// entryKey is what tells an entry from others.
+// entryKey identifies an entry.
 type entryKey struct {
 	table    uint8
 	priority uint16
@@ -159,7 +159,7 @@ type entryKey struct {
 
 func keyOf(e *flow.Entry) entryKey { return entryKey{e.Table, e.Priority, e.Match.Text(nil)} }
 
-// rowText says what an entry is for.
+// rowText is the origin of an entry.
 func rowText(program string, o layout.Origin) api.OriginText {
 	why := o.Why
 	if o.Literal {
@@ -168,10 +168,10 @@ func rowText(program string, o layout.Origin) api.OriginText {
 	return api.OriginText{Object: "program " + program, Field: o.Row, Rule: why}
 }
 
-// HasOrigins says whether it is known what entries are for.
+// HasOrigins says whether the origins of entries are known.
 func (p *Pipeline) HasOrigins() bool { return p.Objects != nil || p.rows.Load() != nil || p.byCookie() }
 
-// OriginsOf says what an entry is for: objects, a statement of a program's document, or the
+// OriginsOf are the origins of an entry: objects, a statement of a program's document, or the
 // cookie of a foreign controller. It is never nil.
 func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
 	if row, is := p.besideRow(e); is {
@@ -194,7 +194,7 @@ func (p *Pipeline) OriginsOf(e *flow.Entry) []api.OriginText {
 // errNoSuchEntry is the error of a line that the program does not have.
 var errNoSuchEntry = errors.New("the program has no entry with this table, priority and match")
 
-// explainRow explains a line of a dump of a program.
+// explainRow explains a line of a program's dump.
 func (p *Pipeline) explainRow(line string) ([]api.Explained, error) {
 	names := p.Switch.Names()
 	match, _, _ := strings.Cut(line, "actions=")

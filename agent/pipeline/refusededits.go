@@ -9,11 +9,15 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Objects that stay as they were before an edit that is refused, and which commands tell
-// of it: get and explain at the object (control.Status), check --live and /readyz of all
-// of them, why of those that have to do with the connection. Metrics count them.
+// Objects that keep their state because an edit is refused. Commands report them:
+//
+//   - get and explain at the object (control.Status),
+//   - check --live and /readyz for all objects,
+//   - why for those that concern the connection.
+//
+// Metrics count them.
 
-// RefusedEditsText counts the refused edits and names the first; "" when there is none.
+// RefusedEditsText counts the refused edits and names the first; "" if there are none.
 func (p *Pipeline) RefusedEditsText() string {
 	if p.Objects == nil {
 		return ""
@@ -22,18 +26,18 @@ func (p *Pipeline) RefusedEditsText() string {
 	if len(edits) == 0 {
 		return ""
 	}
-	first, what := edits.Keys()[0], "1 object stays as it was: its edit is refused"
+	first, what := edits.Keys()[0], "the edit of 1 object is refused, its state before is in force"
 	if len(edits) > 1 {
-		what = fmt.Sprintf("%d objects stay as they were: their edits are refused; the first", len(edits))
+		what = fmt.Sprintf("the edits of %d objects are refused, their states before are in force; the first", len(edits))
 	}
 	return fmt.Sprintf("%s: %s: %s", what, first, edits[first])
 }
 
-// sharedKinds are the kinds of which an edit may concern any connection.
+// sharedKinds are the kinds whose edits may concern any connection.
 var sharedKinds = []cluster.Kind{cluster.KindNodeConfig, cluster.KindTier, cluster.KindClusterGroup, cluster.KindGroup}
 
-// noteEdits notes the refused edits of the objects that have to do with a connection: they
-// decided on it, they apply to one of its ends, or they are one.
+// noteEdits adds the refused edits that concern a connection: of objects that decided on it,
+// apply to one of its ends, or are one.
 func (r teller) noteEdits(a *api.WhyAnswer) {
 	edits := r.p.Objects.RefusedEdits()
 	if len(edits) == 0 {
@@ -44,15 +48,14 @@ func (r teller) noteEdits(a *api.WhyAnswer) {
 		if !slices.Contains(sharedKinds, k.Kind) && !about[k] && !r.applies(k) {
 			continue
 		}
-		note := fmt.Sprintf("%s is in force as it was, for its edit is refused: %s", objectText(k), edits[k])
+		note := fmt.Sprintf("the edit of %s is refused, its state before is in force: %s", objectText(k), edits[k])
 		if !slices.Contains(a.Notes, note) {
 			a.Notes = append(a.Notes, note)
 		}
 	}
 }
 
-// concerned are the two ends, and the objects behind the entries and rules that the packet
-// met.
+// concerned are the two ends, and the objects behind the entries and rules that the packet met.
 func (r teller) concerned() map[cluster.Key]bool {
 	about := map[cluster.Key]bool{r.from.place.Object: true, r.to.place.Object: true}
 	for _, o := range r.origins("") {

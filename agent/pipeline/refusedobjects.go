@@ -9,12 +9,12 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// Objects that are refused, and of which no earlier state is in force: nothing of them is
-// in the store, so the Reconciler does not know them. get shows them all the same, as
-// refused: whoever applied one looks for it there.
+// Refused objects without an earlier state in force are not in the store, so the Reconciler
+// does not know them. get shows them as refused, because a user who applied one looks for it
+// there.
 
-// RefusedObjects are the refused objects of some kinds. Each has its place and its first
-// fault. Objects with an earlier state in force are left out.
+// RefusedObjects are the refused objects of the kinds that of accepts, with their place and
+// first fault. Objects with an earlier state in force are left out.
 func (p *Pipeline) RefusedObjects(of func(cluster.Kind) bool) (all []control.Status) {
 	if p.Problems == nil {
 		return nil
@@ -32,10 +32,10 @@ func (p *Pipeline) RefusedObjects(of func(cluster.Kind) bool) (all []control.Sta
 	return all
 }
 
-// KindIs is for objects of one kind.
+// KindIs accepts objects of one kind.
 func KindIs(kind cluster.Kind) func(cluster.Kind) bool {
 	return func(k cluster.Kind) bool { return k == kind }
 }
 
-// AnyKind is for all objects.
+// AnyKind accepts all objects.
 func AnyKind(cluster.Kind) bool { return true }

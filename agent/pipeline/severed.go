@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// Severed is what packets do not reach: a Pod whose link is down or gone, or a Node that
-// does not answer. A caller that asks for dropped packets gets it with them.
+// Severed is an end that packets do not reach: a Pod whose link is down or gone, or a Node that
+// does not answer. It is reported with dropped packets.
 type Severed struct {
-	Who  string // as Pod namespace/name, or Node name at address
+	Who  string // Pod namespace/name, or Node name at address
 	Port uint32 // the Pod's
 	node netip.Addr
-	why  string // what is wrong, behind who
+	why  string // what is wrong, to continue after Who
 }
 
-// Severed finds the Pods whose links are down or gone (all, or the one that is asked for,
-// as namespace/name) and the Nodes that do not answer.
+// Severed finds the Pods whose links are down or gone, and the Nodes that do not answer. pod
+// limits the Pods to one, as namespace/name; "" for all.
 func (p *Pipeline) Severed(pod string) (all []Severed) {
 	for _, r := range p.PortRecords() {
 		if r.Pod != "" && !r.Up && (pod == "" || pod == r.Pod) {
@@ -25,12 +25,12 @@ func (p *Pipeline) Severed(pod string) (all []Severed) {
 		}
 	}
 	for _, n := range p.SilentNodes() {
-		all = append(all, Severed{Who: p.nodeAt(n), node: n, why: " does not answer ARP or NDP: what goes there is lost"})
+		all = append(all, Severed{Who: p.nodeAt(n), node: n, why: " does not answer ARP or NDP: packets to it are dropped"})
 	}
 	return all
 }
 
-// severedText names them, a line each.
+// severedText names the ends, one on each line.
 func severedText(all []Severed) string {
 	var lines []string
 	for _, s := range all {
@@ -39,8 +39,8 @@ func severedText(all []Severed) string {
 	return strings.Join(lines, "\n")
 }
 
-// SeveredNews is what to say of those that came after an earlier look, and of those
-// that have gone since.
+// SeveredNews reports the ends that are severed since an earlier check, and those that are no
+// longer.
 func (p *Pipeline) SeveredNews(before, now []Severed) string {
 	var came []Severed
 	for _, s := range now {
@@ -59,8 +59,8 @@ func (p *Pipeline) SeveredNews(before, now []Severed) string {
 	return severedText(came)
 }
 
-// restored is what to say behind who was severed and is no more; "" where the port or
-// the Node itself is gone.
+// restored continues a sentence about an end that is no longer severed; "" if the port or the
+// Node is gone.
 func (p *Pipeline) restored(s *Severed) string {
 	if s.node.IsValid() {
 		if p.nodeAt(s.node) == s.Who {
@@ -76,7 +76,7 @@ func (p *Pipeline) restored(s *Severed) string {
 	return ""
 }
 
-// nodeAt is the Node with an address, for a sentence.
+// nodeAt names the Node with an address in a sentence.
 func (p *Pipeline) nodeAt(a netip.Addr) string {
 	if name := p.NodeName(a); name != a.String() {
 		return "Node " + name + " at " + a.String()

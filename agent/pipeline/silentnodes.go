@@ -4,11 +4,11 @@ import (
 	"net/netip"
 )
 
-// Nodes that do not answer ARP or NDP, though packets go there: the kernel drops those
-// and tells nobody. The agent looks once a second, has the tunnel count them as dropped,
-// and names the Nodes to who asks for what was dropped, or why.
+// Nodes that do not answer ARP or NDP although packets go there. The kernel drops these packets
+// without a report. The agent checks once a second. It has the tunnel count the packets as
+// dropped, and names the Nodes in answers about drops.
 
-// SilentNodes are those that were silent at the last look.
+// SilentNodes are the silent addresses at the last check.
 func (p *Pipeline) SilentNodes() []netip.Addr {
 	if all := p.Silent.Load(); all != nil {
 		return *all
@@ -16,8 +16,8 @@ func (p *Pipeline) SilentNodes() []netip.Addr {
 	return nil
 }
 
-// silentAt is an address that is silent: dst, where packets are sent to, or, where that
-// is not valid, one of a Node's own.
+// silentAt finds a silent address: dst, the packet's destination, or any address of the Node if
+// dst is not valid.
 func (p *Pipeline) silentAt(dst netip.Addr, node string) (netip.Addr, bool) {
 	for _, n := range p.SilentNodes() {
 		if n == dst || !dst.IsValid() && p.NodeName(n) == node {
@@ -27,7 +27,7 @@ func (p *Pipeline) silentAt(dst netip.Addr, node string) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// NodeName is the Node with an address, or the address.
+// NodeName is the name of the Node with an address, or the address.
 func (p *Pipeline) NodeName(a netip.Addr) string {
 	if p.Objects != nil {
 		if name := p.Objects.NodeAt(a); name != "" {

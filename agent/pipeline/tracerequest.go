@@ -27,7 +27,7 @@ func (p *Pipeline) Trace(r *api.TraceRequest) (*telemetry.Trace, error) {
 	}
 	inPort, mask := m.Get(flow.InPort)
 	if mask.IsZero() {
-		return nil, errors.New("the flow names no in_port: a packet enters somewhere")
+		return nil, errors.New("the flow has no in_port: give the port where the packet enters")
 	}
 	req := &telemetry.TraceRequest{InPort: uint32(inPort.Lo), Metadata: m}
 	if req.Frame, err = frameOf(r, &m); err != nil {
@@ -46,7 +46,7 @@ func (p *Pipeline) Trace(r *api.TraceRequest) (*telemetry.Trace, error) {
 	return p.WalkDry(req)
 }
 
-// WalkDry walks a made-up packet, and notes with what it came. The error is the switch's.
+// WalkDry walks a made-up packet, and adds how it arrived. The error is the switch's.
 func (p *Pipeline) WalkDry(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	t, err := p.Switch.Trace(r)
 	if err != nil {
@@ -67,7 +67,7 @@ func (p *Pipeline) WalkDry(r *telemetry.TraceRequest) (*telemetry.Trace, error) 
 	return t, nil
 }
 
-// frameOf is the packet: as given, or as the flow, which is m, describes it.
+// frameOf is the packet: the request's, or one that the flow m describes.
 func frameOf(r *api.TraceRequest, m *flow.Match) ([]byte, error) {
 	if r.Packet == "" {
 		flow.AssumeFirst(m)
@@ -80,7 +80,7 @@ func frameOf(r *api.TraceRequest, m *flow.Match) ([]byte, error) {
 	return frame, nil
 }
 
-// answers are what the request says of ct() actions, and of undone work.
+// ctAnswers converts the request's answers of ct() actions, and its undone work.
 func ctAnswers(r *api.TraceRequest, req *telemetry.TraceRequest) error {
 	if u := r.Undone; u != nil {
 		req.Offload = packet.Offload{
@@ -110,7 +110,7 @@ func ctAnswers(r *api.TraceRequest, req *telemetry.TraceRequest) error {
 	return nil
 }
 
-// parseEnd reads an address, or one with a port; "" is no valid one.
+// parseEnd parses an address, with or without a port. "" gives an address that is not valid.
 func parseEnd(text string) (netip.AddrPort, error) {
 	if text == "" {
 		return netip.AddrPort{}, nil
@@ -131,12 +131,12 @@ func parseState(words string) (conntrack.State, error) {
 	return conntrack.State(v.Lo), nil
 }
 
-// fragmentLen is how many bytes a fragment that a flow describes has behind its
-// headers: enough to be one that a network would bring.
+// fragmentLen is the payload of a made-up fragment in bytes: as much as a fragment in a real
+// network has.
 const fragmentLen = 512
 
-// lengthen gives a fragment that was composed from a flow, and so has headers
-// only, bytes of a datagram. Any other frame stays as it is.
+// lengthen adds payload to a fragment that was composed from a flow, and so has headers only.
+// Other frames stay as they are.
 func lengthen(b []byte) []byte {
 	l := packet.ParseLayers(b)
 	g, ok := packet.ReadFragment(b, &l)

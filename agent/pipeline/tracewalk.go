@@ -17,25 +17,25 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// From what the switch recorded of a packet to a walk with names and objects.
+// The switch's record of a packet becomes a walk with names and objects.
 
-// Walker makes walks of one trace. It asks for the objects behind an entry once
-// in a while, not for each packet. It is for one goroutine.
+// Walker makes the walks of one trace. It reads the objects behind an entry once in
+// keepOrigins, not for each packet. It is for one goroutine.
 type Walker struct {
 	Pipeline *Pipeline
 	Node     string
-	Text     bool    // walks have a text in the manner of ofproto/trace
-	Tables   []uint8 // tables at which a walk has the packet as it enters
-	Most     int     // bytes of a packet; 0 for all that was kept
+	Text     bool    // walks have a text as of ofproto/trace
+	Tables   []uint8 // tables at which a walk has the packet
+	Most     int     // bytes of a packet; 0 for all that were recorded
 	origins  map[*flow.Entry][]trace.Object
 	drivers  map[uint32]string // of ports, by number
-	readAt   time.Time         // when origins and drivers began
+	readAt   time.Time         // when origins and drivers were last cleared
 }
 
-// keepOrigins is how long the objects behind an entry are believed.
+// keepOrigins is how long the cached objects behind an entry are used.
 const keepOrigins = time.Second
 
-// Walk is a live trace's record as a walk.
+// Walk converts a live trace's record to a walk.
 func (m *Walker) Walk(t *telemetry.Trace) (*trace.Walk, error) {
 	m.refresh()
 	a := t.Live
@@ -70,7 +70,7 @@ func (m *Walker) Walk(t *telemetry.Trace) (*trace.Walk, error) {
 	return w, nil
 }
 
-// bytes is what the walk has of a packet.
+// bytes limits a packet to Most.
 func (m *Walker) bytes(b []byte) []byte {
 	if m.Most == 0 {
 		return b
@@ -78,7 +78,7 @@ func (m *Walker) bytes(b []byte) []byte {
 	return b[:min(len(b), m.Most)]
 }
 
-// idText is a walk's id; that of a made-up packet is 0, and has no text.
+// idText is a walk's id as text; "" for a made-up packet, whose id is 0.
 func idText(id uint64) string {
 	if id == 0 {
 		return ""
@@ -86,14 +86,14 @@ func idText(id uint64) string {
 	return fmt.Sprintf("%016x", id)
 }
 
-// refresh forgets objects that were asked for too long ago.
+// refresh clears the cache after keepOrigins.
 func (m *Walker) refresh() {
 	if now := time.Now(); now.Sub(m.readAt) > keepOrigins {
 		m.origins, m.drivers, m.readAt = map[*flow.Entry][]trace.Object{}, nil, now
 	}
 }
 
-// driver is the driver of a port of the switch; "" of a port that is gone.
+// driver is the driver of a port of the switch; "" if the port is gone.
 func (m *Walker) driver(no uint32) string {
 	if m.drivers == nil {
 		m.drivers = map[uint32]string{}
@@ -115,7 +115,7 @@ func undone(o *packet.Offload) *trace.Undone {
 	return &trace.Undone{ChecksumStart: o.ChecksumStart, ChecksumOffset: o.ChecksumOffset, SegmentSize: o.SegmentSize}
 }
 
-// tunnelOf is an outer header, nil for none.
+// tunnelOf converts an outer header; nil for none.
 func tunnelOf(t *packet.Tunnel) *trace.Tunnel {
 	if !t.Src.IsValid() && !t.Dst.IsValid() {
 		return nil
@@ -146,7 +146,7 @@ func (m *Walker) verdict(t *telemetry.Trace) trace.Verdict {
 	return r
 }
 
-// step is a step, before which the packet had a key.
+// step converts a step. before is the packet's key before it.
 func (m *Walker) step(t *telemetry.Trace, st *telemetry.Step, before *flow.Key) trace.Step {
 	s := trace.Step{Kind: string(st.Kind), Table: TableName(t.Names, st.Table), TableID: st.Table, Depth: st.Depth}
 	marks := programs.MarkNames(t.Names)
@@ -212,13 +212,13 @@ func changes(m layout.MarkNames, before *flow.Key, st *telemetry.Step) (all []tr
 	return all
 }
 
-// value is a field's, as matches write it.
+// value is a field's value as in matches.
 func value(id flow.FieldID, k *flow.Key, n *flow.Names) string {
 	_, text, _ := strings.Cut(flow.FieldText(id, k, n), "=")
 	return text
 }
 
-// ctOf is conntrack's answer, with what it changed.
+// ctOf is conntrack's answer, with the changes by NAT.
 func ctOf(m layout.MarkNames, before *flow.Key, st *telemetry.Step) *trace.CT {
 	k := telemetry.MetaKey(&st.Meta)
 	c := &trace.CT{
@@ -235,7 +235,7 @@ func ctOf(m layout.MarkNames, before *flow.Key, st *telemetry.Step) *trace.CT {
 	return c
 }
 
-// endsOf is a packet's addresses with its ports, if it has any.
+// endsOf are a packet's two addresses, with ports if it has any.
 func endsOf(k *flow.Key) (both [2]string) {
 	for i, f := range [2]struct{ v4, v6, port flow.FieldID }{
 		{flow.IPSrc, flow.IPv6Src, flow.TCPSrc}, {flow.IPDst, flow.IPv6Dst, flow.TCPDst},
@@ -268,5 +268,5 @@ func TableName(n *flow.Names, id uint8) string {
 	return fmt.Sprint(id)
 }
 
-// LabelValue is a label as the value of its field.
+// LabelValue is a label as a field's value.
 func LabelValue(l conntrack.Label) flow.Value { return flow.Value{Hi: l.Hi, Lo: l.Lo} }

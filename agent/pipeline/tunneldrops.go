@@ -7,40 +7,39 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// The Node's nftables drop what comes from the gateway and is for a tunnel
-// (host/guard.go). The switch has sent these packets by then, so they count as dropped by
-// the gateway's port on their way out. The kernel keeps no packet, only the count.
+// The Node's nftables drop packets that come from the gateway and are for a tunnel
+// (host/guard.go). The switch has sent them already, so they count as dropped on the way out at
+// the gateway's port. The kernel keeps only their number.
 
-// lossTunnel is the reason to lose such a packet, and tunnelDropped its text at the
-// gateway's port.
-var lossTunnel = LossReason{"port_packet_from_the_gateway_for_a_tunnel", "The Node's nftables dropped it: it left the switch by the gateway and was for a tunnel, as of a Pod that poses as a Node."}
+// lossTunnel is the reason of such a drop, and tunnelDropped its text at the gateway's port.
+var lossTunnel = LossReason{"port_packet_from_the_gateway_for_a_tunnel", "The Node's nftables dropped it: it left the switch by the gateway and was for a tunnel, as if a Pod posed as a Node."}
 
 const tunnelDropped = "packet from the gateway for a tunnel"
 
-// tunnelDrops are what nftables have dropped so. The kernel counts from 0 again
-// whenever the table is written.
+// tunnelDrops counts what nftables dropped so. The kernel counts from 0 again when the table is
+// rewritten.
 type tunnelDrops struct {
 	mu      sync.Mutex
 	gateway string                 // the port's name
-	count   func() (uint64, error) // of the kernel; nil if the Node has no such rule
-	seen    uint64                 // the kernel's count at the last look
+	count   func() (uint64, error) // reads the kernel's counter; nil if the Node has no such rule
+	seen    uint64                 // the kernel's counter at the last read
 	sum     uint64
 }
 
-// Watch begins to count for the port of the gateway, by what the kernel has counted.
+// Watch starts to count for the gateway's port. count reads the kernel's counter.
 func (d *tunnelDrops) Watch(gateway string, count func() (uint64, error)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.gateway, d.count = gateway, count
 }
 
-// addTo adds to the gateway's port, if it is there, what nftables have dropped behind it.
+// addTo adds to the gateway's port, if it is in all, what nftables have dropped behind it.
 func (d *tunnelDrops) addTo(all []telemetry.PortStats) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for i := range all {
 		if s := &all[i]; d.count != nil && s.Name == d.gateway {
-			d.look()
+			d.readCount()
 			if d.sum > 0 {
 				s.Reasons = maps.Clone(s.Reasons)
 				s.Reasons[tunnelDropped] = d.sum
@@ -50,9 +49,8 @@ func (d *tunnelDrops) addTo(all []telemetry.PortStats) {
 	}
 }
 
-// look brings the sum up to date. A table that is away for a moment has counted
-// nothing.
-func (d *tunnelDrops) look() {
+// readCount updates the sum. If the table is missing for a moment, the sum stays.
+func (d *tunnelDrops) readCount() {
 	now, err := d.count()
 	if err != nil {
 		return

@@ -22,28 +22,27 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// Why: may one end open a connection to another, and who says so. The first packet
-// of such a connection is made up and walks, as for a trace: conntrack answers from
-// a scratch copy of the connections, and nothing is sent, counted or learned.
+// Why answers whether one end may open a connection to another, and what decides. The first
+// packet of the connection is made up and walks as in a trace. Conntrack answers from a scratch
+// copy of the connections; nothing is sent, counted or learned.
 //
 //	why.go        the question, and the walk
 //	whyends.go    the two ends: Pods, Services, addresses
 //	whytell.go    the sentence, from the walk
-//	whydecide.go  in it: what policies decided, and why a packet goes nowhere
+//	whydecide.go  in it: the decisions of policies, and why a packet is dropped
 //	whygoes.go    in it: where a packet goes
-//	whyseen.go    what was seen so far of such connections
-//	whyjoin.go    several Nodes asked, and their answers put together
-//	whytext.go    the answer in some lines, with what to do next
+//	whyseen.go    packets of these ends that were seen so far
 //
-// A Service with several endpoints has a way to each, and all are walked.
+// Package api joins the answers of several Nodes (whynodes.go), and prints them (whytext.go). A
+// Service with several endpoints has a way to each, and all are walked.
 
-// givenBack is a packet as it left for a port, when it comes back by another.
+// givenBack is a redirected packet as it left, and the port where it returns.
 type givenBack struct {
 	by    tables.Port
 	frame []byte
 }
 
-// asking is a question under way.
+// asking is a question in progress.
 type asking struct {
 	p        *Pipeline
 	self     control.Self
@@ -55,9 +54,9 @@ type asking struct {
 }
 
 // errExternal is the answer on an external Node.
-var errExternal = errors.New("why speaks of Pods, and an external Node has none; trace walks packets through it")
+var errExternal = errors.New("why is about Pods, and an external Node has none: use antrail trace")
 
-// Why answers a question. The pipeline has Objects.
+// Why answers a question. The pipeline must have Objects.
 func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	self, err := p.Objects.Self()
 	if err != nil {
@@ -80,7 +79,7 @@ func (p *Pipeline) Why(r *api.WhyRequest) (*api.WhyAnswer, error) {
 	return a, nil
 }
 
-// notInForce are the objects of some kinds that are not as they should be.
+// notInForce are notes on objects of some kinds that are not installed.
 func (p *Pipeline) notInForce(kinds ...cluster.Kind) (notes []string) {
 	for _, s := range append(p.Objects.Statuses(), p.RefusedObjects(AnyKind)...) {
 		if s.State != ledger.Installed && slices.Contains(kinds, s.Object.Kind) {
@@ -98,7 +97,7 @@ func (q *asking) answerWhy(a *api.WhyAnswer, r *api.WhyRequest) error {
 	if nobody := q.nobody(&q.from.place); nobody != "" {
 		a.Notes = append(a.Notes, nobody+": SpoofGuard stops a Pod that sends by it")
 	}
-	if q.to.place.Object == (cluster.Key{}) { // outside, where an Egress matters
+	if q.to.place.Object == (cluster.Key{}) { // outside the cluster, where Egresses matter
 		a.Notes = append(a.Notes, q.p.notInForce(cluster.KindEgress)...)
 	}
 	a.Origin = q.from.place.Node
@@ -116,16 +115,16 @@ func (q *asking) answerWhy(a *api.WhyAnswer, r *api.WhyRequest) error {
 	a.Seen = q.p.Seen(q.sought(chosen))
 	more, err := WalkEach(a, req, chosen, q.walk)
 	if more > 0 {
-		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not asked", more))
+		a.Notes = append(a.Notes, fmt.Sprintf("%d more endpoints were not checked", more))
 	}
 	return err
 }
 
-// MostBuckets is how many buckets of a group are walked.
+// MostBuckets bounds the buckets of a group that are walked.
 const MostBuckets = 64
 
-// WalkEach walks by each bucket of a select group, which may be nil for none. The way by the bucket
-// that was chosen is in the answer already. more is how many buckets were not walked.
+// WalkEach walks through each bucket of a select group; chosen may be nil. The answer already
+// has the way through the chosen bucket. more is how many buckets were not walked.
 func WalkEach(
 	a *api.WhyAnswer, req telemetry.TraceRequest, chosen *telemetry.Step, walk func(*api.WhyAnswer, telemetry.TraceRequest) (*telemetry.Step, error),
 ) (more int, err error) {
@@ -147,7 +146,7 @@ func WalkEach(
 	return max(0, len(chosen.Group.Buckets)-MostBuckets), nil
 }
 
-// ChosenBucket is the choice of the first select group on a walk; nil without one.
+// ChosenBucket is the step at the first select group of a walk; nil without one.
 func ChosenBucket(t *telemetry.Trace) *telemetry.Step {
 	i := slices.IndexFunc(t.Steps, func(s telemetry.Step) bool { return s.Kind == telemetry.StepBucket && s.Group.Type == flow.GroupSelect })
 	if i < 0 {
@@ -156,7 +155,7 @@ func ChosenBucket(t *telemetry.Trace) *telemetry.Step {
 	return &t.Steps[i]
 }
 
-// icmpProtocols are the types of echo requests by protocol.
+// icmpProtocols are the types of echo requests, by IP protocol.
 var icmpProtocols = map[uint8]uint16{packet.ProtoICMP: packet.ICMPEcho, packet.ProtoICMPv6: packet.ICMPv6Echo}
 
 // entry is the port where packets of the first end enter.
@@ -174,14 +173,14 @@ func (q *asking) entry() uint32 {
 	return q.self.Uplink.No
 }
 
-// toUnderlay says whether the second end is a Pod of this Node on the underlay, which is not
-// reached by the gateway.
+// toUnderlay says whether the second end is a Pod of this Node on the underlay, which packets
+// do not reach through the gateway.
 func (q *asking) toUnderlay() bool {
 	to := &q.to.place
 	return q.self.Uplink.No != 0 && to.Port != 0 && !slices.ContainsFunc(q.self.PodCIDRs, func(p netip.Prefix) bool { return p.Contains(q.dst) })
 }
 
-// walk adds a way, and tells of the choice of an endpoint that it came by.
+// walk adds a way. It returns the step that chose an endpoint.
 func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.Step, error) {
 	t, err := q.p.WalkDry(&req)
 	if err != nil {
@@ -190,10 +189,10 @@ func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.
 	return q.addWay(a, t)
 }
 
-// carried goes on with a packet that left another Node.
+// carried continues with a packet that left another Node.
 func (q *asking) carried(a *api.WhyAnswer, c *api.Carried) error {
 	if c.To != q.self.Node {
-		return fmt.Errorf("this is Node %s; the packet goes to %s", q.self.Node, c.To)
+		return fmt.Errorf("this is Node %s; the packet goes to Node %s", q.self.Node, c.To)
 	}
 	w := &trace.Walk{InPort: trace.Port{No: q.self.Tunnel.No}, Frame: c.Frame, Length: len(c.Frame), Tunnel: c.Tunnel}
 	if c.Tunnel == nil {
@@ -215,12 +214,11 @@ func (q *asking) carried(a *api.WhyAnswer, c *api.Carried) error {
 	return err
 }
 
-// readdress gives a frame that comes by the Node's own network the MAC addresses
-// that it has behind the gateway.
+// readdress sets the MAC addresses of a frame from the Node's own network as the gateway does.
 func (q *asking) readdress(frame []byte) error {
 	f, ok := packetin.FlightOf(frame)
 	if !ok {
-		return errors.New("the packet that came from another Node is no IP packet")
+		return errors.New("the packet that came from another Node is not an IP packet")
 	}
 	to, here := q.first.Owners[f.Dst]
 	if !here {
@@ -232,7 +230,7 @@ func (q *asking) readdress(frame []byte) error {
 	return nil
 }
 
-// addWay turns a trace into a way.
+// addWay converts a trace to a way. It returns the step that chose an endpoint.
 func (q *asking) addWay(a *api.WhyAnswer, t *telemetry.Trace) (*telemetry.Step, error) {
 	walk, err := q.walker.Walk(t)
 	if err != nil {
@@ -250,7 +248,7 @@ func (q *asking) addWay(a *api.WhyAnswer, t *telemetry.Trace) (*telemetry.Step, 
 	return chosen, err
 }
 
-// goOn has a redirected packet come back as it left. Of policies nobody is asked again.
+// goOn walks a redirected packet that comes back unchanged. Policies do not check it again.
 func (q *asking) goOn(w *api.WhyWay, back *givenBack) error {
 	t, err := q.p.WalkDry(&telemetry.TraceRequest{InPort: back.by.No, Frame: back.frame})
 	if err != nil {
@@ -277,10 +275,10 @@ func (q *asking) goOn(w *api.WhyWay, back *givenBack) error {
 	return nil
 }
 
-// ingress is the direction of a decision on what a Pod gets.
+// ingress is the direction of a decision on what a Pod receives.
 const ingress = "ingress"
 
-// nodePortsOf are the ports of this Node that are no pod's, by its NodeConfig.
+// nodePortsOf are the ports of this Node that belong to no pod, by its NodeConfig.
 func nodePortsOf(s *control.Self) *door.NodePorts {
 	return &door.NodePorts{
 		Gateway: s.Gateway.No, Tunnel: s.Tunnel.No, GatewayMAC: s.Gateway.MAC,

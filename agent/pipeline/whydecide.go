@@ -14,10 +14,10 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// What policies decided on the walk, and why a packet goes nowhere.
+// The decisions of policies on the walk, and why a packet is dropped.
 
-// decisions are what policies said on this Node: of the sender, if it is here, and
-// of the receiver, if the packet came so far.
+// decisions are the policies' decisions on this Node: on the sender, if it is here, and on the
+// receiver, if the packet arrives there.
 func (r teller) decisions() (all []api.WhyDecision) {
 	denied := r.denied()
 	for _, d := range []struct {
@@ -48,7 +48,7 @@ func (r teller) decisions() (all []api.WhyDecision) {
 	return all
 }
 
-// name says which rule decided.
+// name adds the rule that decided.
 func (r teller) name(d *api.WhyDecision, rule *policy.RealisedRule) {
 	d.Action, d.Policies, d.Rule = policy.ActionOf(rule.Rule.Action), []string{objectText(rule.Key.Policy)}, rule.Title()
 	d.Tier, d.Priority = r.p.Objects.RankOf(rule.Key.Policy)
@@ -62,7 +62,7 @@ func (r teller) delivers() bool {
 	})
 }
 
-// last is the last id in a register on the walk; 0 for none.
+// last is the last nonzero value of a register on the walk; 0 if there is none.
 func (r teller) last(f tables.Field) (id uint32) {
 	for i := range r.t.Steps {
 		if now := uint32(f.Get(&r.t.Steps[i].After).Lo); now != 0 && r.t.Steps[i].Kind == telemetry.StepEntry {
@@ -72,7 +72,7 @@ func (r teller) last(f tables.Field) (id uint32) {
 	return id
 }
 
-// denied is the rule that dropped or rejected the packet; nil when none did.
+// denied is the rule that dropped or rejected the packet; nil if none did.
 func (r teller) denied() *policy.RealisedRule {
 	mark := tables.APDenyRegMark
 	for i := range r.t.Steps {
@@ -83,7 +83,7 @@ func (r teller) denied() *policy.RealisedRule {
 	return nil
 }
 
-// isolation are the policies that isolate the Pod that the packet ended at.
+// isolation returns the policies that isolate the Pod where the packet ended.
 func (r teller) isolation(direction string) (policies []string, isolated bool) {
 	for _, o := range r.origins("") {
 		d, ok := control.Isolates(o)
@@ -97,7 +97,7 @@ func (r teller) isolation(direction string) (policies []string, isolated bool) {
 	return policies, isolated
 }
 
-// denial says why the packet goes nowhere, and what to do about it.
+// denial says why the packet was dropped, and what to do.
 func (r teller) denial(w *api.WhyWay) (why, advice string) {
 	for _, d := range w.Decisions {
 		switch {
@@ -106,19 +106,18 @@ func (r teller) denial(w *api.WhyWay) (why, advice string) {
 		case d.Action == cluster.ActionDrop || d.Action == cluster.ActionReject:
 			verb := map[cluster.RuleAction]string{cluster.ActionDrop: "drops", cluster.ActionReject: "rejects"}[d.Action]
 			return fmt.Sprintf("%s %s %s (%s)", d.Policies[0], verb, w.What, d.Where()),
-				"if it has to pass, change that rule or have one before it allow it; antrail get policies -o wide counts what each has refused"
+				"to allow it, change that rule or add an earlier one; antrail get policies -o wide counts what each rule denied"
 		}
 	}
 	if r.noEndpoint() {
 		service := r.service()
-		return fmt.Sprintf("%s has no endpoint for %s, so %s is refused at once", service, r.dial(), &r.from),
-			"are there Pods that its selector takes, and are they ready? antrail get services, and kubectl get endpointslices"
+		return fmt.Sprintf("%s has no endpoint for %s, so the switch rejects packets of %s", service, r.dial(), &r.from),
+			"check that Pods match its selector and are ready: antrail get services, kubectl get endpointslices"
 	}
 	return r.otherDenial()
 }
 
-// isolatedText is an implicit deny: nobody dropped the packet, but nobody allowed
-// it.
+// isolatedText describes an implicit deny: no rule dropped the packet, but none allowed it.
 func (r teller) isolatedText(d *api.WhyDecision) (why, advice string) {
 	server, _ := r.server()
 	pod, other := server, "from "+r.from.String()
@@ -134,10 +133,10 @@ func (r teller) isolatedText(d *api.WhyDecision) (why, advice string) {
 		who = "policies"
 	}
 	return fmt.Sprintf("%s%s%s for %s, and no rule allows %s %s", who, verb, pod, d.Direction, r.dial(), other),
-		fmt.Sprintf("if it has to pass, a policy for %s needs an %s rule that allows %s %s", pod, d.Direction, r.dial(), other)
+		fmt.Sprintf("to allow it, a policy for %s needs an %s rule that allows %s %s", pod, d.Direction, r.dial(), other)
 }
 
-// noEndpoint says whether the packet went to the agent for want of an endpoint.
+// noEndpoint says whether the packet went to the agent because its Service has no endpoint.
 func (r teller) noEndpoint() bool {
 	return slices.ContainsFunc(r.t.Steps, func(s telemetry.Step) bool {
 		c, ok := s.Action.(flow.Controller)
@@ -145,7 +144,7 @@ func (r teller) noEndpoint() bool {
 	})
 }
 
-// otherDenial is a drop that no policy has to do with.
+// otherDenial describes a drop without a policy.
 func (r teller) otherDenial() (why, advice string) {
 	v := &r.t.Verdict
 	if v.Reason == telemetry.NotDropped {
@@ -158,9 +157,9 @@ func (r teller) otherDenial() (why, advice string) {
 	}
 	s := fmt.Sprintf("%s ends in table %s (%s): %s", r.what(), TableName(r.t.Names, v.Table), v.Reason, v.Reason.Sentence())
 	if nobody := r.nobody(&r.to.place); nobody != "" {
-		return nobody + "; " + s, "antrail get pods has the addresses of those that are there"
+		return nobody + "; " + s, "antrail get pods lists the Pods' addresses"
 	}
-	advice = fmt.Sprintf("antrail dump-flows %s --explain has what that table lets pass, and for whom", TableName(r.t.Names, v.Table))
+	advice = fmt.Sprintf("antrail dump-flows %s --explain shows what that table lets pass", TableName(r.t.Names, v.Table))
 	for _, o := range r.origins(TableName(r.t.Names, v.Table)) {
 		if o.Object.Kind != cluster.KindNodeConfig {
 			return s + " The entry is there for " + objectText(o.Object) + ".", advice
@@ -169,8 +168,8 @@ func (r teller) otherDenial() (why, advice string) {
 	return s, advice
 }
 
-// atMissingPort is the port that a packet was for and that is not in the switch, where a
-// Pod's link is gone; false when it ended otherwise.
+// atMissingPort is the port of a Pod whose link is gone, if the packet was dropped because its
+// port is not in the switch.
 func (r teller) atMissingPort() (port uint32, ok bool) {
 	if r.t.Verdict.Reason != telemetry.DropNoSuchPort {
 		return 0, false

@@ -16,22 +16,22 @@ import (
 
 // The two ends of a question.
 
-// whyEnd is an end that was found.
+// whyEnd is one end.
 type whyEnd struct {
 	place control.Place
 	port  uint16
-	name  string // for one that no object tells: outside
-	// dial is the protocol that a Service's port has.
+	name  string // the name of an end without an object: outside
+	// dial is the protocol of the Service's port.
 	dial cluster.Protocol
 }
 
-// Addresses of the outside that nobody has (RFC 5737, RFC 3849).
+// outside are documentation addresses, which no host has (RFC 5737, RFC 3849).
 var outside = []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}
 
-// WhyProtocols are those that can be asked for.
+// WhyProtocols are the protocols that a question may name.
 var WhyProtocols = map[string]uint8{"tcp": packet.ProtoTCP, "udp": packet.ProtoUDP, "sctp": packet.ProtoSCTP, "icmp": packet.ProtoICMP}
 
-// findEnds reads both ends of a request, and chooses their addresses.
+// findEnds parses both ends of a request, and chooses their addresses.
 func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 	ok := true
 	if r.Protocol != "" {
@@ -43,7 +43,7 @@ func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 		return fmt.Errorf("from %q: %w", r.From, err)
 	}
 	if q.from.place.Object.Kind == cluster.KindService {
-		return fmt.Errorf("from %q: a Service sends nothing; name a Pod", r.From)
+		return fmt.Errorf("from %q: a Service sends no packets; name a Pod", r.From)
 	}
 	if q.withoutPort(&q.from.place) {
 		return fmt.Errorf("from %q: the Pod has no port in this Node's switch yet", r.From)
@@ -57,20 +57,19 @@ func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 	return q.chooseFamily(r.IPv6)
 }
 
-// withoutPort says whether a place is a Pod of this Node that has no port in its switch
-// and should have one.
+// withoutPort says whether a place is a Pod of this Node that should have a port in its switch,
+// but has none.
 func (q *asking) withoutPort(p *control.Place) bool {
 	return p.Object.Kind == cluster.KindPod && p.Node == q.self.Node && p.Port == 0 && !q.isNode(p.Addrs)
 }
 
-// isNode says whether addresses are this Node's: a Pod that has them is in the
-// Node's network.
+// isNode says whether addresses are this Node's: then a Pod that has them is in the Node's
+// network.
 func (q *asking) isNode(addrs []netip.Addr) bool {
 	return slices.ContainsFunc(addrs, func(a netip.Addr) bool { return slices.Contains(q.self.Addresses, a) })
 }
 
-// chooseProtocol fills in what the request leaves out, and asks for a port where
-// there has to be one.
+// chooseProtocol fills in a missing protocol. It returns an error if a port is missing.
 func (q *asking) chooseProtocol() error {
 	if q.proto == 0 {
 		q.proto = packet.ProtoTCP
@@ -87,7 +86,7 @@ func (q *asking) chooseProtocol() error {
 	return nil
 }
 
-// chooseFamily takes the first family that both ends have.
+// chooseFamily chooses the first IP family that both ends have.
 func (q *asking) chooseFamily(six bool) error {
 	for _, v6 := range []bool{false, true} {
 		if six && !v6 {
@@ -114,7 +113,7 @@ func ofFamily(addrs []netip.Addr, v6 bool) netip.Addr {
 	return netip.Addr{}
 }
 
-// end reads one end.
+// end parses one end.
 func (q *asking) end(text string) (e whyEnd, err error) {
 	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
 		return q.someone(a), nil
@@ -140,7 +139,7 @@ func (q *asking) end(text string) (e whyEnd, err error) {
 	return e, err
 }
 
-// someone is who has an address.
+// someone is the end with an address.
 func (q *asking) someone(a netip.Addr) whyEnd {
 	return whyEnd{place: q.p.Objects.PlaceOf(a.Unmap())}
 }
@@ -156,7 +155,7 @@ func number(port string) (uint16, error) {
 	return uint16(n), nil
 }
 
-var errEnd = errors.New("an end is namespace/pod, an address, svc:namespace/name, external or node, and :port (of TCP, unless --udp, --sctp or --icmp says otherwise)")
+var errEnd = errors.New("an end is namespace/pod, an address, svc:namespace/name, external or node, then :port (TCP by default; --udp, --sctp and --icmp change that)")
 
 func splitName(text string) (cluster.Name, error) {
 	namespace, name, ok := strings.Cut(text, "/")
@@ -196,7 +195,7 @@ func (q *asking) service(text string) (e whyEnd, err error) {
 	return whyEnd{place: place, port: chosen.Port, dial: chosen.Protocol}, err
 }
 
-// String is the end in words.
+// String names the end.
 func (e *whyEnd) String() string {
 	switch k := e.place.Object; {
 	case e.name != "":
@@ -211,7 +210,7 @@ func (e *whyEnd) String() string {
 	return "nobody"
 }
 
-// objectText is an object as a sentence names it: NetworkPolicy shop/web.
+// objectText is an object in a sentence: NetworkPolicy shop/web.
 func objectText(k cluster.Key) string {
 	if k.Namespace == "" {
 		return fmt.Sprintf("%s %s", k.Kind, k.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Where a packet goes that leaves the switch.
+// Where a packet goes when it leaves the switch.
 
 // leaves says where all outputs go.
 func (r teller) leaves(w *api.WhyWay) {
@@ -23,12 +23,11 @@ func (r teller) leaves(w *api.WhyWay) {
 		}
 	}
 	if r.established() {
-		w.Ends = append(w.Ends, "it is of a connection that is there already, which policies are not asked about again")
+		w.Ends = append(w.Ends, "it belongs to an established connection, which policies do not check again")
 	}
 }
 
-// established says whether conntrack took the packet for one of a connection that
-// is there.
+// established says whether conntrack found an established connection of the packet.
 func (r teller) established() bool {
 	i := slices.IndexFunc(r.t.Steps, func(s telemetry.Step) bool { return s.Kind == telemetry.StepCT })
 	if i < 0 {
@@ -62,7 +61,7 @@ func (r teller) end(w *api.WhyWay, s *telemetry.Step) {
 	}
 }
 
-// redirected says where a packet leaves to be looked at, and has it come back.
+// redirected describes a packet that leaves to be inspected, and records it for its return.
 func (r teller) redirected(w *api.WhyWay, s *telemetry.Step, port string) {
 	by := r.control()
 	end := "it leaves by " + port + controlText(by)
@@ -74,8 +73,8 @@ func (r teller) redirected(w *api.WhyWay, s *telemetry.Step, port string) {
 	w.Ends = append(w.Ends, end)
 }
 
-// control is the TrafficControl that leads traffic past a port of its own; zero for
-// policies of the application layer, which do too.
+// control is the TrafficControl that redirects the traffic. It is zero for application-layer
+// policies, which redirect too.
 func (r teller) control() cluster.Key {
 	for _, o := range r.origins("") {
 		if o.Object.Kind == cluster.KindTrafficControl {
@@ -92,7 +91,7 @@ func controlText(k cluster.Key) string {
 	return " for " + objectText(k)
 }
 
-// byGateway says who gets what the Node's own network carries on.
+// byGateway describes a packet that leaves to the Node's own network.
 func (r teller) byGateway(w *api.WhyWay, s *telemetry.Step) {
 	at := r.p.Objects.PlaceOf(flow.AddrIn(&s.After, flow.IPDst, flow.IPv6Dst))
 	if at.Object.Kind == cluster.KindPod && at.Node != r.self.Node && at.Node != "" {
@@ -107,30 +106,30 @@ func (r teller) byGateway(w *api.WhyWay, s *telemetry.Step) {
 		}
 	}
 	w.Ends = append(w.Ends, text)
-	w.Advice = fmt.Sprintf("if it fails all the same, the Node's kernel has it: on %s, ip route get %s and nft list ruleset", r.self.Node, at.Addrs[0])
+	w.Advice = fmt.Sprintf("if it still fails, check the Node's kernel: on %s, ip route get %s and nft list ruleset", r.self.Node, at.Addrs[0])
 	if at.Object.Kind == cluster.KindNode && at.Node == r.self.Node {
 		w.Advice = r.listening()
 	}
 	if nobody := r.nobody(&at); nobody != "" {
-		w.Ends, w.Advice = append(w.Ends, "but "+nobody), "antrail get pods has the addresses of those that are there"
+		w.Ends, w.Advice = append(w.Ends, "but "+nobody), "antrail get pods lists the Pods' addresses"
 	}
 }
 
-// nobody says that an address of the Node's pods is no Pod's; "" for any other.
+// nobody says that no Pod has an address of the Node's pod range; "" for other addresses.
 func (q *asking) nobody(at *control.Place) string {
 	if at.Object != (cluster.Key{}) || !slices.ContainsFunc(q.self.PodCIDRs, func(c netip.Prefix) bool { return c.Contains(at.Addrs[0]) }) {
 		return ""
 	}
-	return fmt.Sprintf("no Pod has %s, which is of Node %s's range", at.Addrs[0], q.self.Node)
+	return fmt.Sprintf("no Pod has %s, which is in Node %s's range", at.Addrs[0], q.self.Node)
 }
 
-// toNode notes that another Node has the rest of the way.
+// toNode records that another Node has the rest of the way.
 func (r teller) toNode(w *api.WhyWay, node string, s *telemetry.Step, how string) {
 	end := fmt.Sprintf("it goes to Node %s %s", node, how)
 	if a, silent := r.p.silentAt(s.Tunnel.Dst, node); silent {
 		w.Severed = true
-		end += fmt.Sprintf(", but %s does not answer ARP or NDP, so that what goes there is lost", a)
-		w.Advice = fmt.Sprintf("is Node %s up, and on the same network as %s? antrail check --live --node %s, ip neigh show %s", node, r.self.Node, r.self.Node, a)
+		end += fmt.Sprintf(", but %s does not answer ARP or NDP, so packets to it are dropped", a)
+		w.Advice = fmt.Sprintf("check that Node %s is up, and on the same network as %s: antrail check --live --node %s, ip neigh show %s", node, r.self.Node, r.self.Node, a)
 	}
 	w.Ends = append(w.Ends, end)
 	w.Next = &api.Carried{To: node, Frame: slices.Clone(s.Frame), Tunnel: tunnelOf(&s.Tunnel)}
@@ -139,7 +138,7 @@ func (r teller) toNode(w *api.WhyWay, node string, s *telemetry.Step, how string
 	}
 }
 
-// tunnelSource is this Node's address of the family that the tunnel goes by.
+// tunnelSource is this Node's address in the family of the tunnel.
 func (r teller) tunnelSource(dst netip.Addr) string {
 	for _, a := range r.self.Addresses {
 		if a.Is4() == dst.Is4() {

@@ -13,26 +13,25 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// What a switch has seen of the two ends of a question: the answer says what would
-// become of their next connection, and this whether there was one.
+// What a switch has seen of the two ends of a question. The rest of the answer is about their
+// next connection; this part is about earlier ones.
 
-// hadTraffic says whether a packet ever came: a pipeline that runs nowhere has seen
-// nothing.
+// hadTraffic says whether any packet came. A pipeline without an agent has none.
 func (p *Pipeline) hadTraffic() bool {
 	return slices.ContainsFunc(p.Switch.Ports(), func(s telemetry.PortStats) bool { return s.RxPackets > 0 })
 }
 
-// Sought are the connections and dropped packets that a question is about.
+// Sought selects the connections and dropped packets of a question.
 type Sought struct {
 	Src   netip.Addr
 	Proto uint8
-	// Places are the second end, or the endpoints of it.
+	// Places are the second end, and its endpoints.
 	Places []netip.AddrPort
-	// Pod is the first end as namespace/name, whatever address its packets have; "" for none.
+	// Pod is the first end as namespace/name, whatever source its packets have; "" for none.
 	Pod string
 }
 
-// Seen says what this switch has seen of them. Nil where nothing ever came.
+// Seen reports what this switch has seen of these packets; nil if it has seen no packet at all.
 func (p *Pipeline) Seen(q *Sought) *api.WhySeen {
 	if !p.hadTraffic() {
 		return nil
@@ -50,7 +49,7 @@ func (p *Pipeline) Seen(q *Sought) *api.WhySeen {
 		frame := WholeFrame(l)
 		f, ok := packetin.FlightOf(frame)
 		if l.Forged != "" && l.Port.Pod == q.Pod {
-			f.Src = q.Src // it came from there, whatever address it has
+			f.Src = q.Src // the Pod sent it, with another source address
 		}
 		return ok && q.meant(&f) || q.meantARP(frame)
 	})
@@ -71,8 +70,8 @@ func (q *Sought) meant(f *packetin.Flight) bool {
 	})
 }
 
-// meantARP says whether a frame is ARP from the first end for one of the places: without
-// it no packet goes there.
+// meantARP says whether a frame is ARP from the first end for one of the places. Without ARP no
+// packet goes there.
 func (q *Sought) meantARP(frame []byte) bool {
 	if len(frame) < packet.EthernetLen {
 		return false
@@ -85,12 +84,13 @@ func (q *Sought) meantARP(frame []byte) bool {
 	return a.SPA() == q.Src && slices.ContainsFunc(q.Places, func(to netip.AddrPort) bool { return to.Addr() == a.TPA() })
 }
 
-// sought are those of the question, with the endpoints of the ways.
+// sought selects the packets of the question. Its places include the endpoints of the chosen
+// group.
 func (q *asking) sought(chosen *telemetry.Step) *Sought {
 	return &Sought{Src: q.src, Proto: q.proto, Places: PlacesOf(netip.AddrPortFrom(q.dst, q.to.port), chosen), Pod: q.from.String()}
 }
 
-// PlacesOf are the second end of a question, and the endpoints that the buckets of a group write;
+// PlacesOf are the second end of a question, and the endpoints in the buckets of a group.
 // chosen may be nil.
 func PlacesOf(to netip.AddrPort, chosen *telemetry.Step) []netip.AddrPort {
 	all := []netip.AddrPort{to}
@@ -105,7 +105,7 @@ func PlacesOf(to netip.AddrPort, chosen *telemetry.Step) []netip.AddrPort {
 	return all
 }
 
-// Met is what an installed entry has counted; nil where nothing ever came, and for no entry.
+// Met has the counters of an installed entry; nil without an entry, and if no packet ever came.
 func (p *Pipeline) Met(e *flow.Entry) *api.WhyMet {
 	if e == nil || !p.hadTraffic() {
 		return nil
@@ -118,7 +118,7 @@ func (p *Pipeline) Met(e *flow.Entry) *api.WhyMet {
 	return nil
 }
 
-// lastEntry is the last entry that a table gave on a walk; nil if the last table gave none.
+// lastEntry is the entry of the walk's last table; nil if that table had none.
 func (r teller) lastEntry() *flow.Entry {
 	for i := len(r.t.Steps) - 1; i >= 0; i-- {
 		if s := &r.t.Steps[i]; s.Kind == telemetry.StepEntry {

@@ -14,27 +14,27 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// The sentence, from the walk: who decided stands in the packet's registers, as
-// conjunction ids, or is the object behind the entry that a table gave.
+// The sentence comes from the walk. The packet's registers have the conjunction ids of deciding
+// rules; otherwise the objects behind an entry decided.
 
 // teller reads one trace.
 type teller struct {
 	*asking
 	t      *telemetry.Trace
-	chosen *telemetry.Step // the choice of an endpoint; nil: none
-	back   *givenBack      // of a redirect, to be walked; without a frame: none
+	chosen *telemetry.Step // the step that chose an endpoint; nil: none
+	back   *givenBack      // receives a redirected packet, to be walked
 }
 
-// way tells where the packet went: to the Node's kernel past the switch, nowhere, or
-// out of the switch.
+// way says where the packet went: past the switch to the Node's kernel, nowhere, or out of the
+// switch.
 func (r teller) way() api.WhyWay {
 	w := api.WhyWay{What: r.what(), Endpoint: r.endpoint(), Decisions: r.decisions()}
 	switch {
 	case r.answeredByNode():
-		w.Ends = []string{"it is for the Node itself, whose kernel answers, and does not pass the switch"}
+		w.Ends = []string{"it is for the Node itself, whose kernel answers before the switch"}
 		w.Advice = r.listening()
 	case r.withoutPort(&r.to.place):
-		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods says how far the Pod is"
+		w.Denied, w.Advice = fmt.Sprintf("%s has no port in this Node's switch", &r.to), "antrail get pods shows the Pod's state"
 	case len(r.t.Verdict.Outputs) == 0:
 		w.Denied, w.Advice = r.denial(&w)
 		w.Met = r.p.Met(r.lastEntry())
@@ -47,20 +47,20 @@ func (r teller) way() api.WhyWay {
 	return w
 }
 
-// answeredByNode says whether a packet for this Node came in by its own gateway: its
-// kernel answers before the switch is asked.
+// answeredByNode says whether a packet for this Node came from its own gateway. The kernel
+// answers it before the switch.
 func (r teller) answeredByNode() bool {
 	to := &r.to.place
 	return r.chosen == nil && to.Object.Kind == cluster.KindNode && to.Node == r.self.Node &&
 		r.t.Live.Port == r.self.Gateway.No && !r.noEndpoint()
 }
 
-// listening is what to do about a connection to the Node itself.
+// listening is the advice about a connection to the Node itself.
 func (r teller) listening() string {
-	return fmt.Sprintf("if it fails all the same: does anything listen there (ss -ltnu on %s), and does the Node's firewall let it in?", r.self.Node)
+	return fmt.Sprintf("if it still fails, check that a process listens there (ss -ltnu on %s), and that the Node's firewall lets it in", r.self.Node)
 }
 
-// server is who is asked in the end: the endpoint, or else the second end.
+// server is the end that answers: the endpoint if one was chosen, otherwise the second end.
 func (r teller) server() (name string, port uint16) {
 	if a, ok := r.endpointAddr(); ok {
 		e := r.someone(a.Addr())
@@ -76,7 +76,7 @@ func (r teller) endpointAddr() (netip.AddrPort, bool) {
 	return local.EndpointOf(&r.chosen.Group.Buckets[r.chosen.Bucket])
 }
 
-// endpoint is the endpoint with its Pod.
+// endpoint is the chosen endpoint with its Pod.
 func (r teller) endpoint() string {
 	a, ok := r.endpointAddr()
 	if !ok {
@@ -88,7 +88,7 @@ func (r teller) endpoint() string {
 	return a.String()
 }
 
-// what is the traffic in words: tcp 80 from default/client-a to default/web-a.
+// what describes the traffic: tcp 80 from default/client-a to default/web-a.
 func (r teller) what() string {
 	to, _ := r.server()
 	if service := r.service(); service != "" && r.chosen != nil {
@@ -107,7 +107,7 @@ func (r teller) dial() string {
 	return fmt.Sprintf("%s %d", name, port)
 }
 
-// service is the Service that the packet asked for; "" for none.
+// service is the Service that the packet addressed; "" for none.
 func (r teller) service() string {
 	for _, o := range r.origins("ServiceLB") {
 		if o.Object.Kind == cluster.KindService {
@@ -117,8 +117,7 @@ func (r teller) service() string {
 	return ""
 }
 
-// origins are the objects behind the entries that one table gave, or all tables
-// when it is "".
+// origins are the objects behind the walk's entries of one table; "" for all tables.
 func (r teller) origins(table string) (all []ledger.Origin) {
 	for i := range r.t.Steps {
 		s := &r.t.Steps[i]

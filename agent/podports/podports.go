@@ -236,7 +236,7 @@ func (p *Ports) tellGone(had *openPort) {
 	p.gone[had.Link] = had.driver
 	p.mu.Unlock()
 	f := Gone(had.Link, "is gone")
-	p.log.Warn("a port leaves the switch: its link is gone, and what is sent there is lost", "port", had.Name, "link", had.Link, "next", f.Next)
+	p.log.Warn("a port leaves the switch: its link is gone, and packets to it are dropped", "port", had.Name, "link", had.Link, "next", f.Next)
 }
 
 // podsFirst orders ports so that links of pods come before those that the switch makes.

@@ -188,7 +188,7 @@ func TestManifestCommands(t *testing.T) {
 		{[]string{"explain", "group_id=99"}, 1, "there is no group 99"},
 		{[]string{"explain", "-o", "json", " cookie=0x0, duration=1.5s, table=IngressRule, n_packets=3, n_bytes=4, idle_age=0, priority=0 actions=goto_table:IngressDefaultRule"}, 0, `"object": "NodeConfig/k8s-node-control-plane"`},
 		{[]string{"explain", "table=IngressRule,priority=7,tcp"}, 1, "no object wants an entry"},
-		{[]string{"explain", "Pod/default/nobody"}, 1, "this Node has nothing to do with Pod/default/nobody"},
+		{[]string{"explain", "Pod/default/nobody"}, 1, "Pod/default/nobody has no part on this Node"},
 		{[]string{"explain", "Service/default/sample-clustrip"}, 1, "nothing to do with Service/default/sample-clustrip (did you mean sample-clusterip?)"},
 		{[]string{"explain", "Sheep/dolly"}, 1, `there is no kind "Sheep"`},
 		{[]string{"explain", "Pod/a/b/c"}, 1, "KIND/NAMESPACE/NAME"},
