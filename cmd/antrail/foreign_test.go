@@ -62,11 +62,11 @@ func TestForeignController(t *testing.T) {
 		{"explain table=5,priority=21,icmp", exitFailed, []string{`table 5 has no entry "table=5,priority=21,icmp"`}},
 		{"explain 0x77", exitFailed, []string{"no entry has cookie=0x77"}},
 		{"explain 0x77/0x1ffffffffffffffff", exitFailed, []string{"have 64 bits"}},
-		{"explain Pod/default/a", exitFailed, []string{"no objects behind them", "explain COOKIE"}},
+		{"explain Pod/default/a", exitFailed, []string{"the entries have no objects", "explain COOKIE"}},
 		{"drops", 0, []string{"cookie=0x1234000000000002", "icmp 10.9.0.1 > 10.9.0.2"}},
 		{"drops -o json", 0, []string{`"cookie": "0x1234000000000002"`, `"object": "cookie=0x1234000000000002"`}},
 		{"top --view rules --count 1 --every 10ms", 0, []string{"cookie=0x1234000000000002  2 entries in 1 tables"}},
-		{"page", exitFailed, []string{"a switch answers at ", "antrail page --serve 127.0.0.1:8080 --socket "}},
+		{"page", exitFailed, []string{"the switch at ", "antrail page --serve 127.0.0.1:8080 --socket "}},
 		{"top --view drops --count 1 --every 10ms", 0, []string{"cookie=0x1234000000000002"}},
 		{"trace --explain " + packet, 0, []string{"cookie=0x1234000000000001", "cookie=0x1234000000000002"}},
 		{"dump-flows --explain --no-stats", 0, []string{"    # cookie=0x1234000000000002\n"}},
@@ -140,7 +140,7 @@ func TestForeignPage(t *testing.T) {
 			t.Errorf("%s: %d, want %s in\n%s", path, code, want, text)
 		}
 	}
-	if code, text := browsertest.Fetch(t, v, base+"/api/policies"); code != http.StatusBadRequest || !strings.Contains(text, "entries come from another controller") {
+	if code, text := browsertest.Fetch(t, v, base+"/api/policies"); code != http.StatusBadRequest || !strings.Contains(text, "they come from another controller") {
 		t.Errorf("/api/policies: %d %s", code, text)
 	}
 	for path, request := range map[string]string{

@@ -189,7 +189,7 @@ func TestManifestCommands(t *testing.T) {
 		{[]string{"explain", "-o", "json", " cookie=0x0, duration=1.5s, table=IngressRule, n_packets=3, n_bytes=4, idle_age=0, priority=0 actions=goto_table:IngressDefaultRule"}, 0, `"object": "NodeConfig/k8s-node-control-plane"`},
 		{[]string{"explain", "table=IngressRule,priority=7,tcp"}, 1, "no object wants an entry"},
 		{[]string{"explain", "Pod/default/nobody"}, 1, "Pod/default/nobody has no part on this Node"},
-		{[]string{"explain", "Service/default/sample-clustrip"}, 1, "nothing to do with Service/default/sample-clustrip (did you mean sample-clusterip?)"},
+		{[]string{"explain", "Service/default/sample-clustrip"}, 1, "Service/default/sample-clustrip has no part on this Node (did you mean sample-clusterip?)"},
 		{[]string{"explain", "Sheep/dolly"}, 1, `there is no kind "Sheep"`},
 		{[]string{"explain", "Pod/a/b/c"}, 1, "KIND/NAMESPACE/NAME"},
 		{[]string{"trace", `in_port="client-6-3353ef",tcp,dl_src=5e:b5:e3:a6:90:b7,dl_dst=ba:5e:d1:55:aa:c0,nw_src=10.10.0.26,nw_dst=10.105.31.235,tp_dst=80`}, 0, "group:10"},

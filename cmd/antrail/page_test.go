@@ -49,7 +49,7 @@ func TestPage(t *testing.T) {
 		{[]string{"--socket", filepath.Join(dir, "other.sock")}, exitFailed, "no agent answers"},
 		{[]string{"--flows", "x"}, exitUsage, "--serve says where"},
 		{[]string{"--plots", "x"}, exitUsage, "--serve says where"},
-		{[]string{"--serve", "0.0.0.0:0", "--socket", socket}, exitFailed, "no IP address of the loopback"},
+		{[]string{"--serve", "0.0.0.0:0", "--socket", socket}, exitFailed, "not a loopback IP address"},
 	} {
 		var out bytes.Buffer
 		if code := run(append([]string{"page"}, c.args...), &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
