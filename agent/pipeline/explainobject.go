@@ -92,7 +92,7 @@ func (p *Pipeline) explainObject(k cluster.Key) (any, error) {
 				there = append(there, o.Name)
 			}
 		}
-		return nil, fmt.Errorf("%s has no part on this Node%s", k, flow.Suggest(k.Name, there))
+		return nil, fmt.Errorf("%s does not concern this Node%s", k, flow.Suggest(k.Name, there))
 	}
 	o := &api.ObjectEntries{
 		Object: k.String(), State: status.State, Reason: status.Reason, EditRefused: status.EditRefused, Entries: p.explained(p.Objects.EntriesOf(k)),
