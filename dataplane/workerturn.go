@@ -46,7 +46,10 @@ func (b *backlog) fitting() int {
 	}
 	segments := 0
 	for i, f := range b.frames {
-		segments += weight(f)
+		segments++
+		if f.Offload.SegmentSize != 0 {
+			segments += weight(f) - 1
+		}
 		if segments > turnSegments {
 			return i
 		}

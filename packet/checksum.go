@@ -20,11 +20,21 @@ import (
 // latter.
 
 // Sum is the one's complement sum of b, taken as big-endian 16-bit words and
-// padded with a zero byte, on top of initial. The carries of each 64 bytes are
-// counted aside: a carry kept across the loop's end costs several times the
-// additions.
+// padded with a zero byte, on top of initial.
 func Sum(b []byte, initial uint16) uint16 {
-	var s, c, carries uint64
+	return fold(uint64(bits.ReverseBytes16(fold(addWords(b, 0)))) + uint64(initial))
+}
+
+// sumsToOnes says whether b and the words that s is the sum of, the checksum among them, sum up to
+// all ones. Those are the same bits in any order of bytes. So only one fold is needed.
+func sumsToOnes(b []byte, s uint64) bool { return fold(addWords(b, s)) == 0xffff }
+
+// addWords adds b to s, as little-endian words with the carries added at the low end. s is less
+// than 1<<62. fold makes the 16-bit sum of the result, with its two bytes swapped. The carries of
+// each 64 bytes are counted aside: a carry kept across the loop's end costs several times the
+// additions.
+func addWords(b []byte, s uint64) uint64 {
+	var c, carries uint64
 	for len(b) >= 64 {
 		p := (*[64]byte)(b)
 		s, c = bits.Add64(s, binary.LittleEndian.Uint64(p[:]), 0)
@@ -45,7 +55,7 @@ func Sum(b []byte, initial uint16) uint16 {
 	}
 	s, c = bits.Add64(s, tail(b), 0)
 	s, c = bits.Add64(s, carries+c, 0)
-	return fold(uint64(bits.ReverseBytes16(fold(s))) + c<<8 + uint64(initial))
+	return s + c
 }
 
 // tail is the last bytes, fewer than eight, as a little-endian number.
@@ -144,9 +154,9 @@ func (l *Layers) L4Valid(b []byte) bool {
 	case ProtoUDP:
 		return l.udpValid(b, UDP(p))
 	case ProtoTCP, ProtoICMPv6:
-		return Sum(p, l.PseudoSum(b, len(p))) == 0xffff
+		return sumsToOnes(p, l.pseudoWords(b, len(p)))
 	case ProtoICMP, ProtoIGMP:
-		return Sum(p, 0) == 0xffff
+		return sumsToOnes(p, 0)
 	case ProtoSCTP:
 		return SCTP(p).Checksum() == SCTP(p).ComputeChecksum()
 	}
@@ -161,7 +171,7 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 		return l.EtherType == EtherTypeIPv4
 	}
 	n := int(h.Length())
-	return Sum(h[:n], l.PseudoSum(b, n)) == 0xffff
+	return sumsToOnes(h[:n], l.pseudoWords(b, n))
 }
 
 // SetL4Checksum computes the transport checksum of the packet in frame b and
@@ -208,6 +218,16 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 		return IPv4(b[l.L3:]).PseudoSum(l.Proto, n)
 	}
 	return IPv6(b[l.L3:]).PseudoSum(l.Proto, n)
+}
+
+// pseudoWords is PseudoSum as addWords adds, for sumsToOnes.
+func (l *Layers) pseudoWords(b []byte, n int) uint64 {
+	s := uint64(l.Proto)<<24 + uint64(bits.ReverseBytes32(uint32(n))) // as two words of 32 bits
+	if l.EtherType == EtherTypeIPv4 {
+		a := binary.LittleEndian.Uint64((*[8]byte)(b[l.L3+ipv4Src:])[:])
+		return s + a>>32 + a&0xffffffff
+	}
+	return addWords(b[l.L3+ipv6Src:l.L3+ipv6Dst+16], s)
 }
 
 // CompleteChecksum fills in a checksum that the sender left to hardware and
