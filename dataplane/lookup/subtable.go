@@ -85,8 +85,11 @@ func (st *subtable) find(k *flow.Key) []row {
 			return nil
 		}
 	}
-	h := st.hash(k)
 	c := st.only
+	if c != nil && len(st.varying) == 0 {
+		return c.rows // all of the same value
+	}
+	h := st.hash(k)
 	if c == nil {
 		at := h & (st.chunks - 1)
 		if p := st.pages[at/pageSize]; p != nil {
