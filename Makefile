@@ -1,11 +1,11 @@
 # make demo   builds, installs what is missing, shows that it works, cleans up
 # make check  the tests that need no root and no network, in under two minutes
-# make test   every test, and says which could not run here and why
+# make test   every test; lists those that could not run here, and why
 # make test-long  the same, with all rounds of random input and all labs of the demo
 # make test-drivers  the labs' tests of drops, policies, traces and counters, and the attacks, on each
 #             driver of pods' ports and of the tunnel, with offload and without
 # make test-k8s  the agent's tests against a real API server, built when it is not
-#             cached (hack/k8s/build); prints what it holds of a large cluster
+#             cached (hack/k8s/build); prints its figures for a large cluster
 # make test-vm  network cards, VLANs, bonds, older and newer kernels, in virtual machines with Debian's kernels
 # make test-deploy  the Kustomize base and the Helm chart are the same, and valid
 # make lint   gofmt, go vet, staticcheck
@@ -23,7 +23,7 @@ NFT := /usr/sbin/nft
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
-# Without paths of this checkout in them, what another checkout has compiled serves here.
+# Without paths of this checkout in them, compiled packages of other checkouts can be used here.
 export GOFLAGS := $(shell go env GOFLAGS 2>/dev/null) -trimpath
 
 .PHONY: all build image demo demo-k8s check test test-long test-drivers test-k8s test-vm test-deploy lint book clean vulncheck licences release release-test

@@ -35,8 +35,8 @@ func (p *pair) watchFlows(ctx context.Context, f *flows, window time.Duration) (
 	return 8 * bytes / took.Seconds() / 1e9, float64((now - busy).Nanoseconds()) / (bytes / 1e3), err
 }
 
-// processorTime is the processor time of all threads that carry streams: those of this process, which has
-// both ends, of agents, of switches, and the softirq threads.
+// processorTime is the processor time of all threads that carry streams: of this process with both ends,
+// of agents, of switches, and the softirq threads.
 func (p *pair) processorTime() (sum time.Duration, err error) {
 	of, err := sched.SoftirqThreads()
 	if err != nil {

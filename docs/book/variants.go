@@ -47,7 +47,7 @@ var underlay = map[string]string{
 	"tunnel: {name: antrea-tun0, ofPort: 1}": "trafficEncapMode: noEncap",
 	"\"fd00:77::102\"]\n  proxyAll: true\n  features: {AntreaProxy: true, AntreaPolicy: true, Egress: true, TrafficControl: true, L7NetworkPolicy: true": "\"fd00:77::102\"]\n  proxyAll: true\n" +
 		"  features: {AntreaIPAM: true, AntreaProxy: true, AntreaPolicy: true, Egress: false, TrafficControl: false, L7NetworkPolicy: false",
-	"    # What the TrafficControls name.":                                  "    - {name: eth0, ofPort: 40, role: uplink}\n    - {name: br-int, ofPort: 41, role: bridge, mac: \"0a:00:00:00:00:02\"}\n    #",
+	"    # The ports of the TrafficControls.":                               "    - {name: eth0, ofPort: 40, role: uplink}\n    - {name: br-int, ofPort: 41, role: bridge, mac: \"0a:00:00:00:00:02\"}\n    #",
 	`mac: "36:48:21:a2:9d:b4"`:                                              `mac: "36:48:21:a2:9d:b4", vlan: 2`,
 	`podIP: 10.10.0.25, podIPs: [{ip: 10.10.0.25}, {ip: "fd00:10:10::25"}]`: "podIP: 192.168.77.50, podIPs: [{ip: 192.168.77.50}]",
 }
