@@ -89,7 +89,6 @@ var weakYet = []string{
 	"ports",
 	"ports/afpacket",
 	"ports/afxdp",
-	"ports/memory",
 	"ports/offload",
 	"ports/pcap",
 	"ports/tap",
