@@ -419,7 +419,7 @@ func TestAdoptRefusals(t *testing.T) {
 		{"its rings have 256 slots", Options{}, 512, plain},
 		{"it is native, and to be generic", Options{Mode: Generic}, 256, plain},
 		{"it polls otherwise", Options{BusyPoll: BusyPoll{Time: time.Microsecond}}, 256, plain},
-		{"ledger: it is no memory", Options{}, 256, with(1, a.FD())},
+		{"ledger: the memory's size is not sealed", Options{}, 256, with(1, a.FD())},
 		{"UMEM: the memory's size is not sealed", Options{}, 256, with(0, a.FD())},
 		{"link of the program", Options{}, 256, with(2, a.FD())},
 		{"ring offsets", Options{}, 256, with(3, a.umem.fd)},

@@ -6,14 +6,14 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The filter on a port's packet socket decides, once for each packet, whether it takes an
-// offload entry. It reads the key, looks it up, checks and counts. It leaves the offload
-// entry's place for the program at tc ingress, which the kernel runs next for the same
-// packet on the same processor. For every other packet it leaves none, and lets the
-// socket have it.
+// The filter on a port's packet socket decides, once for each packet, whether the packet uses an
+// offload entry. It reads the key, looks it up, checks and counts. If an entry matches, the
+// filter leaves the entry's index for the program at tc ingress. The kernel runs that program
+// next, for the same packet on the same processor. For every other packet the filter leaves no
+// index, and the socket gets the packet.
 
-// filterCode is the filter's instructions. link is where in struct __sk_buff the
-// number of the interface is.
+// filterCode is the filter's instructions. link is the offset of the interface's number in struct
+// __sk_buff.
 func filterCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
 	c.take(m, link)
@@ -22,8 +22,8 @@ func filterCode(m *maps, link int16) asm.Instructions {
 	return c.Instructions
 }
 
-// take finds the offload entry of a packet without outer headers, checks the packet, and
-// counts it. R8 is the offload entry from here on.
+// take finds the offload entry of a packet without outer headers, checks the packet, and counts
+// it. From here on R8 is the offload entry.
 func (c *code) take(m *maps, link int16) {
 	c.add(asm.Mov.Reg(ctx, asm.R1))
 	c.line(m.control.FD(), m.lines, "keep")
@@ -37,8 +37,8 @@ func (c *code) take(m *maps, link int16) {
 	c.countTaken()
 }
 
-// keep leaves the packet to the switch. To a socket's filter, keepAll is all of the packet;
-// at tc it is TCX_NEXT.
+// keep leaves the packet to the switch. For a socket's filter, keepAll is the whole packet; at tc
+// it is TCX_NEXT.
 func (c *code) keep() {
 	c.at("miss")
 	c.endRun()
@@ -46,9 +46,9 @@ func (c *code) keep() {
 	c.add(asm.Mov.Imm(asm.R0, keepAll), asm.Return())
 }
 
-// enter makes the count of runs odd, another one than before, and is a barrier. What is
-// read from here on is newer than that (Kernel.Settle). While no offload entry may be
-// taken, the socket gets the packet at once.
+// enter makes the count of runs odd, with a new value, and is a barrier. Everything read from
+// here on is newer than that (Kernel.Settle). While no offload entry is valid, the socket gets
+// the packet at once.
 func (c *code) enter(m *maps) {
 	c.add(
 		asm.StoreImm(mem, ofTaken, 0, asm.Word),
@@ -62,8 +62,8 @@ func (c *code) enter(m *maps) {
 	)
 }
 
-// readKey writes the key to the stack, but for the outer source. R7 is the length of all,
-// R8 from here on where the IP packet ends.
+// readKey writes the key to the stack, except the outer source. R7 is the length of the whole
+// frame. From here on R8 is the end of the IP packet.
 func (c *code) readKey(link int16) {
 	c.add(
 		asm.LoadMem(asm.R1, ctx, skbVLAN, asm.Word),
@@ -90,8 +90,8 @@ func (c *code) readKey(link int16) {
 	c.readL4()
 }
 
-// readIPv6 is for a packet without extension headers: they would stand in the
-// place of the protocol.
+// readIPv6 accepts a packet without extension headers, because they would be in the place of the
+// protocol.
 func (c *code) readIPv6() {
 	c.add(
 		asm.RSh.Imm(asm.R2, 4),
@@ -112,7 +112,7 @@ func (c *code) readIPv6() {
 	c.add(asm.Ja.Label("l4"))
 }
 
-// readIPv4 is for a whole packet without options.
+// readIPv4 accepts a whole packet without options.
 func (c *code) readIPv4() {
 	c.at("ipv4")
 	c.add(
@@ -134,8 +134,7 @@ func (c *code) readIPv4() {
 	c.checkIPv4Sum()
 }
 
-// checkIPv4Sum leaves a packet whose header checksum is wrong to the switch. It
-// uses R1 and R2.
+// checkIPv4Sum leaves a packet with a wrong header checksum to the switch. It uses R1 and R2.
 func (c *code) checkIPv4Sum() {
 	c.add(asm.LoadMem(asm.R1, asm.RFP, keyAt+keyFrame+l3, asm.Half))
 	for at := int16(0); at < 10; at += 2 {
@@ -153,10 +152,10 @@ func (c *code) checkIPv4Sum() {
 	)
 }
 
-// readL4 reads the transport header, which has to lie in the packet, and the
-// packet in the frame. What comes from a tunnel ends with its inner packet, because
-// behind that of a message of many datagrams there are others. R8 is then the length that
-// the MTU of the interface it leaves by bounds: the frame's, or that of its segments.
+// readL4 reads the transport header, which must lie in the packet, and the packet in the frame. A
+// packet from a tunnel ends with its inner packet, because a message of many datagrams has others
+// after that. From here on R8 is the length that the MTU of the output interface limits: the
+// frame's, or that of its segments.
 func (c *code) readL4() {
 	ends := asm.JGT
 	if c.inner != 0 {
@@ -179,8 +178,8 @@ func (c *code) readL4() {
 	)
 }
 
-// readUDP is for a datagram that fills its packet and is not to be segmented:
-// how, the length and gso_size alone do not say.
+// readUDP accepts a datagram that fills its packet and is not to be segmented. The length and
+// gso_size alone do not say how to segment.
 func (c *code) readUDP() {
 	c.loadBytes(segmentAt, packet.UDPLen, "miss")
 	c.add(
@@ -196,8 +195,7 @@ func (c *code) readUDP() {
 	)
 }
 
-// readTCP is for a segment with ACK, perhaps with PSH, ECE and CWR, and no other
-// flag.
+// readTCP accepts a segment with ACK, possibly with PSH, ECE and CWR, and no other flag.
 func (c *code) readTCP() {
 	const allowed = packet.TCPAck | packet.TCPPsh | packet.TCPEce | packet.TCPCwr
 	c.at("tcp")
@@ -231,8 +229,8 @@ func (c *code) readTCP() {
 	)
 }
 
-// lookUp finds the offload entry, in R8 from here on, and spills its place. What R8
-// held goes to l4At.
+// lookUp finds the offload entry, in R8 from here on, and spills its index. The previous R8 goes
+// to l4At.
 func (c *code) lookUp(m *maps) {
 	c.add(
 		asm.StoreMem(asm.RFP, l4At, asm.R8, asm.DWord),
@@ -264,8 +262,8 @@ func (c *code) lookUp(m *maps) {
 	c.add(asm.JNE.Reg(asm.R1, asm.R2, "miss"))
 }
 
-// checkLen leaves to the switch what is too long for the interface that it would leave by,
-// or for an outer IP packet.
+// checkLen leaves packets to the switch that are too long for the output interface, or for an
+// outer IP packet.
 func (c *code) checkLen() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, l4At, asm.DWord),
@@ -280,9 +278,9 @@ func (c *code) checkLen() {
 	c.at("fits")
 }
 
-// checkChecksums leaves to the switch what is to be rewritten and has a checksum of the two
-// values that mean zero. There a difference of differences may end at the other one, and
-// over UDP one of them means none.
+// checkChecksums leaves a packet to the switch if it must be rewritten and its checksum has one
+// of the two values that mean zero. There a difference of differences may end at the other value,
+// and over UDP one of them means no checksum.
 func (c *code) checkChecksums() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
@@ -305,8 +303,8 @@ func (c *code) checkChecksums() {
 	c.at("plain")
 }
 
-// checkConn finds the connection, which has to be live. A TCP segment has to lie
-// in its windows, and moves them.
+// checkConn finds the connection, which must be live. A TCP segment must be in its windows, and
+// advances them.
 func (c *code) checkConn(m *maps) {
 	c.add(
 		asm.StoreMem(asm.RFP, takenAt, asm.R8, asm.DWord),
@@ -323,7 +321,7 @@ func (c *code) checkConn(m *maps) {
 	c.windows()
 }
 
-// countTaken counts the packet. R8 is the offload entry from here on.
+// countTaken counts the packet. From here on R8 is the offload entry.
 func (c *code) countTaken() {
 	c.at("take")
 	c.add(
@@ -335,7 +333,7 @@ func (c *code) countTaken() {
 	)
 }
 
-// leaveWord leaves word for the ingress program. The socket does not get the packet.
+// leaveWord leaves the entry's index for the ingress program. The socket does not get the packet.
 func (c *code) leaveWord() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, keyAt, asm.Word),

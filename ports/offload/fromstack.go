@@ -2,18 +2,18 @@ package offload
 
 import "github.com/cilium/ebpf/asm"
 
-// The program at tc egress of the gateway sends packets of the Node's own stack to pods and
-// other Nodes. All that it does not take goes on to the gateway's port. One program is
-// enough: it decides and rewrites, because no socket gets a frame before it.
+// The program at tc egress of the gateway sends packets of the Node's own stack to pods and other
+// Nodes. Other packets go on to the gateway's port. One program decides and rewrites, because no
+// socket gets a frame before it.
 //
-// It runs where the stack sends, with softirqs off, so no other packet of the processor
-// comes between (settle.go).
+// It runs where the stack sends, with softirqs off, so no other packet of the processor comes in
+// between (settle.go).
 //
-// In the other direction, the programs of pods' ports and of the underlay let a packet enter
-// the stack by the gateway (ports.OffloadInto). So the Node's routes, its firewall and its
-// connection tracking stay on the way of both.
+// In the other direction, the programs of pods' ports and of the underlay let a packet enter the
+// stack by the gateway (ports.OffloadInto). So the Node's routes, its firewall and its connection
+// tracking apply in both directions.
 
-// gatewayCode is its instructions; link as in filterCode.
+// gatewayCode is the program's instructions; link as in filterCode.
 func gatewayCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
 	c.take(m, link)

@@ -6,11 +6,11 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The program at tc ingress of a port's interface sends what the filter has decided on,
-// and drops everything else. The socket has the rest, and the Node's own stack is to get
-// none (ports/afpacket).
+// The program at tc ingress of a port's interface sends the packets that the filter has selected,
+// and drops all others. The socket has the others, and the Node's own stack must not get any
+// (ports/afpacket).
 
-// ingressCode is its instructions; link as in filterCode.
+// ingressCode is the program's instructions; link as in filterCode.
 func ingressCode(m *maps, link int16) asm.Instructions {
 	c := &code{}
 	c.add(asm.Mov.Reg(ctx, asm.R1))
@@ -41,7 +41,7 @@ func ingressCode(m *maps, link int16) asm.Instructions {
 	return c.Instructions
 }
 
-// sendOrDrop sends the changed packet, in outer headers if the parts in R7 say so. If the
+// sendOrDrop sends the changed packet, in outer headers if the parts in R7 include them. If the
 // packet could not be changed, it is counted, and the code falls through.
 func (c *code) sendOrDrop(m *maps) {
 	c.at("send")
@@ -52,15 +52,15 @@ func (c *code) sendOrDrop(m *maps) {
 	c.redirectOrDrop(m)
 }
 
-// forgetMark takes the packet's mark away. Another program or the Node's stack may have set
-// it, and what the switch sends has none.
+// forgetMark clears the packet's mark. Another program or the Node's stack may have set it, and
+// packets from the switch have none.
 func (c *code) forgetMark() {
 	c.add(asm.Mov.Imm(asm.R1, 0), asm.StoreMem(ctx, skbMark, asm.R1, asm.Word))
 }
 
-// redirectOrDrop sends the changed packet by the interface of the offload entry, or lets it
-// enter the Node's stack there. If the packet could not be changed, it is counted, and the
-// code falls through.
+// redirectOrDrop sends the changed packet by the interface of the offload entry, or lets it enter
+// the Node's stack there. If the packet could not be changed, it is counted, and the code falls
+// through.
 func (c *code) redirectOrDrop(m *maps) {
 	c.endRun()
 	c.add(
@@ -108,8 +108,8 @@ func (c *code) rewrite() {
 	c.rewriteL4()
 }
 
-// rewriteL4 changes the ports, and the transport checksum by the difference. A
-// partial one covers the addresses only; the kernel's helper knows.
+// rewriteL4 changes the ports, and adjusts the transport checksum by the difference. A partial
+// checksum covers only the addresses; the kernel's helper handles that.
 func (c *code) rewriteL4() {
 	c.unless(ports.OffloadAddrs, "newPorts")
 	c.checksumPlace("udpAddrs")
@@ -128,7 +128,7 @@ func (c *code) rewriteL4() {
 	c.adjust(asm.FnL4CsumReplace, ofPortSum, mangledZero)
 }
 
-// unless skips to a label when none of the parts changes.
+// unless skips to a label if none of the parts changes.
 func (c *code) unless(parts ports.OffloadParts, to string) {
 	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.And.Imm(asm.R1, int32(parts)), asm.JEq.Imm(asm.R1, 0, to))
 }
@@ -139,14 +139,14 @@ func (c *code) store(to, from, n int32) {
 	c.storeAt(from, n)
 }
 
-// storeSummed is store for what no checksum in the frame makes up for: the sum over all
-// that a card may have given follows.
+// storeSummed is store for bytes that no checksum in the frame compensates. So the sum over
+// everything, which a card may have given, is updated too.
 func (c *code) storeSummed(to, from, n int32) {
 	c.add(asm.Mov.Imm(asm.R2, to))
 	c.storeBy(from, n, recompute)
 }
 
-// storeAt is store to where R2 says.
+// storeAt is store to the offset in R2.
 func (c *code) storeAt(from, n int32) { c.storeBy(from, n, 0) }
 
 func (c *code) storeBy(from, n, flags int32) {
@@ -161,8 +161,8 @@ func (c *code) storeBy(from, n, flags int32) {
 	)
 }
 
-// checksumPlace puts into R2 where in the frame the transport checksum is, and
-// goes to a label for UDP.
+// checksumPlace sets R2 to the offset of the transport checksum in the frame, and jumps to a
+// label for UDP.
 func (c *code) checksumPlace(udp string) {
 	c.add(
 		asm.LoadMem(asm.R2, asm.R8, ofL4, asm.Byte),
@@ -172,11 +172,11 @@ func (c *code) checksumPlace(udp string) {
 	)
 }
 
-// udpChecksum is where a UDP header has its checksum.
+// udpChecksum is the offset of the checksum in a UDP header.
 const udpChecksum = packet.UDPLen - 2
 
-// adjust adds a sum of the offload entry to the checksum that R2 says. The helper
-// wants it as the machine reads it from a packet.
+// adjust adds a sum of the offload entry to the checksum at the offset in R2. The helper needs
+// the sum in the packet's byte order.
 func (c *code) adjust(helper asm.BuiltinFunc, sum int16, flags int32) {
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),

@@ -1,34 +1,33 @@
-// Package offload lets the kernel forward packets of established connections between pods,
-// the Node and other Nodes by itself. It has two eBPF programs on the veths' Node ends, one
-// at the gateway and one at the underlay. They are made here instruction by instruction.
-// Memory that is shared with them tells them what to do.
+// Package offload lets the kernel forward packets of established connections between pods, the
+// Node and other Nodes. It has two eBPF programs on the veths' Node ends, one at the gateway and
+// one at the underlay. They are assembled here instruction by instruction. Memory shared with
+// them has the offload entries.
 //
-//	kernel.go          what there is; opening, changing, closing
+//	kernel.go          programs and maps; opening, changing, closing
 //	adopt.go           programs and maps that another process has made
-//	settle.go          waiting until nobody uses what was withdrawn
+//	settle.go          waiting until no packet uses withdrawn entries
 //	memory_unsafe.go   the maps' memory as Go sees it
-//	layout.go          where things lie in it, and a small assembler
-//	filter.go          the filter on the packet socket: which packets take an offload entry
+//	layout.go          offsets in that memory, and a small assembler
+//	filter.go          the filter on the packet socket: which packets use an offload entry
 //	windows.go         … their TCP windows
 //	ingress.go         the program at tc ingress: changes and sends them
 //	outer.go           the kinds of outer headers
 //	wrap.go            … to another Node, in outer headers
-//	unwrap.go          the program at the underlay: takes packets out of those
+//	unwrap.go          the program at the underlay: takes packets out of outer headers
 //	fromstack.go       the program at the gateway: takes packets of the Node's own stack
-//	try.go             all, over frames of a test
+//	try.go             all of it, over frames of a test
 //
-// A packet meets the filter first. The kernel shows each received frame to packet sockets
-// before it runs tc ingress, both in one go on one processor. So there is one lookup,
-// which decides: either the socket gets the packet, or ingress sends it, never both and
-// never neither.
+// A packet meets the filter first. The kernel shows each received frame to packet sockets before
+// it runs tc ingress, both in one go on one processor. So one lookup decides: either the socket
+// gets the packet, or ingress sends it, never both and never neither.
 //
-//	keys        hash: ports.OffloadKey -> place of an offload entry
+//	keys        hash: ports.OffloadKey -> index of an offload entry
 //	offloads    array of ports.OffloadEntry, mapped into the process
 //	conns       array of ports.SharedConn, mapped too
 //	control     the generation, and a line for each processor, mapped too
 //
-// The filter goes with the socket. Ingress stays at the link when the process is
-// killed, and drops every frame that no filter has decided on.
+// The filter goes with the socket. If the process is killed, ingress stays at the link and drops
+// every frame that no filter has selected.
 package offload
 
 import (
@@ -45,8 +44,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultRoom is how many offload entries an agent has: each connection takes two to
-// six, one for each direction and combination of TCP flags.
+// DefaultRoom is the default number of offload entries. Each connection uses two to six, one for
+// each direction and combination of TCP flags.
 const DefaultRoom = 1 << 15
 
 // Kernel is the programs and their memory. It implements ports.Offload.
@@ -54,24 +53,24 @@ type Kernel struct {
 	maps
 	filter, ingress, gateway *ebpf.Program
 
-	unwraps [numOuters]*ebpf.Program // by the place in outers
+	unwraps [numOuters]*ebpf.Program // by index in outers
 
 	offloadsAt []ports.OffloadEntry
 	connsAt    []ports.SharedConn
 	controlAt  []controlLine
-	grace      *ebpf.Map // an array of maps, to wait by
+	grace      *ebpf.Map // an array of maps, for waitForGrace
 	inner      [2]*ebpf.Map
-	waits      atomic.Uint32 // how often inner maps were put into grace
+	waits      atomic.Uint32 // how often an inner map was put into grace
 }
 
-// maps is what the programs see.
+// maps is the maps of the programs.
 type maps struct {
 	keys, offloads, conns, control *ebpf.Map
 	lines                          int // processors
 }
 
-// Open makes the maps and loads the programs. It needs CAP_BPF and CAP_NET_ADMIN,
-// and the error says what the kernel lacks.
+// Open makes the maps and loads the programs. It needs CAP_BPF and CAP_NET_ADMIN. The error names
+// the feature that the kernel lacks.
 func Open(room int) (*Kernel, error) {
 	k := &Kernel{}
 	if err := k.open(room); err != nil {
@@ -137,34 +136,34 @@ func (k *Kernel) Ingress() *ebpf.Program { return k.ingress }
 // Gateway is the program for tc egress of the gateway.
 func (k *Kernel) Gateway() *ebpf.Program { return k.gateway }
 
-// Unwrap is the program for tc ingress of the underlay's link, of a kind of tunnel over
-// IPv4 or IPv6.
+// Unwrap is the program for tc ingress of the underlay's link, for a kind of tunnel over IPv4 or
+// IPv6.
 func (k *Kernel) Unwrap(kind tunnel.Kind, over6 bool) *ebpf.Program {
 	return k.unwraps[outerOf(kind, over6)]
 }
 
-// Room is how many offload entries there may be.
+// Room is the largest number of offload entries.
 func (k *Kernel) Room() int { return len(k.offloadsAt) }
 
-// OffloadEntry is the offload entry at a place.
+// OffloadEntry is the offload entry at an index.
 func (k *Kernel) OffloadEntry(place uint32) *ports.OffloadEntry { return &k.offloadsAt[place] }
 
-// Conns is the connections, by place.
+// Conns is the connections, by index.
 func (k *Kernel) Conns() []ports.SharedConn { return k.connsAt }
 
-// Generation is that of the offload entries that may be taken.
+// Generation is the generation of the valid offload entries.
 func (k *Kernel) Generation() *atomic.Uint32 { return &k.controlAt[0].run }
 
 // Learnings is the same for offload entries with OffloadLearned.
 func (k *Kernel) Learnings() *atomic.Uint32 { return &k.controlAt[0].taken }
 
-// Dropped counts packets that took an offload entry and could not be rewritten.
+// Dropped counts packets that matched an offload entry and could not be rewritten.
 func (k *Kernel) Dropped() uint64 { return k.controlAt[0].dropped.Load() }
 
-// Put lets packets that show a key take the offload entry at a place.
+// Put makes packets with a key use the offload entry at an index.
 func (k *Kernel) Put(key *ports.OffloadKey, place uint32) error { return k.keys.Put(key[:], place) }
 
-// Delete ends that; a key that is not there is no error.
+// Delete removes a key; it returns nil if the key is absent.
 func (k *Kernel) Delete(key *ports.OffloadKey) error {
 	if err := k.keys.Delete(key[:]); err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) {
 		return err
@@ -172,8 +171,8 @@ func (k *Kernel) Delete(key *ports.OffloadKey) error {
 	return nil
 }
 
-// Close gives everything back. The programs stay in the kernel for as long as
-// ports use them, but find no offload entry any more.
+// Close closes programs and maps. The programs stay in the kernel while ports use them, but find
+// no offload entry any more.
 func (k *Kernel) Close() error {
 	if len(k.controlAt) > 0 {
 		k.Generation().Store(0)

@@ -7,10 +7,9 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// Where the programs find things. The offsets of a ports.OffloadEntry are asserted by
-// a test.
+// Offsets for the programs. A test asserts the offsets of a ports.OffloadEntry.
 
-// Places in struct __sk_buff of linux/bpf.h.
+// Offsets in struct __sk_buff of linux/bpf.h.
 const (
 	skbLen      = 0
 	skbPktType  = 4
@@ -26,7 +25,7 @@ const (
 	recompute   = 1 << 0 // BPF_F_RECOMPUTE_CSUM
 )
 
-// Places in a ports.OffloadEntry.
+// Offsets in a ports.OffloadEntry.
 const (
 	ofGeneration = 0
 	ofConn       = 4
@@ -51,7 +50,7 @@ const (
 	offloadSize  = 192
 )
 
-// Places in a ports.SharedConn.
+// Offsets in a ports.SharedConn.
 const (
 	ofLive   = 0
 	ofPeers  = 8
@@ -63,10 +62,9 @@ const (
 	connSize = 64
 )
 
-// The control map has one value: a cache line for all, then one for each
-// processor.
+// The control map has one value: a cache line for everything, then one for each processor.
 const (
-	ofCurrent   = 0 // the generation that may be taken
+	ofCurrent   = 0 // the valid generation
 	ofLearnings = 4 // … of offload entries with OffloadLearned
 	ofDropped   = 8
 	lineBits    = 6
@@ -74,8 +72,8 @@ const (
 
 	// of a processor's line
 	ofRun       = 0 // odd while a packet is between the two programs
-	ofTaken     = 4 // place of the offload entry that it takes, counted from 1; 0 for none
-	ofInterface = 8 // where it came in
+	ofTaken     = 4 // index of the packet's offload entry, plus 1; 0 for none
+	ofInterface = 8 // interface of entry
 )
 
 // The stack of the filter.
@@ -84,14 +82,14 @@ const (
 	headerAt  = -88 // bytes 16 to 26 of the frame, the part of an IP header
 	segmentAt = -112
 	placeAt   = -116
-	l4At      = -128 // where the transport header begins, 8 bytes
+	l4At      = -128 // offset of the transport header, 8 bytes
 	takenAt   = -136 // pointer to the offload entry
 	payloadAt = -144 // bytes of TCP payload
-	outerAt   = -208 // outer headers of a packet from the underlay, behind an Ethernet header
-	wrapAt    = -72  // outer headers that the ingress program writes, behind an Ethernet header
+	outerAt   = -208 // outer headers of a packet from the underlay, after an Ethernet header
+	wrapAt    = -72  // outer headers that the ingress program writes, after an Ethernet header
 )
 
-// Places in a ports.OffloadKey.
+// Offsets in a ports.OffloadKey.
 const (
 	keyOuter = 4
 	keyFrame = 8
@@ -103,24 +101,24 @@ const (
 	keyLabel = 64
 )
 
-// Places in the frames that have offload entries.
+// Offsets in frames that have offload entries.
 const (
 	l3      = packet.EthernetLen
 	l4Of4   = l3 + packet.IPv4Len
 	l4Of6   = l3 + packet.IPv6Len
-	farAck  = 0xffff + 1500 // conntrack.farAck: how far an acknowledgement may lie from what was seen
-	minGSO  = 48            // packet.leastMSS: what is cut shorter is for the switch to judge
+	farAck  = 0xffff + 1500 // conntrack.farAck: how far an acknowledgement may lie from the seen numbers
+	minGSO  = 48            // packet.leastMSS: the switch checks frames with shorter segments
 	tcpBare = 20
 )
 
-// network is a 16-bit number as the machine reads it from a packet.
+// network is a 16-bit number in the packet's byte order.
 func network(v uint16) int32 {
 	var b [2]byte
 	binary.BigEndian.PutUint16(b[:], v)
 	return int32(binary.NativeEndian.Uint16(b[:]))
 }
 
-// The registers that the programs keep over calls.
+// Registers that the programs keep across calls.
 const (
 	ctx = asm.R6
 	mem = asm.R9 // the processor's line of the control map
@@ -130,11 +128,11 @@ const (
 type code struct {
 	asm.Instructions
 	label string // of the next instruction
-	outer outer  // of a program that takes packets out of a tunnel
-	inner int32  // where the frame begins: behind outer headers, or at 0
+	outer outer  // of a program that decapsulates
+	inner int32  // offset of the frame: after outer headers, or 0
 }
 
-// add appends instructions; the first takes the label that is due.
+// add appends instructions; the first gets the pending label.
 func (c *code) add(ins ...asm.Instruction) {
 	if c.label != "" {
 		ins[0] = ins[0].WithSymbol(c.label)
@@ -151,27 +149,27 @@ func (c *code) at(label string) {
 	c.label = label
 }
 
-// stack makes a register point to a place in the stack.
+// stack makes a register point to an offset of the stack.
 func (c *code) stack(r asm.Register, at int32) {
 	c.add(asm.Mov.Reg(r, asm.RFP), asm.Add.Imm(r, at))
 }
 
-// loadBytes copies n bytes of the frame to a place in the stack; when they are
-// not there, it goes to a label. R2 holds where in the frame.
+// loadBytes copies n bytes of the frame to an offset of the stack. If the frame lacks them, it
+// jumps to a label. R2 holds the offset in the frame.
 func (c *code) loadBytes(at, n int32, missing string) {
 	c.add(asm.Mov.Reg(asm.R1, ctx))
 	c.stack(asm.R3, at)
 	c.add(asm.Mov.Imm(asm.R4, n), asm.FnSkbLoadBytes.Call(), asm.JNE.Imm(asm.R0, 0, missing))
 }
 
-// loadFrom is loadBytes from a fixed place.
+// loadFrom is loadBytes from a constant offset.
 func (c *code) loadFrom(from, at, n int32, missing string) {
 	c.add(asm.Mov.Imm(asm.R2, from))
 	c.loadBytes(at, n, missing)
 }
 
-// line makes mem point to the processor's line; with more processors than there
-// are lines it goes to a label.
+// line makes mem point to the processor's line. If there are more processors than lines, it jumps
+// to a label.
 func (c *code) line(control, lines int, none string) {
 	c.add(
 		asm.FnGetSmpProcessorId.Call(),
@@ -182,9 +180,9 @@ func (c *code) line(control, lines int, none string) {
 	)
 }
 
-// exchange swaps a register and a word in memory, and is a barrier. The assembler
-// leaves out which atomic operation it is (cilium/ebpf 0.22.0, Instruction.Marshal),
-// and the kernel would add.
+// exchange swaps a register and a word in memory, and is a barrier. The assembler omits which
+// atomic operation it is (cilium/ebpf 0.22.0, Instruction.Marshal), and the kernel would then
+// add.
 func exchange(at, with asm.Register, offset int16) asm.Instruction {
 	i := asm.Xchg.Mem(at, with, asm.Word, offset)
 	i.Constant = int64(asm.Xchg >> 8)

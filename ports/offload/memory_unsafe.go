@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlLine is a line of the control map. The first has the generation in run and
-// Learnings in taken, and counts lost packets. The others are the processors'.
+// controlLine is a line of the control map. The first has the generation in run and Learnings in
+// taken, and counts dropped packets. The others are the processors'.
 type controlLine struct {
 	run, taken atomic.Uint32
 	dropped    atomic.Uint64
@@ -26,9 +26,8 @@ const (
 	_ = uint(line-unsafe.Sizeof(controlLine{})) + uint(unsafe.Sizeof(controlLine{})-line)
 )
 
-// mapAll maps the arrays' memory into the process. It stays mapped until the
-// process ends: a connection that is being looked at while the agent stops may be
-// one that is away.
+// mapAll maps the arrays' memory into the process. It stays mapped until the process ends,
+// because a worker may still read an offloaded connection while the agent stops.
 func (k *Kernel) mapAll(room uint32) (err error) {
 	if k.offloadsAt, err = mapArray[ports.OffloadEntry](k.maps.offloads, int(room)); err != nil {
 		return err
@@ -40,8 +39,8 @@ func (k *Kernel) mapAll(room uint32) (err error) {
 	return err
 }
 
-// mapArray is a map's memory as n values of a type without pointers, whose size
-// is that of the map's values, or divides it.
+// mapArray is a map's memory as n values of a type without pointers. The type's size equals that
+// of the map's values, or divides it.
 func mapArray[T any](m *ebpf.Map, n int) ([]T, error) {
 	var one T
 	page := os.Getpagesize()

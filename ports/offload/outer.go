@@ -6,17 +6,17 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// outer is a kind of outer headers. It has a program at the underlay, and a part of the
-// programs that put outer headers in front.
+// outer is a kind of outer headers. Each kind has a program at the underlay, and a part of the
+// programs that add outer headers.
 type outer struct{ over6, gre bool }
 
-// numOuters is how many kinds there are.
+// numOuters is the number of kinds.
 const numOuters = 4
 
 // outers is all kinds.
 var outers = [numOuters]outer{{}, {gre: true}, {over6: true}, {over6: true, gre: true}}
 
-// outerOf is the place in outers of a kind of tunnel over IPv4 or IPv6.
+// outerOf is the index in outers of a kind of tunnel over IPv4 or IPv6.
 func outerOf(kind tunnel.Kind, over6 bool) int {
 	for i, o := range outers {
 		if o.over6 == over6 && o.gre == (kind == tunnel.KindGRE) {
@@ -26,7 +26,7 @@ func outerOf(kind tunnel.Kind, over6 bool) int {
 	panic("a kind of outer headers is missing")
 }
 
-// parts says in an offload entry which kind it is.
+// parts is the parts that mark the kind in an offload entry.
 func (o outer) parts() int32 {
 	var parts ports.OffloadParts
 	if o.gre {
@@ -38,10 +38,10 @@ func (o outer) parts() int32 {
 	return int32(parts)
 }
 
-// kindParts is the parts that tell the kinds apart.
+// kindParts is the parts that distinguish the kinds.
 const kindParts = int32(ports.OffloadGRE | ports.OffloadOver6)
 
-// etherType is that of the outer Ethernet header.
+// etherType is the type in the outer Ethernet header.
 func (o outer) etherType() int32 {
 	if o.over6 {
 		return network(packet.EtherTypeIPv6)
@@ -49,7 +49,7 @@ func (o outer) etherType() int32 {
 	return network(packet.EtherTypeIPv4)
 }
 
-// ipLen is the length of the outer IP header, and so where behind it UDP or GRE begins.
+// ipLen is the length of the outer IP header, and so the offset of UDP or GRE after it.
 func (o outer) ipLen() int16 {
 	if o.over6 {
 		return packet.IPv6Len
@@ -57,7 +57,7 @@ func (o outer) ipLen() int16 {
 	return packet.IPv4Len
 }
 
-// head is where behind the outer Ethernet header the tunnel's header begins.
+// head is the offset of the tunnel's header after the outer Ethernet header.
 func (o outer) head() int16 {
 	if o.gre {
 		return o.ipLen()
@@ -65,11 +65,11 @@ func (o outer) head() int16 {
 	return o.ipLen() + packet.UDPLen
 }
 
-// len is the length of all headers in front of the inner frame. Both Ethernet headers are equally
-// long. So len also is the distance from the outer Ethernet header's end to the inner packet.
+// len is the length of all headers before the inner frame. Both Ethernet headers have the same
+// length. So len is also the distance from the outer Ethernet header's end to the inner packet.
 func (o outer) len() int32 { return l3 + int32(o.head()) + tunnel.HeaderLen }
 
-// addrs is where behind the outer Ethernet header both addresses are, up to ipLen.
+// addrs is the offset of both addresses after the outer Ethernet header, up to ipLen.
 func (o outer) addrs() int16 {
 	if o.over6 {
 		return 8

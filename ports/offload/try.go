@@ -11,10 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Trial runs the programs over frames that no interface has received, so that what they
-// do can be compared with what the switch does. They are the same instructions, but for
-// the source of the interface's number. A trial has it in the packet's mark, and needs no
-// interface.
+// Trial runs the programs over frames that no interface has received, to compare their results
+// with the switch's. The instructions are the same, except for the source of the interface's
+// number. A trial has it in the packet's mark, and needs no interface.
 type Trial struct {
 	k                        *Kernel
 	filter, ingress, gateway *ebpf.Program
@@ -25,8 +24,7 @@ type Trial struct {
 // tcRedirect is TC_ACT_REDIRECT of linux/pkt_cls.h.
 const tcRedirect = 7
 
-// NewTrial loads the programs once more. A Kernel has one trial at a time, and no
-// port meanwhile.
+// NewTrial loads the programs once more. A Kernel has one trial at a time, and no port meanwhile.
 func (k *Kernel) NewTrial() (*Trial, error) {
 	t := &Trial{k: k}
 	var err error
@@ -54,8 +52,8 @@ type skBuff struct {
 	_       [12]byte
 }
 
-// Received is what the kernel would do with a frame that an interface received. It sends
-// the frame, changed, by another one, or leaves it to the port (taken is false).
+// Received is the kernel's treatment of a frame that an interface received. It sends the changed
+// frame by another interface, or leaves the frame to the port (taken is false).
 func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	back, err := stayOnProcessor()
 	if err != nil {
@@ -78,20 +76,20 @@ func (t *Trial) Received(link uint32, frame []byte) (out uint32, sent []byte, ta
 	return out, sent, true, err
 }
 
-// FromUnderlay is what the kernel would do with a frame in outer headers that the underlay's
-// link received. It sends what is in them, changed, by another interface, or leaves it to
-// the Node's stack (taken is false).
+// FromUnderlay is the kernel's treatment of a frame in outer headers that the underlay's link
+// received. It sends the changed inner frame by another interface, or leaves the frame to the
+// Node's stack (taken is false).
 func (t *Trial) FromUnderlay(kind tunnel.Kind, over6 bool, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	return t.oneRun(t.unwraps[outerOf(kind, over6)], link, frame)
 }
 
-// FromStack is what the kernel would do with a frame that the Node's stack sends by the
-// gateway. It sends the frame, changed, by another interface, or leaves it to the port.
+// FromStack is the kernel's treatment of a frame that the Node's stack sends by the gateway. It
+// sends the changed frame by another interface, or leaves the frame to the port.
 func (t *Trial) FromStack(link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	return t.oneRun(t.gateway, link, frame)
 }
 
-// oneRun runs a program that needs no other.
+// oneRun runs a single program.
 func (t *Trial) oneRun(p *ebpf.Program, link uint32, frame []byte) (out uint32, sent []byte, taken bool, err error) {
 	before := make([]uint64, len(t.k.offloadsAt))
 	for i := range before {
@@ -118,8 +116,8 @@ func run(p *ebpf.Program, link uint32, frame []byte) (uint32, []byte, error) {
 	return verdict, o.DataOut, err
 }
 
-// stayOnProcessor keeps the calling goroutine on the processor that it is on,
-// until the function that it returns is called.
+// stayOnProcessor keeps the calling goroutine on its current processor, until the returned
+// function is called.
 func stayOnProcessor() (func(), error) {
 	runtime.LockOSThread()
 	var all, one unix.CPUSet
@@ -138,7 +136,7 @@ func stayOnProcessor() (func(), error) {
 		return nil, err
 	}
 	return func() {
-		unix.SchedSetaffinity(0, &all) // what it was
+		unix.SchedSetaffinity(0, &all) // the previous set
 		runtime.UnlockOSThread()
 	}, nil
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/cilium/ebpf/asm"
 )
 
-// The program at tc ingress of the underlay's link takes packets out of a tunnel and sends
-// them to pods. There is one for each kind of outer headers. All that it does not take goes
-// on to the Node's stack, and by that to the sockets of the tunnel's port:
+// The program at tc ingress of the underlay's link takes packets out of a tunnel and sends them
+// to pods. There is one for each kind of outer headers. Other packets go on to the Node's stack,
+// and so to the sockets of the tunnel's port. A packet that it takes meets these conditions:
 //
-//  1. The outer packet is for this link, whole, and of GRE or to a tunnel's UDP port. It
-//     has no IPv4 options and no IPv6 extension headers, and the right lengths and IPv4
-//     checksum. It has no UDP checksum, as the ingress program sends it, because only the
-//     socket could verify that.
-//  2. The outer addresses, the port and the tunnel's header must be those of the offload
-//     entry, byte for byte. The key has a part of the source. So a Node cannot send in the
-//     name of another, and options, flags and other networks go to the socket.
-//  3. The inner packet is checked as the filter checks a pod's.
+//  1. The outer packet is for this link, whole, and of GRE or to a tunnel's UDP port. It has no
+//     IPv4 options and no IPv6 extension headers, and the right lengths and IPv4 checksum. It has
+//     no UDP checksum, as the ingress program sends it, because only the socket could verify
+//     that.
+//  2. The outer addresses, the port and the tunnel's header equal those of the offload entry,
+//     byte for byte. The key has a part of the source. So a Node cannot send in the name of
+//     another, and packets with options, flags and other networks go to the socket.
+//  3. The inner packet passes the filter's checks for a pod's packet.
 //
-// Without a UDP checksum over IPv6, nothing tells that the outer header was damaged on its
-// way. By 2 a damaged one leads to no offload entry, and by 3 neither does a damaged inner
-// header. The receiver verifies the inner checksum (RFC 6936, section 4).
+// Without a UDP checksum over IPv6, damage to the outer header on its way goes undetected. By 2 a
+// damaged one leads to no offload entry, and by 3 neither does a damaged inner header. The
+// receiver verifies the inner checksum (RFC 6936, section 4).
 
 // loadUnwraps loads the programs of all kinds.
 func loadUnwraps(name string, to *[numOuters]*ebpf.Program, m *maps, link int16) (err error) {
@@ -35,7 +35,7 @@ func loadUnwraps(name string, to *[numOuters]*ebpf.Program, m *maps, link int16)
 	return nil
 }
 
-// unwrapCode is the instructions of one; link as in filterCode.
+// unwrapCode is the instructions for one kind; link as in filterCode.
 func unwrapCode(m *maps, link int16, o outer) asm.Instructions {
 	c := &code{outer: o, inner: o.len()}
 	c.add(asm.Mov.Reg(ctx, asm.R1))
@@ -63,8 +63,8 @@ func unwrapCode(m *maps, link int16, o outer) asm.Instructions {
 	return c.Instructions
 }
 
-// readOuter copies the outer headers to the stack and checks them. R7 is the length of
-// all from here on.
+// readOuter copies the outer headers to the stack and checks them. From here on R7 is the length
+// of the whole frame.
 func (c *code) readOuter() {
 	c.add(
 		asm.LoadMem(asm.R7, ctx, skbLen, asm.Word),
@@ -95,8 +95,8 @@ func outerHalf(r asm.Register, at int16) asm.Instruction {
 	return asm.LoadMem(r, asm.RFP, outerAt+at, asm.Half)
 }
 
-// checkIPv4 checks an outer IPv4 header. R1 is the length of what follows it, and R3 its
-// protocol, from here on.
+// checkIPv4 checks an outer IPv4 header. From here on R1 is the length of its payload, and R3 its
+// protocol.
 func (c *code) checkIPv4() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, outerAt, asm.Byte),
@@ -152,7 +152,7 @@ func (c *code) checkUDP() {
 	c.at("port")
 }
 
-// checkOuter compares the outer headers with what the offload entry in R8 wants.
+// checkOuter compares the outer headers with those of the offload entry in R8.
 func (c *code) checkOuter() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofParts, asm.Word),
@@ -179,7 +179,7 @@ func (c *code) sameOuter(at int16, size asm.Size) {
 	)
 }
 
-// unwrap takes the outer headers off, and changes the rest by the parts in R7.
+// unwrap removes the outer headers, and changes the rest by the parts in R7.
 func (c *code) unwrap() {
 	c.add(
 		asm.Mov.Imm(asm.R4, keepGSO|showIP4),
@@ -196,7 +196,7 @@ func (c *code) unwrap() {
 		asm.JNE.Imm(asm.R0, 0, "lost"),
 		asm.LoadMem(asm.R7, asm.R8, ofParts, asm.Word),
 	)
-	// What is left of the outer Ethernet header gets the inner one's type.
+	// The rest of the outer Ethernet header gets the inner one's type.
 	c.add(asm.Mov.Reg(asm.R1, ctx), asm.Mov.Imm(asm.R2, 12))
 	c.stack(asm.R3, keyAt+keyFrame+12)
 	c.add(

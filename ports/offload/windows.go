@@ -2,16 +2,15 @@ package offload
 
 import "github.com/cilium/ebpf/asm"
 
-// The windows of TCP, as conntrack has them (conntrack/proto/tcp.go: inWindow, advance
-// and grant), for a connection that is established both ways. No call is made
-// here, so R1 to R5 hold:
+// The windows of TCP, as in conntrack (conntrack/proto/tcp.go: inWindow, advance and grant), for
+// a connection that is established both ways. No call is made here, so R1 to R5 hold:
 //
 //	R0  the connection, then the sender's words; R8 the other side's
 //	R1  sequence number, R2 acknowledgement, R3 sequence number after the segment
 //
-// A word is written by packets of one direction only. Two of them on two processors may
-// leave the older one's value. Then a window counts as too small, or as too large by a
-// segment, until the next packet.
+// Packets of only one direction write a word. Two of them on two processors may leave the older
+// packet's value. Then a window counts as too small, or as too large by a segment, until the next
+// packet.
 func (c *code) windows() {
 	c.sides()
 	c.add(
@@ -29,7 +28,7 @@ func (c *code) windows() {
 	c.moveWindows()
 }
 
-// sides finds the words of both sides.
+// sides loads the words of both sides.
 func (c *code) sides() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.R8, ofDir, asm.Byte),
@@ -43,7 +42,7 @@ func (c *code) sides() {
 	)
 }
 
-// checkSeq: not further back than a window, not beyond the limit.
+// checkSeq checks that the segment is not more than a window back, and not beyond the limit.
 func (c *code) checkSeq() {
 	c.add(
 		asm.LoadMem(asm.R4, asm.R0, ofNext, asm.Word),
@@ -62,8 +61,8 @@ func (c *code) checkSeq() {
 	)
 }
 
-// checkAck: nothing that is far from what the other side has sent. R5 is the
-// sender's window scale from here on.
+// checkAck checks that the acknowledged number is not far from those that the other side has
+// sent. From here on R5 is the sender's window scale.
 func (c *code) checkAck() {
 	c.add(
 		asm.LoadMem(asm.R5, asm.R0, ofScale, asm.Word),
@@ -81,8 +80,7 @@ func (c *code) checkAck() {
 	)
 }
 
-// moveWindows takes over what the segment says: the window that it offers, where
-// it ends, and how far it lets the other side go.
+// moveWindows stores the segment's window, its end, and the other side's new limit.
 func (c *code) moveWindows() {
 	c.add(
 		asm.LoadMem(asm.R1, asm.RFP, segmentAt+14, asm.Half),
@@ -94,7 +92,7 @@ func (c *code) moveWindows() {
 	)
 	c.at("offered")
 	c.add(
-		asm.JEq.Imm(asm.R3, 0, "sent"), // R3 is 0 for an empty segment, and for one that ends at 0: the next one tells
+		asm.JEq.Imm(asm.R3, 0, "sent"), // R3 is 0 for an empty segment, and for one that ends at 0: then the next segment moves it
 		asm.LoadMem(asm.R4, asm.R0, ofNext, asm.Word),
 		asm.Mov.Reg(asm.R5, asm.R3),
 		asm.Sub.Reg32(asm.R5, asm.R4),

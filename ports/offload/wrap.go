@@ -8,15 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Outer headers of tunnels. The programs of pods' ports and of the gateway put them in front
-// of packets to another Node. The programs describe the headers to the kernel. So it leaves
-// segments and checksums to a card that can do them.
+// Outer headers of tunnels. The programs of pods' ports and of the gateway add them to packets to
+// another Node. The programs describe the headers to the kernel, so a card that can handle
+// segments and checksums gets them undone.
 //
 // An outer UDP header has no checksum, also over IPv6 (RFC 6935). The kernel would have to
-// make one for each segment, and takes no order to do so from a program.
+// compute one for each segment, and a program cannot request that.
 //
-// The neighbour and its state are the kernel's own. bpf_redirect_neigh takes the address
-// of the next hop from there, and has the kernel ask for one that it does not know.
+// The kernel keeps the neighbours. bpf_redirect_neigh reads the MAC address of the next hop
+// there, and makes the kernel resolve an unknown one.
 
 const (
 	roomMAC   = 1 // BPF_ADJ_ROOM_MAC
@@ -35,11 +35,11 @@ const (
 	showIP6 = 1 << 8 // BPF_F_ADJ_ROOM_DECAP_L3_IPV6
 	wrapLen = packet.EthernetLen << 56
 
-	// rewrites is the parts that change what is in the frame.
+	// rewrites is the parts that change bytes of the frame.
 	rewrites = int32(ports.OffloadEth | ports.OffloadIP | ports.OffloadAddrs | ports.OffloadPorts)
 )
 
-// wrapFlags tells the kernel of the headers.
+// wrapFlags describes the headers to the kernel.
 func (o outer) wrapFlags() (flags int64) {
 	flags = keepGSO | wrapIP4 | wrapUDP | wrapEth | wrapLen
 	if o.over6 {
@@ -51,8 +51,8 @@ func (o outer) wrapFlags() (flags int64) {
 	return flags
 }
 
-// wrap puts the outer headers of the offload entry in R8 in front of the frame, and sends
-// it to the next hop. R7 is the parts.
+// wrap adds the outer headers of the offload entry in R8 to the frame, and sends it to the next
+// hop. R7 is the parts.
 func (c *code) wrap() {
 	c.add(asm.Mov.Reg(asm.R1, asm.R7), asm.And.Imm(asm.R1, kindParts))
 	for i, o := range outers[1:] {
@@ -75,17 +75,17 @@ func (c *code) wrap() {
 	)
 }
 
-// wrapLabels begin the code of each of outers.
+// wrapLabels are the labels of the code for each of outers.
 var wrapLabels = [numOuters]string{"udp4", "gre4", "udp6", "gre6"}
 
-// wrapBy puts outer headers of one kind in front.
+// wrapBy adds outer headers of one kind.
 func (c *code) wrapBy(o outer, grown string) {
 	c.grow(o.len(), o.wrapFlags())
 	c.add(
 		asm.JEq.Imm(asm.R0, 0, grown),
-		// A pod may send what its kernel has wrapped itself. Of such a packet the kernel
-		// knows how to finish the pod's checksums only. It is whole: there is nothing to
-		// segment.
+		// A pod may send packets that its own kernel has encapsulated. For these the kernel can
+		// finish only the pod's own checksums. Such a packet is whole, so nothing needs to be
+		// segmented.
 		asm.JNE.Imm(asm.R0, alreadyIs, "lost"),
 		asm.LoadMem(asm.R1, ctx, skbGSOSize, asm.Word),
 		asm.JNE.Imm(asm.R1, 0, "lost"),
@@ -105,7 +105,7 @@ func (c *code) wrapBy(o outer, grown string) {
 	)
 }
 
-// grow makes room behind the Ethernet header. The result is in R0.
+// grow makes room after the Ethernet header. The result is in R0.
 func (c *code) grow(n int32, flags int64) {
 	c.add(
 		asm.Mov.Reg(asm.R1, ctx),
@@ -116,8 +116,8 @@ func (c *code) grow(n int32, flags int64) {
 	)
 }
 
-// fillOuter copies the outer headers to the stack, behind an Ethernet header without
-// addresses, and completes the lengths and the IPv4 checksum.
+// fillOuter copies the outer headers to the stack, after an Ethernet header without addresses,
+// and completes the lengths and the IPv4 checksum.
 func (c *code) fillOuter(o outer) {
 	c.add(
 		asm.Mov.Imm(asm.R1, 0),

@@ -1,14 +1,13 @@
-// Package pcap reads captured packets from a file and writes packets to one, one by
-// one: what a replay needs.
+// Package pcap reads captured packets from a file and writes packets to one, one by one, for
+// replays.
 //
 //	file.go      readers and writers of files
 //	savefile.go  the format pcap
 //	ng.go        the format pcapng, to read
 //
-// It reads pcap with microseconds or nanoseconds in either byte order, pcapng,
-// and both compressed by gzip; it writes pcap with nanoseconds. Only Ethernet
-// is taken. Errors name the file and the packet by its number in the file,
-// counted from 1 as tcpdump and Wireshark count.
+// It reads pcap with microseconds or nanoseconds in either byte order, pcapng, and both
+// compressed by gzip. It writes pcap with nanoseconds. It accepts only Ethernet. Errors name the
+// file and the packet by its number in the file, counted from 1 as tcpdump and Wireshark do.
 package pcap
 
 import (
@@ -24,16 +23,16 @@ import (
 
 // Packet is one captured packet.
 type Packet struct {
-	Number int       // its place in the file, from 1
+	Number int       // position in the file, from 1
 	Time   time.Time // when it was captured
-	Bytes  []byte    // what was captured of it
-	Length int       // its length on the wire: more than len(Bytes) when it was cut
+	Bytes  []byte    // the captured bytes
+	Length int       // length on the wire; more than len(Bytes) if the capture was cut
 }
 
-// source is what the two formats' readers have in common.
+// source is the common interface of the two formats' readers.
 type source interface {
-	// next reads the next packet, without its number. The error is io.EOF, as it is, behind
-	// the last one.
+	// next reads the next packet, without its number. The error is plain io.EOF after the last
+	// packet.
 	next() (Packet, error)
 }
 
@@ -99,8 +98,7 @@ func open(from *bufio.Reader) (source, error) {
 	return openSavefile(from)
 }
 
-// midway makes an end of file an unexpected one: for places where more must
-// come.
+// midway turns an end of file into an unexpected one, where more must follow.
 func midway(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -108,9 +106,8 @@ func midway(err error) error {
 	return err
 }
 
-// Next is the next packet. It returns io.EOF, as it is, after the last one; a
-// file that ends within a packet is an error that says so. The bytes are the
-// caller's.
+// Next is the next packet. It returns plain io.EOF after the last one. If the file ends within a
+// packet, the error says so. The caller owns the bytes.
 func (r *Reader) Next() (Packet, error) {
 	p, err := r.from.next()
 	if err == io.EOF {
@@ -135,8 +132,7 @@ func (r *Reader) Close() error {
 	return r.file.Close()
 }
 
-// snapLength is the longest packet of a file we write; it is the bound of
-// tcpdump and Wireshark too.
+// snapLength is the longest packet of a written file, as in tcpdump and Wireshark.
 const snapLength = 262144
 
 // Writer writes packets to a capture file. It is for one goroutine.
@@ -147,7 +143,7 @@ type Writer struct {
 	number int
 }
 
-// Create makes a capture file, or empties the one there is.
+// Create makes a capture file, or empties an existing one.
 func Create(name string) (*Writer, error) {
 	f, err := os.Create(name)
 	if err != nil {
@@ -186,7 +182,7 @@ func (w *Writer) Write(at time.Time, b []byte) error {
 	return nil
 }
 
-// Close writes what is buffered and closes the file that Create made.
+// Close writes buffered packets and closes the file that Create made.
 func (w *Writer) Close() error {
 	err := w.buffer.Flush()
 	if w.file != nil {

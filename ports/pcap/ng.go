@@ -19,9 +19,9 @@ const (
 	blockSimple    = 3
 	blockPacket    = 6 // enhanced packet block
 
-	// sectionMagic tells the byte order of a section.
+	// sectionMagic shows the byte order of a section.
 	sectionMagic = 0x1a2b3c4d
-	// longestBlock bounds a block that is read whole: a packet, its header and its options.
+	// longestBlock limits a block that is read whole: a packet, its header and its options.
 	longestBlock = snapLength + 1<<20
 
 	optionEnd      = 0
@@ -29,7 +29,7 @@ const (
 	optionTimeZero = 14 // if_tsoffset
 )
 
-// ngInterface is what is known of an interface of a section.
+// ngInterface is an interface of a section.
 type ngInterface struct {
 	link   uint32
 	snap   uint32 // 0: no limit
@@ -44,7 +44,7 @@ type ngReader struct {
 	interfaces []ngInterface
 }
 
-// openNG reads up to the first interface, which has to be an Ethernet.
+// openNG reads up to the first interface, which must be Ethernet.
 func openNG(from io.Reader) (*ngReader, error) {
 	n := &ngReader{from: from, order: binary.LittleEndian} // the type of a section header is the same in both
 	for len(n.interfaces) == 0 {
@@ -81,8 +81,8 @@ func (n *ngReader) next() (Packet, error) {
 	}
 }
 
-// block reads the next block that matters, without its type and lengths. The error is io.EOF
-// between two blocks.
+// block reads the next relevant block, without its type and lengths. The error is io.EOF between
+// two blocks.
 func (n *ngReader) block() (kind uint32, body []byte, err error) {
 	for {
 		var h [8]byte
@@ -115,7 +115,7 @@ func bodyLen(total uint32) (uint32, error) {
 	return total - 12, nil
 }
 
-// section begins a section: the byte order stands behind the length.
+// section begins a section. The byte order is after the length.
 func (n *ngReader) section(length []byte) (body []byte, err error) {
 	var magic [4]byte
 	if _, err := io.ReadFull(n.from, magic[:]); err != nil {
@@ -140,7 +140,7 @@ func (n *ngReader) section(length []byte) (body []byte, err error) {
 	return n.body(left - 4)
 }
 
-// body reads the rest of a block, and the length behind it.
+// body reads the rest of a block, and the length after it.
 func (n *ngReader) body(length uint32) ([]byte, error) {
 	if length > longestBlock {
 		return nil, fmt.Errorf("a block of %d bytes: at most %d can be read", length, longestBlock)
@@ -150,7 +150,7 @@ func (n *ngReader) body(length uint32) ([]byte, error) {
 	return b[:length], err
 }
 
-// describe notes what a block says of interfaces.
+// describe records an interface that a block describes.
 func (n *ngReader) describe(kind uint32, body []byte) error {
 	if kind != blockInterface {
 		return nil
@@ -205,7 +205,7 @@ func (n *ngReader) packet(body []byte) (Packet, error) {
 	return Packet{Time: i.time(stamp), Bytes: b, Length: int(n.order.Uint32(body[16:]))}, err
 }
 
-// simple reads a simple packet block: it is of the first interface and has no time.
+// simple reads a simple packet block. It belongs to the first interface and has no time.
 func (n *ngReader) simple(body []byte) (Packet, error) {
 	if len(body) < 4 || len(n.interfaces) == 0 {
 		return Packet{}, fmt.Errorf("a simple packet block of %d bytes in a section with %d interfaces: want at least 4, and 1", len(body), len(n.interfaces))
@@ -223,7 +223,7 @@ func (n *ngReader) simple(body []byte) (Packet, error) {
 	return Packet{Bytes: b, Length: int(length)}, err
 }
 
-// captured is the captured bytes of a packet at the front of a block's rest.
+// captured is the captured bytes of a packet at the beginning of a block's rest.
 func captured(rest []byte, n uint32) ([]byte, error) {
 	if int64(n) > int64(len(rest)) {
 		return nil, fmt.Errorf("%d bytes were captured of it, and the block holds %d", n, len(rest))

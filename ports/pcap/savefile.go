@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The format of libpcap (pcap-savefile(5)): a header of 24 bytes, and a header of 16 bytes
-// before each packet. The magic number says the byte order and the unit of time.
+// The format of libpcap (pcap-savefile(5)): a header of 24 bytes, and a header of 16 bytes before
+// each packet. The magic number gives the byte order and the unit of time.
 
 const (
 	magicMicroseconds = 0xa1b2c3d4
@@ -69,7 +69,7 @@ func readPacket(from io.Reader, n uint32) ([]byte, error) {
 	return b, midway(err)
 }
 
-// checkLink refuses what is no Ethernet.
+// checkLink returns an error for a link type other than Ethernet.
 func checkLink(kind uint32) error {
 	if kind != linkEthernet {
 		return fmt.Errorf("link type %d: only Ethernet (%d) can be read", kind, linkEthernet)

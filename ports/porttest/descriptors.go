@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Copies are descriptors as another process gets them from the one that has the port.
+// Copies are descriptors as another process gets them from the process that has the port.
 func Copies(t *testing.T, fds []int) (all []int) {
 	t.Helper()
 	for _, fd := range fds {

@@ -1,6 +1,6 @@
-// Package porttest is the conformance suite of ports: what every driver must
-// do, whatever is on its other side. A driver's test says how to open a port
-// and how to be its other side, and calls Run.
+// Package porttest is the conformance suite of ports. It tests the behaviour that every driver
+// must have, whatever its other side. A driver's test provides functions to open a port and to
+// act as its other side, and calls Run.
 package porttest
 
 import (
@@ -21,38 +21,37 @@ type Rig struct {
 	// Get takes empty frames out of the pool to transmit with, up to
 	// len(batch), and returns how many.
 	Get func(batch []*packet.Frame) int
-	// Free is how many frames of all pools are not in use. Frames is that number when the
-	// port is closed and nobody holds any.
+	// Free is how many frames of all pools are free. Frames is that number after the port is
+	// closed and all frames are released.
 	Free   func() int
 	Frames int
 	// Inject makes the other side send one frame to the port.
 	Inject func(frame []byte) error
-	// Late is how long frames may still be under way when they were injected. Keeps says
-	// that the way keeps frames that the port has no room for, and brings them in some
-	// order when it has room.
+	// Late is how long injected frames may still be under way. Keeps says that the way keeps
+	// frames for which the port has no room, and delivers them in some order later.
 	Late  time.Duration
 	Keeps bool
-	// Observe waits a moment for a frame at the other side; nil when none came.
+	// Observe waits briefly for a frame at the other side; nil if none came.
 	Observe func(wait time.Duration) ([]byte, error)
-	// Backlog is more frames than the port keeps while nobody receives.
+	// Backlog is a number of frames that exceeds the port's queue while nobody receives.
 	Backlog int
-	// Whole is the other side as a port, for frames with undone work; nil when
-	// the port carries none.
+	// Whole is the other side as a port, for frames with undone work; nil if the port accepts
+	// none.
 	Whole func() ports.Port
-	// Does says that the port does undone work itself: what arrives of such a
-	// frame is its segments, joined again or not.
+	// Does says that the port does undone work itself. The segments of such a frame arrive,
+	// joined again or not.
 	Does bool
-	// Outside counts the frames that the other side itself dropped on their
-	// way to the port; nil when it never does.
+	// Outside counts the frames that the other side itself dropped on their way to the port; nil
+	// if it never does.
 	Outside func() uint64
 }
 
-// waitAtMost is how long a frame may take before a test calls it dropped. It is a
-// bound, not a measure: frames are there in microseconds.
+// waitAtMost is how long a frame may take before a test counts it as dropped. It is only a limit:
+// frames arrive in microseconds.
 const waitAtMost = time.Minute
 
-// etherType marks the suite's frames: IEEE 802's first value for local
-// experiments. Whatever else a kernel puts on the wire is ignored.
+// etherType marks the suite's frames: IEEE 802's first value for local experiments. The suite
+// ignores frames that a kernel sends.
 const etherType = 0x88b5
 
 // minFrame is the shortest frame that frame makes: header and serial number.
@@ -118,8 +117,8 @@ func (r *Rig) inject(t *testing.T, first uint32, n int) {
 	time.Sleep(r.Late)
 }
 
-// receive collects n frames of the suite from the port in batches of the given
-// size; it fails when they do not come.
+// receive collects n frames of the suite from the port in batches of the given size. It fails if
+// they do not come.
 func (r *Rig) receive(t *testing.T, n, batchSize int) []*packet.Frame {
 	t.Helper()
 	var got []*packet.Frame
@@ -163,7 +162,7 @@ func (r *Rig) observe(t *testing.T, n int) [][]byte {
 	return got
 }
 
-// nothingMore fails when one more frame of the suite comes out.
+// nothingMore fails if one more frame of the suite comes out.
 func (r *Rig) nothingMore(t *testing.T) {
 	t.Helper()
 	r.Port.Flush()
@@ -185,8 +184,8 @@ func (r *Rig) transmit(t *testing.T, batch []*packet.Frame) {
 	r.Port.Flush()
 }
 
-// allFree closes the port, takes what is still on its way out, and checks that
-// every frame is back in its pool.
+// allFree closes the port, takes the frames still on their way out, and checks that every frame
+// is back in its pool.
 func (r *Rig) allFree(t *testing.T) {
 	t.Helper()
 	if err := r.Port.Close(); err != nil {

@@ -186,8 +186,8 @@ func testLargest(t *testing.T, r *Rig) {
 	r.allFree(t)
 }
 
-// refused transmits a batch of which nothing may be accepted, and checks that
-// all of it is counted, and the last frame kept.
+// refused transmits a batch of which no frame may be accepted. It checks that all are counted,
+// and that the last frame is kept.
 func (r *Rig) refused(t *testing.T, batch []*packet.Frame, why ports.Reason) {
 	t.Helper()
 	before := r.Port.Stats()
@@ -251,8 +251,8 @@ func testOffload(t *testing.T, r *Rig) {
 	r.allFree(t)
 }
 
-// testBacklog sends more than the port keeps while nobody receives: what is
-// not handed out afterwards is counted as dropped, and the port still works.
+// testBacklog sends more than the port keeps while nobody receives. Frames that the port does not
+// return afterwards must count as dropped, and the port must still work.
 func testBacklog(t *testing.T, r *Rig) {
 	if r.Backlog == 0 {
 		t.Fatal("the rig does not say what a backlog is")
@@ -336,8 +336,8 @@ func testFlush(t *testing.T, r *Rig) {
 	r.allFree(t)
 }
 
-// testConcurrent lets four workers transmit while a fifth receives: each
-// worker's frames come out in its order, all of them.
+// testConcurrent lets four workers transmit while a fifth receives. Each worker's frames must
+// come out in order and complete.
 func testConcurrent(t *testing.T, r *Rig) {
 	const workers, each = 4, 40
 	var group sync.WaitGroup
