@@ -38,9 +38,8 @@ func undone() []*packet.Frame {
 	}
 }
 
-// testCarries sends frames with undone work through the port in both directions. They
-// arrive as they were, undone. From a port that does the work, they arrive as the very
-// segments that they are cut into.
+// testCarries sends frames with undone work through the port in both directions. They must arrive
+// undone. From a port that does the work, exactly the segments of software must arrive.
 func testCarries(t *testing.T, r *Rig) {
 	carries := r.Port.Info().Carries
 	if carries != 0 {
@@ -65,8 +64,7 @@ func testCarries(t *testing.T, r *Rig) {
 	r.allFree(t)
 }
 
-// sameSegments receives until as many segments are there as f has: they are the
-// same, byte by byte.
+// sameSegments receives as many segments as f has. They must equal f's, byte by byte.
 func sameSegments(t *testing.T, name string, from ports.Port, f *packet.Frame) {
 	t.Helper()
 	want := segments(t, f)
@@ -84,8 +82,7 @@ func sameSegments(t *testing.T, name string, from ports.Port, f *packet.Frame) {
 	}
 }
 
-// segments are what software makes of a frame: with all done that was left
-// undone.
+// segments are the frames that software makes of a frame, with all undone work done.
 func segments(t *testing.T, f *packet.Frame) (all [][]byte) {
 	t.Helper()
 	c := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)

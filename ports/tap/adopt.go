@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A device lives as long as any process has its descriptor open. So it goes on in another
-// process that has a copy, with its addresses and routes. What the host has sent and
-// nobody has read is kept.
+// A device exists while any process has its descriptor open. So another process with a copy can
+// take it over, with its addresses and routes. Packets that the host has sent and no process has
+// read are kept.
 
 // Descriptors is the device's descriptor, and the link of its program if the port is given
 // and has one.
@@ -26,17 +26,16 @@ func (p *Port) Descriptors() []int {
 	return fds
 }
 
-// Rest ends receiving: nothing is read before it is handed out.
+// Rest ends receiving. This port never holds frames that it has read but not returned.
 func (p *Port) Rest() {
 	p.rx.Lock()
 	defer p.rx.Unlock()
 	p.rests = true
 }
 
-// Adopt makes the port of another one's descriptors, which are its own from then on,
-// also after an error. The device stays as it is: it must have the options' name,
-// address and MTU. One that has an owner stays when the port is closed, until Keep
-// says otherwise.
+// Adopt makes a port from another port's descriptors. It owns them from then on, also after an
+// error. The device is not changed: it must have the options' name, address and MTU. A device
+// with an owner stays when the port is closed, until Keep changes that.
 func Adopt(o Options, fds []int) (*Port, error) {
 	if len(fds) != 1 && !(o.Given && len(fds) == 2) {
 		closeAll(fds)
@@ -44,7 +43,7 @@ func Adopt(o Options, fds []int) (*Port, error) {
 	}
 	if len(fds) == 2 {
 		var err error
-		if o.hook, err = link.NewFromFD(fds[1]); err != nil { // which has closed it
+		if o.hook, err = link.NewFromFD(fds[1]); err != nil { // NewFromFD has closed it
 			closeAll(fds[:1])
 			return nil, fmt.Errorf("tap: %s: taken over: the second descriptor is no link of a program: %w", o.Name, err)
 		}
@@ -77,6 +76,6 @@ func (p *Port) adopt(o Options) error {
 	if a := device.Attrs(); a.MTU != p.info.MTU || o.MAC != [6]byte{} && string(a.HardwareAddr) != string(o.MAC[:]) {
 		return fmt.Errorf("taken over: the device has the address %s and MTU %d", a.HardwareAddr, a.MTU)
 	}
-	p.keep = true // it is the other's until this one goes on
+	p.keep = true // it belongs to the other process until this one takes over
 	return p.watch()
 }

@@ -6,22 +6,20 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A tap carries bytes and nothing beside them, and the packet mark is no byte of a
-// packet. So a port that was opened with Marks writes the mark of an IP packet into its
-// source address. Nobody behind a tap needs that address: the host takes what is sent to
-// its own address, whatever its source.
+// A tap carries only bytes, and a packet has no byte for the packet mark. So a port opened with
+// Marks writes the mark of an IP packet into its source MAC address. The host does not need that
+// address: it accepts packets to its own address, whatever their source.
 //
 //	byte 0    1    2    3    4    5
 //	   +----+----+----+----+----+----+
 //	   | 02 | 61 |     mark, 32 bits |     source address of a marked packet
 //	   +----+----+----+----+----+----+
 //
-// The host's rules turn the address into a mark and back (package host). Frames without a
-// mark are left as they are, but for one whose own source address would say a mark. It
-// then says mark 0, so that no pod can mark its packets.
+// The host's rules turn the address into a mark and back (package host). Frames without a mark
+// stay unchanged, with one exception: a frame whose own source address looks like a mark gets
+// mark 0, so that no pod can mark its packets.
 
-// markPrefix begins the source addresses that are marks: locally administered,
-// of one station.
+// markPrefix is the start of source addresses that are marks: locally administered, unicast.
 const markPrefix = 0x0261
 
 // MarkMAC is the source address of an IP packet with this mark.
@@ -45,8 +43,8 @@ func hideMark(f *packet.Frame) {
 	}
 }
 
-// showMark reads a received frame's mark out of its source address, and puts
-// the device's own there.
+// showMark reads a received frame's mark from its source address, and writes the device's own
+// address there.
 func showMark(f *packet.Frame, own *packet.MAC) {
 	if f.Len() >= packet.EthernetLen && saysMark(f) {
 		f.Mark = binary.BigEndian.Uint32(sourceOf(f)[2:])

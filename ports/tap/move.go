@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Receive reads one frame after another until there is none, or no frame to read into.
-// The kernel then keeps a few hundred, and drops and counts more.
+// Receive reads one frame after another until there is none, or no frame to read into. In the
+// latter case the kernel keeps a few hundred frames, and drops and counts more.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rx.Lock()
 	defer p.rx.Unlock()
@@ -30,7 +30,7 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	return n
 }
 
-// read is the next frame that the host sent; nil when there is none.
+// read is the next frame from the host; nil if there is none.
 func (p *Port) read() *packet.Frame {
 	f := p.empty()
 	if f == nil {
@@ -58,8 +58,7 @@ func (p *Port) read() *packet.Frame {
 	return nil
 }
 
-// empty is the frame to read into next; it stays a spare one until it is
-// filled.
+// empty is the next frame to read into. It stays a spare frame until it is filled.
 func (p *Port) empty() *packet.Frame {
 	if len(p.rx.spare) == 0 {
 		n := p.pool.Get(p.rx.spare[:cap(p.rx.spare)])
@@ -78,7 +77,7 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return p.count.TransmitEach(batch, p.write)
 }
 
-// write sends one frame, or says why not.
+// write sends one frame, or returns why not.
 func (p *Port) write(f *packet.Frame) ports.Reason {
 	if p.closed {
 		return ports.TxClosed
@@ -106,5 +105,5 @@ func (p *Port) write(f *packet.Frame) ports.Reason {
 	return ports.TxFailed
 }
 
-// Flush has nothing to do: Transmit has written every frame.
+// Flush does nothing, because Transmit has written every frame.
 func (p *Port) Flush() {}

@@ -7,13 +7,13 @@ import (
 	"github.com/cilium/ebpf/link"
 )
 
-// The kernel carries established connections past the device (ports/offload). A program at
-// tc egress takes what the host sends, and other programs let packets enter the host by the
-// device. The program is there by a bpf_link, so it goes when the last process that has the
-// port closes it or is killed.
+// The kernel forwards established connections past the device (ports/offload). A program at tc
+// egress takes the packets that the host sends, and other programs let packets enter the host by
+// the device. A bpf_link attaches the program, so it is removed when the last process that has
+// the port closes it or is killed.
 
-// openHook attaches the program of the options, or checks that the one that the port was
-// given is at the device. There may be neither.
+// openHook attaches the program of the options, or checks that the given one is at the device.
+// There may be neither.
 func (p *Port) openHook(o *Options) error {
 	switch {
 	case p.hook != nil:
@@ -34,8 +34,8 @@ func (p *Port) openHook(o *Options) error {
 	return nil
 }
 
-// closeHook takes the program off, if no other process has it. A device that is gone has
-// taken the program with it.
+// closeHook detaches the program, if no other process has it. If the device is gone, it has taken
+// the program with it.
 func (p *Port) closeHook() error {
 	if p.hook == nil {
 		return nil
@@ -51,5 +51,5 @@ func (p *Port) OffloadSource(src [6]byte, mark uint32) [6]byte {
 	return src
 }
 
-// markBytes is markPrefix as it is in an address.
+// markBytes is markPrefix in the byte order of an address.
 var markBytes = [2]byte{markPrefix >> 8, markPrefix & 0xff}

@@ -8,18 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A device with an owner outlives the process that made it, with its addresses and
-// routes. A process with the same owner opens it again under its name. Taking a device
-// apart costs the kernel tens of milliseconds, making one and its routes some more. A
-// process that is killed pays the first and the next one the rest, while packets wait.
-// Meanwhile the device has no carrier: what the host sends to it is dropped, and `ip
-// link` says why.
+// A device with an owner outlives the process that made it, with its addresses and routes. A
+// process with the same owner opens it again under its name. Destroying a device takes the kernel
+// tens of milliseconds, and making one with its routes some more. Without an owner, packets would
+// wait for both after a process is killed. Between the two processes the device has no carrier:
+// packets that the host sends to it are dropped, and `ip link` shows why.
 //
-// The owner is the device's alias (IFLA_IFALIAS), so that nothing needs to be kept
-// elsewhere to know whose a device is.
+// The owner is the device's alias (IFLA_IFALIAS), so the owner needs no other record.
 
-// own makes a device outlive its descriptor. The alias comes first: no device is left
-// that is nobody's.
+// own makes a device outlive its descriptor. It sets the alias first, so that no device is left
+// without an owner.
 func (p *Port) own(device netlink.Link, owner string) error {
 	if device.Attrs().Alias != owner {
 		if err := p.links.LinkSetAlias(device, owner); err != nil {
@@ -41,19 +39,18 @@ func (p *Port) persist(stay bool) error {
 	return nil
 }
 
-// Keep says whether Close leaves a device that has an owner as it is, for another
-// process that goes on with it. A port that was opened deletes it, one that was
-// adopted leaves it.
+// Keep says whether Close leaves a device with an owner to another process. An opened port
+// deletes its device by default, and an adopted one leaves it.
 func (p *Port) Keep(keep bool) {
 	p.tx.Lock()
 	defer p.tx.Unlock()
 	p.keep = keep
 }
 
-// Found says whether Open found the device, which its owner had left.
+// Found says whether Open found the device from an earlier process of its owner.
 func (p *Port) Found() bool { return p.found }
 
-// waits says whether a device of this name and owner is there.
+// waits says whether a device of this name and owner exists.
 func waits(o Options) (bool, error) {
 	if o.Owner == "" {
 		return false, nil
@@ -69,8 +66,8 @@ func isOwned(device netlink.Link, owner string) bool {
 	return device.Type() == "tuntap" && device.Attrs().Alias == owner
 }
 
-// Sweep deletes an owner's devices in the calling thread's network namespace, but
-// for those to keep, and returns their names.
+// Sweep deletes an owner's devices in the calling thread's network namespace, except those to
+// keep. It returns the names of the deleted ones.
 func Sweep(owner string, keep func(name string) bool) (deleted []string, err error) {
 	all, err := netlink.LinkList()
 	if err != nil {

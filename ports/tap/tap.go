@@ -1,13 +1,12 @@
-// Package tap is the port of a TAP device: a network interface of the kernel whose other
-// end is a file descriptor of ours. The gateway of a Node is one (docs/decisions/002).
-// What the host sends to the gateway is received here, and what is transmitted here
-// arrives at the host.
+// Package tap is the port of a TAP device: a network interface of the kernel whose other end is a
+// file descriptor of the switch. The gateway of a Node is one (docs/decisions/002). The port
+// receives packets that the host sends to the gateway, and its transmitted packets arrive at the
+// host.
 //
-// Frames come and go with the virtio-net header, so that 64 kB of the host's TCP
-// are one frame. The price is one system call per frame, each way (move.go). A packet
-// mark can go with a frame (mark.go). The kernel may carry established connections past the device
-// (offload.go). The device vanishes with the process, or with the last that has its descriptor
-// (adopt.go), unless it has an owner (owner.go).
+// Frames have the virtio-net header, so that 64 kB of the host's TCP are one frame. The cost is
+// one system call per frame, each way (move.go). A packet mark can go with a frame (mark.go). The
+// kernel may carry established connections past the device (offload.go). The device vanishes with
+// the last process that has its descriptor (adopt.go), unless it has an owner (owner.go).
 package tap
 
 import (
@@ -26,8 +25,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// DefaultFrames is how many frames the port has to receive into. Their memory is
-// touched only as far as they are used.
+// DefaultFrames is how many frames the port can receive into. Only used frames touch memory.
 const DefaultFrames = 512
 
 // portion is how many frames are taken from the pool at a time.
@@ -38,7 +36,7 @@ type Options struct {
 	// Name is the name of the new interface, at most 15 bytes. It is made in
 	// the calling thread's network namespace.
 	Name string
-	// MAC is its address; the kernel chooses one when it is zero.
+	// MAC is its address; if zero, the kernel chooses one.
 	MAC [6]byte
 	// MTU is 1500 when 0.
 	MTU int
@@ -46,20 +44,18 @@ type Options struct {
 	Frames int
 	// Marks makes the port carry packet marks: see mark.go.
 	Marks bool
-	// Aside is for a device that the switch sends to and receives from, and whose other
-	// end is not the host. Floods leave it out, and the host speaks neither ARP nor IPv6
-	// on it.
+	// Aside is for a device whose other end is not the host. Floods leave it out, and the host
+	// speaks neither ARP nor IPv6 on it.
 	Aside bool
-	// Owner is who makes the device, for one that outlives the process (owner.go): at
-	// most 255 bytes.
+	// Owner names the owner of a device that outlives the process (owner.go): at most 255 bytes.
 	Owner string
 	// Offload is a program for tc egress of the device (offload.go); nil for none.
 	Offload *ebpf.Program
-	// Given says that one process opens the port for another that has no privilege.
-	// Descriptors then has the program's link, too, and Adopt takes it.
+	// Given says that one process opens the port for another without privilege. Descriptors then
+	// includes the program's link, and Adopt takes it.
 	Given bool
 
-	hook link.Link // that Adopt was given
+	hook link.Link // given to Adopt
 }
 
 // Port is a TAP device. One worker receives; any worker may transmit.
@@ -69,7 +65,7 @@ type Port struct {
 	marks bool
 	index int
 	owned bool // the device has an owner
-	found bool // … who had left it
+	found bool // … and an earlier process of that owner made it
 	pool  *packet.HeapPool
 	link  *ports.Link
 	count ports.Counters
@@ -78,7 +74,7 @@ type Port struct {
 	given bool
 
 	links *netlink.Handle // of the device's namespace, for its drop counter
-	drops uint64          // that counter when last read, under tx
+	drops uint64          // that counter's last reading, under tx
 	left  uint64          // that counter when the port was opened
 
 	rx struct {
@@ -88,15 +84,14 @@ type Port struct {
 	tx     sync.Mutex
 	header [ports.VirtioLen]byte // of the frame being written
 	fd     int
-	gone   bool // the device was deleted under us; under rx
+	gone   bool // another process deleted the device; under rx
 	rests  bool // nothing more is received; under rx
 	keep   bool // the device stays when the port is closed; under tx
 	closed bool // under both locks
 }
 
-// Open makes the device, gives it its address and MTU, and sets it up. A link
-// of that name must not exist, but for one of the same owner that nobody has open. It
-// needs CAP_NET_ADMIN.
+// Open makes the device, sets its address and MTU, and sets it up. No link of that name may
+// exist, except one of the same owner that no process has open. It needs CAP_NET_ADMIN.
 func Open(o Options) (*Port, error) {
 	there, err := waits(o)
 	fd := -1
@@ -113,7 +108,7 @@ func Open(o Options) (*Port, error) {
 	return p, err
 }
 
-// over makes the port of a descriptor, which is closed when that fails.
+// over makes a port from a descriptor. If that fails, it closes the descriptor.
 func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error) {
 	if o.MTU == 0 {
 		o.MTU = 1500
@@ -134,11 +129,11 @@ func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("tap: %s: %w", o.Name, err), p.release())
 	}
-	p.left = p.queueDrops() // while nobody had the device open, or by the port before
+	p.left = p.queueDrops() // while no process had the device open, or by the previous port
 	return p, nil
 }
 
-// create makes the device, or attaches to the one that is there.
+// create makes the device, or attaches to the existing one.
 func create(o Options, there bool) (int, error) {
 	request, err := unix.NewIfreq(o.Name)
 	if err != nil || o.Name == "" {
@@ -163,8 +158,8 @@ func create(o Options, there bool) (int, error) {
 	return fd, nil
 }
 
-// offer tells the kernel what may be left undone of the frames that the host
-// sends. Linux before 6.2 knows no UDP segmentation here.
+// offer tells the kernel which work may be left undone on frames from the host. Linux before 6.2
+// has no UDP segmentation here.
 func (p *Port) offer() error {
 	const tcp = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6 | unix.TUN_F_TSO_ECN
 	p.info.Carries = ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP
@@ -179,7 +174,7 @@ func (p *Port) offer() error {
 	return nil
 }
 
-// configure makes a device what the options say, as far as it is not, and sets it up.
+// configure changes a device to what the options say, where it differs, and sets it up.
 func (p *Port) configure(o Options) error {
 	device, err := p.find()
 	if err != nil {
@@ -212,7 +207,7 @@ func (p *Port) configure(o Options) error {
 	return p.watch()
 }
 
-// find tells the kernel what frames may come with, and finds the device.
+// find tells the kernel which work may be undone on frames, and finds the device.
 func (p *Port) find() (device netlink.Link, err error) {
 	if err := p.offer(); err != nil {
 		return nil, err
@@ -223,7 +218,7 @@ func (p *Port) find() (device netlink.Link, err error) {
 	return p.links.LinkByName(p.name)
 }
 
-// watch takes down what the device is, and follows its state.
+// watch records the device's properties, and follows its state.
 func (p *Port) watch() error {
 	device, err := p.links.LinkByName(p.name)
 	if err != nil {
@@ -235,7 +230,7 @@ func (p *Port) watch() error {
 	return err
 }
 
-// quiet keeps the host from speaking on the device.
+// quiet prevents the host from speaking on the device.
 func (p *Port) quiet(device netlink.Link) error {
 	if err := p.links.LinkSetARPOff(device); err != nil {
 		return fmt.Errorf("no ARP: %w", err)
@@ -260,7 +255,7 @@ func (p *Port) FD() int {
 	return p.fd
 }
 
-// Info tells what was opened; Up is asked of the kernel now.
+// Info describes the port; Up is the link's state now.
 func (p *Port) Info() ports.Info {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -269,7 +264,7 @@ func (p *Port) Info() ports.Info {
 	return info
 }
 
-// Stats adds what the kernel dropped because nobody received it.
+// Stats includes the frames that the kernel dropped because the queue was full.
 func (p *Port) Stats() ports.Stats {
 	s := p.count.Stats()
 	s.AddDrops(ports.RxRingFull, p.queueDrops()-p.left)
@@ -279,7 +274,7 @@ func (p *Port) Stats() ports.Stats {
 // DropSample is the last frame that was not sent for a reason.
 func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
-// queueDrops is the device's own counter: what the host transmits we receive.
+// queueDrops is the device's own counter: packets that the host transmits are received here.
 func (p *Port) queueDrops() uint64 {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -292,7 +287,7 @@ func (p *Port) queueDrops() uint64 {
 	return p.drops
 }
 
-// Close deletes the device, unless it is to be kept.
+// Close deletes the device, unless it must be kept.
 func (p *Port) Close() error {
 	p.queueDrops()
 	p.rx.Lock()
@@ -314,7 +309,7 @@ func (p *Port) Close() error {
 	return errors.Join(err, p.release())
 }
 
-// release gives back what Open took.
+// release releases everything that Open acquired.
 func (p *Port) release() error {
 	err := errors.Join(p.closeHook(), unix.Close(p.fd))
 	if p.links != nil {

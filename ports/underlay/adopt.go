@@ -8,21 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The port goes on in another process with its receiving sockets, and with the
-// datagrams that wait in them. Sockets to send by are the other process's own: its
-// flows have other source ports from then on, which no Node minds.
+// Another process takes the port over with its receiving sockets, and with the datagrams that
+// wait in them. It opens its own sending sockets. Its flows then have other source ports, which
+// does not matter to other Nodes.
 //
-// A process without privilege (Config.Given) may not open a raw socket for GRE, nor ask
-// for a large buffer of any. So it gets all sockets:
+// A process without privilege (Config.Given) may not open a raw socket for GRE, nor request a
+// large buffer for any. So it gets all sockets:
 //
 //  1. the receiving ones, the Node's own first;
-//  2. those to send by, of the Node's own address. They have another UDP port, or with
-//     GRE, which has one receiving socket of an address, stand behind the first one.
-//  3. the last two of them, whose datagrams are fragmented, and that asks for routes;
+//  2. the sending ones, of the Node's own address. They have another UDP port. With GRE, which
+//     has one receiving socket per address, they follow the first one.
+//  3. the last two of them: the one whose datagrams are fragmented, and the one that asks for
+//     routes;
 //  4. the link of the program that takes packets out of the tunnel, if there is one.
 
-// Descriptors are the receiving sockets, the Node's own first, and those to send by if the
-// port is given.
+// Descriptors are the receiving sockets, the Node's own first, and the sending ones if the port
+// is given.
 func (p *Port) Descriptors() (fds []int) {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
@@ -38,15 +39,15 @@ func (p *Port) Descriptors() (fds []int) {
 	return fds
 }
 
-// Rest has Receive hand out only what was read already.
+// Rest makes Receive return only datagrams that were already read.
 func (p *Port) Rest() {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
 	p.rests = true
 }
 
-// Adopt opens the port with the sockets of another one, which are its own from then on,
-// also after an error.
+// Adopt opens the port with the sockets of another one. It owns them from then on, also after an
+// error.
 func Adopt(c Config, fds []int) (*Port, error) {
 	c.inherited = &fds
 	p, err := Open(c)
@@ -57,8 +58,8 @@ func Adopt(c Config, fds []int) (*Port, error) {
 	return p, nil
 }
 
-// inherit takes sockets. The Node's own has to be the first. After an error, the port has
-// the receiving ones that were right, and all others are closed.
+// inherit takes sockets. The Node's own must be the first. After an error, the port has the valid
+// receiving sockets, and all others are closed.
 func (p *Port) inherit(from *[]int) error {
 	fds := *from
 	*from = nil
@@ -96,8 +97,7 @@ func (p *Port) inherit(from *[]int) error {
 	return nil
 }
 
-// receiving is how many of a given port's sockets receive: those before the first one to
-// send by.
+// receiving is how many of a given port's sockets receive: those before the first sending one.
 func (p *Port) receiving(fds []int) int {
 	port := p.config.Kind.Port()
 	for i, fd := range fds {
@@ -109,7 +109,7 @@ func (p *Port) receiving(fds []int) int {
 	return len(fds)
 }
 
-// inheritToSend takes the sockets to send by. After an error they are closed.
+// inheritToSend takes the sending sockets. After an error they are closed.
 func (p *Port) inheritToSend(fds []int) error {
 	const others = 2 // noDF and asker
 	n := len(fds) - others
@@ -132,7 +132,7 @@ func (p *Port) inheritToSend(fds []int) error {
 	return nil
 }
 
-// boundTo is where a socket receives.
+// boundTo is the address to which a socket is bound.
 func boundTo(fd int) (netip.AddrPort, error) {
 	at, err := unix.Getsockname(fd)
 	switch at := at.(type) {

@@ -11,20 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Other Nodes send what is to leave the cluster by an Egress to the Egress'
-// address itself: entries find the Egress by tun_dst.
+// Other Nodes send packets that leave the cluster by an Egress to the Egress' address itself.
+// Entries recognise the Egress by tun_dst.
 
 // receiver is a socket of one address of the Node. It is under rxMu.
 type receiver struct {
 	fd   int
 	at   netip.Addr
-	seen uint32 // how many of the kernel's drops are counted already
+	seen uint32 // the kernel's drops that are already counted
 }
 
-// SetEgresses replaces the addresses of Egresses. At those that this Node holds, frames
-// of known Nodes are taken, as at its own address. To those of other Nodes, frames may be
-// sent. An address need not be on the Node yet. What cannot be opened is told in the
-// error; the rest is as it is to be.
+// SetEgresses replaces the addresses of Egresses. At those that this Node holds (here), the port
+// receives frames of known Nodes, as at its own address. It may send frames to those of other
+// Nodes (far). An address need not be on the Node yet. The error names each address that cannot
+// be opened; all others are set.
 func (p *Port) SetEgresses(here, far []netip.Addr) error {
 	p.replaceSet(&p.far, far)
 	defer p.replaceSet(&p.here, here)
@@ -41,7 +41,7 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 		_, keep := wanted[r.at]
 		delete(missing, r.at)
 		if !keep {
-			unix.Close(r.fd) // which takes it out of the epoll set
+			unix.Close(r.fd) // closing removes it from the epoll set
 		}
 		return !keep
 	})
@@ -52,12 +52,12 @@ func (p *Port) SetEgresses(here, far []netip.Addr) error {
 	return errors.Join(errs...)
 }
 
-// ErrNotGiven is why SetEgresses of a port that was given does not receive at an address.
+// ErrNotGiven is why SetEgresses of a given port does not receive at an address.
 var ErrNotGiven = errors.New("the process that gave the port has given no socket")
 
-// OpenReceivers opens the first sockets of Egresses' addresses, for a port that another
-// process has (Config.Given). It fails for those at which anybody receives, such as that
-// port; all others are opened.
+// OpenReceivers opens the first sockets of Egresses' addresses, for a port that another process
+// has (Config.Given). It fails for addresses where any socket receives, such as that port's. It
+// opens all others.
 func OpenReceivers(kind tunnel.Kind, here []netip.Addr) (fds []int, err error) {
 	c := Config{Kind: kind}
 	for _, a := range here {
@@ -71,8 +71,8 @@ func OpenReceivers(kind tunnel.Kind, here []netip.Addr) (fds []int, err error) {
 	return fds, err
 }
 
-// AddReceivers adds sockets that OpenReceivers has opened, for SetEgresses to find. They are the
-// port's from then on, also after an error. An address has one: a second is closed.
+// AddReceivers adds sockets of OpenReceivers, for SetEgresses to find. The port owns them from
+// then on, also after an error. An address has one socket; a second one is closed.
 func (p *Port) AddReceivers(fds []int) error {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
@@ -93,8 +93,7 @@ func (p *Port) AddReceivers(fds []int) error {
 	return errors.Join(errs...)
 }
 
-// listen opens the first socket of one address. It fails when anybody else receives
-// there.
+// listen opens the first socket of one address. It fails if any other socket receives there.
 func (p *Port) listen(a netip.Addr) error {
 	if p.config.Given && p.config.inherited != nil {
 		return notReceiving(p.config.Kind, a, ErrNotGiven)
@@ -106,7 +105,7 @@ func (p *Port) listen(a netip.Addr) error {
 	return notReceiving(p.config.Kind, a, err)
 }
 
-// notReceiving says where it is that nothing is received; nil without an error.
+// notReceiving adds the address to an error; nil without an error.
 func notReceiving(kind tunnel.Kind, a netip.Addr, err error) error {
 	if err != nil {
 		return fmt.Errorf("underlay: receive %v on %v: %w", kind, a, err)
@@ -114,7 +113,7 @@ func notReceiving(kind tunnel.Kind, a netip.Addr, err error) error {
 	return nil
 }
 
-// addReceiver has the port receive by a socket, which is closed after an error.
+// addReceiver makes the port receive by a socket. After an error, the socket is closed.
 func (p *Port) addReceiver(fd int, at netip.Addr) error {
 	err := p.watch(fd)
 	if err == nil && at.Is6() && p.config.Kind.Port() != 0 {
@@ -128,13 +127,13 @@ func (p *Port) addReceiver(fd int, at netip.Addr) error {
 	return nil
 }
 
-// watch has the port's descriptor tell of a socket.
+// watch adds a socket to the port's epoll descriptor.
 func (p *Port) watch(fd int) error {
 	event := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)}
 	return unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd, &event)
 }
 
-// countDrops counts what the kernel dropped at the sockets. Callers hold rxMu.
+// countDrops counts the kernel's drops at the sockets. The caller holds rxMu.
 func (p *Port) countDrops() {
 	for _, r := range p.rxs {
 		p.count.kernelDrops(r)

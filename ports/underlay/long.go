@@ -12,42 +12,41 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A datagram may be too long for its way. The underlay's MTU was lowered, or a router
-// said so. The kernel keeps what routers say, and refuses what is longer. An inner packet
-// that nobody may fragment is then dropped, and Longs tells who should be answered. The
-// others go out by a socket of their own without the DF bit. The kernel fragments the
-// outer packet, and that of the other Node puts it together again. RFC 8926, section
-// 4.4.1, leaves that to the tunnel's ends:
+// A datagram may be too long for its way, because the underlay's MTU was lowered or a router
+// reported a smaller one. The kernel stores routers' reports, and refuses longer datagrams. If
+// the inner packet must not be fragmented, it is dropped, and Longs reports its sender. Other
+// datagrams go out by a separate socket without the DF bit. The kernel fragments the outer
+// packet, and the other Node's kernel reassembles it. RFC 8926, section 4.4.1, leaves that to the
+// tunnel's ends. These packets may be fragmented:
 //
 //	IPv4 without the DF bit                   a router would fragment it
 //	IPv4 up to 576 bytes, IPv6 up to 1280     no answer would make it shorter
-//	what is no IP                             nobody would understand an answer
+//	not IP                                    its sender would not understand an answer
 //
-// This is the way of few packets, a system call each.
+// Few packets go this way, with a system call for each.
 
-// The longest packets that any way takes: what every host receives (RFC 791,
+// The longest packets that every way carries: the length that every host accepts (RFC 791,
 // section 3.1), and the least MTU (RFC 8200, section 5).
 const (
 	leastMTU4 = 576
 	leastMTU6 = 1280
 )
 
-// maxLongs is how many packets wait for Longs; more are not told.
+// maxLongs is how many packets wait in Longs; others are not reported.
 const maxLongs = 64
 
-// Long is an inner frame that was dropped because it is too long.
+// Long is an inner frame that was dropped because it was too long.
 type Long struct {
 	Frame []byte
-	Node  netip.Addr // where it was to go
+	Node  netip.Addr // its destination
 }
 
-// Longs are the frames that were too long, of each message one. They need not be
-// received: those for which there is no room are let go, and cost nothing. It is
-// never closed.
+// Longs are the frames that were too long, one of each message. The caller need not receive them:
+// frames without room are discarded at no cost. The channel is never closed.
 func (p *Port) Longs() <-chan Long { return p.longs }
 
-// PathMTU is the longest inner IP packet for a Node, as far as the kernel knows
-// the way there. It may be called from any goroutine.
+// PathMTU is the longest inner IP packet for a Node, as far as the kernel knows the way there.
+// Any goroutine may call it.
 func (p *Port) PathMTU(node netip.Addr) int {
 	mtu, ok := p.seenMTU(node)
 	if !ok {
@@ -56,7 +55,7 @@ func (p *Port) PathMTU(node netip.Addr) int {
 	return min(p.config.MTU, mtu-p.config.Kind.Overhead(node.Is6()))
 }
 
-// seenMTU is the longest outer IP packet that a socket may send to a Node. It is false if
+// seenMTU is the longest outer IP packet that a socket may send to a Node. It returns false if
 // none may be sent.
 func (p *Port) seenMTU(node netip.Addr) (int, bool) {
 	p.askMu.Lock()
@@ -91,9 +90,9 @@ func (p *Port) closeLong() error {
 	return err
 }
 
-// tooLong handles a datagram of message i that is too long for its way. It begins with a
-// part, and as many frames begin in it. If tell is set, nobody has been told of the
-// message yet.
+// tooLong handles a datagram of message i that is too long for its way. The datagram begins with
+// part first, and frames frames begin in it. If tell is set, the message has not been reported
+// yet.
 func (p *lane) tooLong(i, first, frames int, tell bool) {
 	o := p.out
 	options := o.gsoMessages[i].options
@@ -115,8 +114,8 @@ func (p *lane) tooLong(i, first, frames int, tell bool) {
 	}
 }
 
-// fragmentable says whether the outer packet of an inner frame may be
-// fragmented. Either the frame's headers are in head, or all of it is in body.
+// fragmentable says whether the outer packet of an inner frame may be fragmented. Either head has
+// the frame's headers, or body has the whole frame.
 func fragmentable(head, body []byte) bool {
 	n := len(head) + len(body) - packet.EthernetLen
 	b := head
@@ -133,13 +132,12 @@ func fragmentable(head, body []byte) bool {
 	return true
 }
 
-// report tells a frame, which is in two parts, if there is room; it is copied
-// only then.
+// report reports a frame, which is in two parts, if there is room. It copies the frame only then.
 func (p *Port) report(node netip.Addr, head, body []byte) {
 	if len(p.longs) < cap(p.longs) {
 		select {
 		case p.longs <- Long{slices.Concat(head, body), node}:
-		default: // another lane has taken the room
+		default: // another lane has used the room
 		}
 	}
 }

@@ -9,14 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mmsghdr is the kernel's struct mmsghdr; Go pads it to the alignment of its
-// pointers, as C does.
+// mmsghdr is the kernel's struct mmsghdr. Go pads it to the alignment of its pointers, as C does.
 type mmsghdr struct {
 	hdr unix.Msghdr
 	len uint32
 }
 
-// call is recvmmsg(2) or sendmmsg(2) of messages that are not none.
+// call is recvmmsg(2) or sendmmsg(2) of at least one message.
 func call(number uintptr, fd int, hdrs []mmsghdr) (int, error) {
 	k, _, errno := unix.Syscall6(number, uintptr(fd), uintptr(unsafe.Pointer(&hdrs[0])),
 		uintptr(len(hdrs)), unix.MSG_DONTWAIT, 0, 0)
@@ -56,13 +55,13 @@ func newReceived() *received {
 	return m
 }
 
-// setBuffer says where message i is to be put. b is not empty.
+// setBuffer sets the buffer of message i. b is not empty.
 func (m *received) setBuffer(i int, b []byte) {
 	m.iovs[i].Base = &b[0]
 	m.iovs[i].SetLen(len(b))
 }
 
-// receive fills in messages and returns how many; EAGAIN when there is none.
+// receive fills in messages and returns how many; EAGAIN if there is none.
 func (m *received) receive(fd int) (int, error) {
 	for i := range m.hdrs {
 		m.hdrs[i].hdr.Namelen = unix.SizeofSockaddrInet6
@@ -72,8 +71,7 @@ func (m *received) receive(fd int) (int, error) {
 	return call(unix.SYS_RECVMMSG, fd, m.hdrs[:])
 }
 
-// source is where received message i came from; the zero Addr when the kernel
-// did not say.
+// source is the sender of received message i; the zero Addr if the kernel did not report it.
 func (m *received) source(i int) netip.Addr {
 	switch a := &m.addrs[i]; a.Family {
 	case unix.AF_INET:
@@ -90,8 +88,8 @@ func (m *received) messageSize(i int) (n int, truncated bool) {
 	return int(m.hdrs[i].len), m.hdrs[i].hdr.Flags&unix.MSG_TRUNC != 0
 }
 
-// segmentSize is what the kernel says of the size of the datagrams in message i;
-// 0 when it says nothing.
+// segmentSize is the size of the datagrams in message i, as the kernel reports it; 0 without a
+// report.
 func (m *received) segmentSize(i int) int {
 	c := &m.controls[i]
 	if int(m.hdrs[i].hdr.Controllen) < int(unsafe.Offsetof(c.size)+unsafe.Sizeof(c.size)) ||
@@ -128,7 +126,7 @@ func newSent() *sent {
 	return m
 }
 
-// setPart says where part j is. b is not empty.
+// setPart sets part j. b is not empty.
 func (m *sent) setPart(j int, b []byte) {
 	m.iovs[j].Base = &b[0]
 	m.iovs[j].SetLen(len(b))
@@ -137,8 +135,8 @@ func (m *sent) setPart(j int, b []byte) {
 // part is part j.
 func (m *sent) part(j int) []byte { return unsafe.Slice(m.iovs[j].Base, m.iovs[j].Len) }
 
-// setParts says that message i is the n parts from the first on. The kernel is to cut it
-// into datagrams of a size; 0: it is one datagram.
+// setParts sets message i to n parts, beginning with first. The kernel cuts it into datagrams of
+// size bytes; 0 means one datagram.
 func (m *sent) setParts(i, first, n, size int) {
 	h := &m.hdrs[i].hdr
 	h.Iov = &m.iovs[first]
@@ -152,7 +150,7 @@ func (m *sent) setParts(i, first, n, size int) {
 	}
 }
 
-// setDestination says where message i goes.
+// setDestination sets the destination of message i.
 func (m *sent) setDestination(i int, dst netip.AddrPort) {
 	h := &m.hdrs[i].hdr
 	port := [2]byte{byte(dst.Port() >> 8), byte(dst.Port())}
@@ -166,8 +164,8 @@ func (m *sent) setDestination(i int, dst netip.AddrPort) {
 	h.Namelen = unix.SizeofSockaddrInet6
 }
 
-// send sends messages from to n-1 and returns how many were sent. An error is
-// that of the first one, and none was sent.
+// send sends messages from to n-1 and returns how many were sent. The error is that of the first
+// one; then none was sent.
 func (m *sent) send(fd, from, n int) (int, error) { return call(unix.SYS_SENDMMSG, fd, m.hdrs[from:n]) }
 
 // socketDrops is how many datagrams the kernel dropped at a socket because its

@@ -15,20 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel carries established connections by itself (ports/offload). Programs of pods'
-// ports put outer headers in front, and a program at the link of the Node's address takes
-// them off. This port says what those headers are, and which of them it would receive. It
-// has the kernel's connections taken back before it says another thing.
+// The kernel carries established connections by itself (ports/offload). Programs of pods' ports
+// add outer headers, and a program at the link of the Node's address removes them. This port
+// supplies the headers to add, and the headers that it would accept. Before its answer changes,
+// it has the kernel's connections withdrawn.
 //
-// The program is at the link by a bpf_link, so it goes when the last process that has the
-// port closes it or is killed.
+// A bpf_link attaches the program, so it is removed when the last process that has the port
+// closes it or is killed.
 
-// longestOffloaded is the longest inner IP packet that is not to be segmented: the kernel
-// makes no room in front of more than 16 kB.
+// longestOffloaded is the longest inner IP packet that needs no segmentation. The kernel makes no
+// room in front of more than 16 kB.
 const longestOffloaded = 16000
 
-// openHook attaches the program of the configuration, or goes on with the one that the port
-// was given. There may be neither.
+// openHook attaches the program of the configuration, or keeps the given one. There may be
+// neither.
 func (p *Port) openHook() error {
 	var err error
 	if p.hook.link == nil && p.config.Unwrap != nil {
@@ -55,7 +55,7 @@ func (p *Port) attach() error {
 	return err
 }
 
-// inheritHook takes the program's link, which is the last descriptor if it is there.
+// inheritHook takes the program's link, which is the last descriptor if it is present.
 func (p *Port) inheritHook(fds []int) ([]int, error) {
 	n := len(fds) - 1
 	if n < 0 {
@@ -65,7 +65,7 @@ func (p *Port) inheritHook(fds []int) ([]int, error) {
 		return fds, nil
 	}
 	l, err := link.NewFromFD(fds[n])
-	if err != nil { // which has closed it
+	if err != nil { // NewFromFD has closed it
 		return fds[:n], fmt.Errorf("underlay: the last descriptor: it is no socket of IP and no link of a program: %w", err)
 	}
 	p.hook.link = l
@@ -80,7 +80,7 @@ func (p *Port) inheritHook(fds []int) ([]int, error) {
 	return fds[:n], nil
 }
 
-// closeHook takes the program off, if no other process has it.
+// closeHook detaches the program, if no other process has it.
 func (p *Port) closeHook() error {
 	p.hook.ways.Close()
 	if p.hook.link == nil {
@@ -95,14 +95,14 @@ func (p *Port) OffloadFrom(inner []byte, t *packet.Tunnel) (w ports.OffloadWay, 
 	if !known || t.ID != uint64(p.config.Network) && !p.config.AnyNetwork || !from.maySend(inner) {
 		return w, false
 	}
-	if _, ok := p.hook.ways.To(t.Src); !ok { // a packet of IPsec, too, comes in another way
+	if _, ok := p.hook.ways.To(t.Src); !ok { // a packet of IPsec also arrives in another way
 		return w, false
 	}
 	return WayFrom(p.config.Kind, t, inner), true
 }
 
-// WayFrom is what the kernel's programs find in front of an IP packet, in a tunnel that it came
-// by with t. The packet's frame begins as inner.
+// WayFrom is the headers that the kernel's programs find in front of an IP packet from a tunnel
+// with t. The packet's frame begins as inner.
 func WayFrom(kind tunnel.Kind, t *packet.Tunnel, inner []byte) ports.OffloadWay {
 	const anyPort = 0 // of the sender
 	return ports.OffloadWay{
@@ -111,7 +111,7 @@ func WayFrom(kind tunnel.Kind, t *packet.Tunnel, inner []byte) ports.OffloadWay 
 	}
 }
 
-// kindParts is what a kind of tunnel to an address has in front.
+// kindParts is the parts for a kind of tunnel to an address.
 func kindParts(kind tunnel.Kind, dst netip.Addr) (parts ports.OffloadParts) {
 	if kind == tunnel.KindGRE {
 		parts |= ports.OffloadGRE
@@ -152,8 +152,8 @@ func putHop(to *ports.OffloadHop, hop netip.Addr) {
 	copy(to[4:], hop.AsSlice())
 }
 
-// WayTo is what the kernel's programs put in front of an IP packet, from the socket's port
-// that this port itself would send by. The packet's frame begins as inner.
+// WayTo is the headers that the kernel's programs add to an IP packet. They use the source port
+// that this port itself would use. The packet's frame begins as inner.
 func WayTo(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, inner []byte) ports.OffloadWay {
 	return ports.OffloadWay{Parts: kindParts(kind, dst) | ports.OffloadWrap, Outer: outerOf(kind, from, dst, id, inner)}
 }
@@ -178,7 +178,7 @@ func outerOf(kind tunnel.Kind, from netip.AddrPort, dst netip.Addr, id uint32, i
 	return to
 }
 
-// outerTTL is that of packets of Linux.
+// outerTTL is Linux's default TTL.
 const outerTTL = 64
 
 func outer4(h packet.IPv4, kind tunnel.Kind, src, dst netip.Addr) {

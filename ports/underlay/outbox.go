@@ -23,11 +23,10 @@ const (
 	headsLen = 128 << 10
 )
 
-// outbox is messages to be sent by one socket with one sendmmsg(2). Each
-// datagram is two parts, its headers, which lie here, and what follows them,
-// which stays in the frame. Datagrams of one size to one Node are one message,
-// that the kernel, or the card, cuts (UDP_SEGMENT): it is routed and filtered
-// once.
+// outbox is messages that one socket sends with one sendmmsg(2). Each datagram is two parts: its
+// headers, which lie here, and the rest, which stays in the frame. Datagrams of one size to one
+// Node are one message, which the kernel or the card cuts (UDP_SEGMENT). So the message is routed
+// and filtered once.
 type outbox struct {
 	*sent
 	port        uint16 // of the other Node; 0 without UDP
@@ -40,28 +39,28 @@ type outbox struct {
 	whole        bool // the kernel does not cut: each datagram is a message
 	takesOptions bool // the tunnel's header has a place for options
 
-	frames, datagrams, bytes int // sent, and not counted yet
+	frames, datagrams, bytes int // sent, but not counted yet
 }
 
 // gsoMessage is one message of an outbox.
 type gsoMessage struct {
 	to        netip.Addr
-	size      int // of each datagram but the last
+	size      int // of each datagram except the last
 	bytes     int
 	datagrams int
 	begins    uint64 // in which of them a frame begins, as bits
 	first     int    // its first part
 	parts     int
 	ended     bool // nothing can follow its last datagram
-	walkID    int  // bytes of the id of a walk in its only head, which may be left out
-	options   int  // bytes of options in each head, which may not
+	walkID    int  // bytes of the walk id in its only head, which may be omitted
+	options   int  // bytes of options in each head, which may not be omitted
 }
 
 func newOutbox(kind tunnel.Kind) *outbox {
 	return &outbox{sent: newSent(), port: kind.Port(), heads: make([]byte, headsLen), whole: kind.Port() == 0, takesOptions: kind == tunnel.KindGeneve}
 }
 
-// full says that there may be no room for one more datagram with so long a head.
+// full says that there may be no room for one more datagram with this head.
 func (o *outbox) full(head int) bool {
 	return o.n == maxMessages || o.parts+2 > maxParts || o.used+head > len(o.heads)
 }
@@ -73,8 +72,8 @@ func (o *outbox) head(n int) []byte {
 	return h
 }
 
-// put adds a datagram of a frame; frames is 1 when the frame begins with it, else 0. It
-// must not be full.
+// put adds a datagram of a frame. frames is 1 if the frame begins with it, otherwise 0. The
+// outbox must not be full.
 func (o *outbox) put(f *packet.Frame, head, body []byte, frames int) {
 	n, options := len(head)+len(body), o.optionsOf(f)
 	if !o.follows(f.Tunnel.Dst, n, options) {
@@ -95,10 +94,10 @@ func (o *outbox) put(f *packet.Frame, head, body []byte, frames int) {
 // frames is how many begin in a message.
 func (t *gsoMessage) frames() int { return bits.OnesCount64(t.begins) }
 
-// beginsAt is 1 when a frame begins in a datagram of a message, else 0.
+// beginsAt is 1 if a frame begins in a datagram of a message, otherwise 0.
 func (t *gsoMessage) beginsAt(datagram int) int { return int(t.begins >> datagram & 1) }
 
-// optionsOf is how many bytes of options go with a frame.
+// optionsOf is the length of a frame's options in bytes.
 func (o *outbox) optionsOf(f *packet.Frame) int {
 	if !o.takesOptions {
 		return 0
@@ -106,8 +105,8 @@ func (o *outbox) optionsOf(f *packet.Frame) int {
 	return len(f.Tunnel.Options)
 }
 
-// follows says whether a datagram of n bytes, with so many bytes of options, can be put behind
-// the last one.
+// follows says whether a datagram of n bytes, with options bytes of options, can follow the last
+// one in its message.
 func (o *outbox) follows(to netip.Addr, n, options int) bool {
 	if o.n == 0 {
 		return false
@@ -116,7 +115,7 @@ func (o *outbox) follows(to netip.Addr, n, options int) bool {
 	return !t.ended && t.to == to && t.options == options && n <= t.size && t.bytes+n <= maxBytes
 }
 
-// address makes message i ready to be sent.
+// address sets the destination of message i.
 func (o *outbox) address(i int) {
 	t := &o.gsoMessages[i]
 	o.setDestination(i, netip.AddrPortFrom(t.to, o.port))
@@ -127,19 +126,18 @@ func (o *outbox) address(i int) {
 	o.setParts(i, t.first, t.parts, size)
 }
 
-// countSent counts a message, or a datagram of it, as sent. Each has so many bytes of options.
+// countSent counts a message, or a datagram of it, as sent. Each has options bytes of options.
 func (o *outbox) countSent(frames, datagrams, bytes, options int) {
 	o.frames += frames
 	o.datagrams += datagrams
 	o.bytes += bytes - datagrams*(tunnel.HeaderLen+options)
 }
 
-// clear makes room for messages of another socket.
+// clear removes all messages.
 func (o *outbox) clear() { o.n, o.parts, o.used = 0, 0, 0 }
 
-// send hands all messages to the kernel. sendmmsg stops at a message that fails,
-// and says why only when that is the first one left; it is then counted and
-// stepped over.
+// send sends all messages. sendmmsg stops at a message that fails, and returns its error only if
+// that is the first one left. send counts this message and skips it.
 func (p *lane) send(fd int) {
 	o := p.out
 	for i := range o.n {
@@ -160,8 +158,8 @@ func (p *lane) send(fd int) {
 	o.clear()
 }
 
-// took counts message i, which the kernel took: as sent, or, to a Node that does not
-// answer, as dropped.
+// took counts message i, which the kernel accepted, as sent. If the Node does not answer, it
+// counts the message as dropped.
 func (p *lane) took(i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
@@ -173,8 +171,8 @@ func (p *lane) took(i int) {
 	p.keep(ports.TxSilent.String(), i, t.first)
 }
 
-// keep keeps the frame inside the datagram of message i that begins with a part, as the
-// last one that was dropped for a reason.
+// keep keeps the frame in the datagram of message i that begins with a part. It is the sample for
+// a drop reason.
 func (p *lane) keep(reason string, i, first int) {
 	t := &p.out.gsoMessages[i]
 	head, body := p.out.part(first), p.out.part(first+1)
@@ -185,7 +183,7 @@ func (p *lane) keep(reason string, i, first int) {
 	p.count.Keep(reason, t.to, inner[:n], len(head)+len(body))
 }
 
-// fail sees to message i, which the kernel refused.
+// fail handles message i, which the kernel refused.
 func (p *lane) fail(fd, i int, err error) {
 	t := &p.out.gsoMessages[i]
 	switch {
@@ -200,10 +198,10 @@ func (p *lane) fail(fd, i int, err error) {
 	}
 }
 
-// apart sends the datagrams of a message by themselves, of which some may be too long for
-// their way (EINVAL before Linux 6.14). Where none is, the kernel does not cut them. A
-// route may encrypt, or, before Linux 6.11, a card may do no checksums. From then on all
-// go so.
+// apart sends the datagrams of a message separately. Some of them may be too long for their way
+// (EINVAL before Linux 6.14). If none is, the kernel cannot cut them: a route may encrypt, or,
+// before Linux 6.11, a card may compute no checksums. From then on all messages have one
+// datagram.
 func (p *lane) apart(fd, i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
@@ -224,11 +222,11 @@ func (p *lane) apart(fd, i int) {
 	o.whole = o.whole || !long
 }
 
-// datagramLen is the bytes of the datagram that begins with a part.
+// datagramLen is the length of the datagram that begins with a part, in bytes.
 func (o *outbox) datagramLen(first int) int { return len(o.part(first)) + len(o.part(first+1)) }
 
-// lose counts datagrams of message i that the kernel refused, the first of which begins
-// with a part. That one is kept, because its inner frame tells which pod sent it.
+// lose counts datagrams of message i that the kernel refused, the first of which begins with a
+// part. That one is kept, because its inner frame shows which pod sent it.
 func (p *lane) lose(err error, i, first, datagrams int) {
 	why := ports.TxFailed
 	switch err {

@@ -8,26 +8,26 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A frame from the tunnel passes table SpoofGuard unseen, because its source is another
-// Node's business, and policies go by that source. So the port itself checks that a
-// Node speaks only for its own pods:
+// A frame from the tunnel skips table SpoofGuard, because another Node is responsible for its
+// source. But policies use that source. So the port itself checks that a Node sends only in the
+// name of its own pods:
 //
-//  1. The outer source is a known Node. The socket has its address from the kernel.
-//  2. If an inner source is in a pod range of this Node or of any known Node, that range
-//     is the sending Node's. Otherwise a Node could pass a policy in the name of a pod
-//     that it does not have.
-//  3. Any other inner source passes. Answers to an Egress, requests that a load balancer
-//     hands on (DSR) and Nodes themselves have such sources.
-//  4. A known Node without ranges may not use any known range. Its own pods' packets
-//     pass by 3, because nobody knows their range yet.
-//  5. Where ranges of two Nodes overlap, each may use the addresses in its own.
+//  1. The outer source is a known Node. The kernel reports that address to the socket.
+//  2. If an inner source is in a pod range of this Node or of any known Node, that range must be
+//     the sending Node's. Otherwise a Node could pass a policy in the name of a pod that it does
+//     not have.
+//  3. Any other inner source passes. Replies to an Egress, requests that a load balancer hands on
+//     (DSR) and Nodes themselves have such sources.
+//  4. A known Node without ranges may not use any known range. Its own pods' packets pass by 3,
+//     because their range is not known yet.
+//  5. If ranges of two Nodes overlap, each may use the addresses in its own.
 //
-// The inner source is the source address of IPv4 or IPv6, and the sender protocol
-// address of ARP. Neighbour discovery also claims its target: an advertisement always,
-// a solicitation when it asks whether an address is free (RFC 4862, section 5.4.3).
+// The inner source is the source address of IPv4 or IPv6, and the sender protocol address of ARP.
+// Neighbour discovery also claims its target: an advertisement always, a solicitation if it asks
+// whether an address is free (RFC 4862, section 5.4.3).
 //
-// The set never changes once it is stored, so a receiver needs one atomic load for a
-// message. Nothing is allocated for a frame.
+// A stored set is immutable, so a receiver needs one atomic load per message. A frame allocates
+// nothing.
 
 // Peer is another Node: its address on the underlay and its pods' ranges.
 type Peer struct {
@@ -39,12 +39,12 @@ type Peer struct {
 type peers struct {
 	pods   map[netip.Addr][]netip.Prefix // a Node's ranges, by its address
 	ranges map[netip.Prefix]struct{}     // of all Nodes, this one included
-	bits4  []int                         // the lengths of those of IPv4
-	bits6  []int                         // and of IPv6
-	any    bool                          // every address is a Node's (Config.AnyPeer)
+	bits4  []int                         // the lengths of the IPv4 ranges
+	bits6  []int                         // and of the IPv6 ranges
+	any    bool                          // every address counts as a Node's (Config.AnyPeer)
 }
 
-// newPeers is a set of Nodes, seen from the Node that c describes.
+// newPeers is a set of Nodes, as seen from the Node that c describes.
 func newPeers(nodes []Peer, c *Config) *peers {
 	s := &peers{any: c.AnyPeer, pods: make(map[netip.Addr][]netip.Prefix, len(nodes)), ranges: map[netip.Prefix]struct{}{}}
 	s.addRanges(c.Pods)
@@ -74,21 +74,21 @@ func (s *peers) equal(o *peers) bool {
 	return maps.EqualFunc(s.pods, o.pods, slices.Equal) && maps.Equal(s.ranges, o.ranges)
 }
 
-// sender is a known Node that sent something.
+// sender is a known Node that has sent a datagram.
 type sender struct {
 	address netip.Addr
 	pods    []netip.Prefix // its own
 	all     *peers
 }
 
-// sender is the Node with an address; false for an address of no known Node.
+// sender is the Node with an address; false if no known Node has it.
 func (s *peers) sender(a netip.Addr) (sender, bool) {
 	pods, known := s.pods[a]
 	return sender{a, pods, s}, known || s.any
 }
 
-// maySend reports whether the addresses that a frame claims are the sender's to use.
-// The most common frames are not parsed any further than their source.
+// maySend reports whether the sender may use the addresses that a frame claims. The most common
+// frames are parsed only up to their source.
 func (n *sender) maySend(frame []byte) bool {
 	ip := frame[packet.EthernetLen:]
 	switch packet.Ethernet(frame).Type() {
@@ -109,7 +109,7 @@ func (n *sender) maySendParsed(frame []byte) bool {
 	l := packet.ParseLayers(frame)
 	switch {
 	case l.L3 == 0:
-		return true // it has no address
+		return true // it claims no address
 	case l.EtherType == packet.EtherTypeIPv4:
 		return n.mayUse(packet.IPv4(frame[l.L3:]).Src())
 	case l.EtherType == packet.EtherTypeIPv6:
@@ -118,8 +118,8 @@ func (n *sender) maySendParsed(frame []byte) bool {
 	return n.mayUse(packet.ARP(frame[l.L3:]).SPA())
 }
 
-// mayClaim reports whether an IPv6 packet claims no target of neighbour discovery that
-// is not the sender's to use.
+// mayClaim reports whether the sender may use the neighbour discovery target that an IPv6 packet
+// claims, if any.
 func (n *sender) mayClaim(frame []byte, l *packet.Layers) bool {
 	if l.Proto != packet.ProtoICMPv6 || l.L4 == 0 || l.End < l.L4+packet.NDLen {
 		return true

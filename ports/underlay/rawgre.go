@@ -2,12 +2,12 @@ package underlay
 
 import "github.com/antrail/antrail/packet"
 
-// GRE comes by raw sockets. Unlike UDP's, over IPv4 they show the outer header (raw(7)).
+// GRE uses raw sockets. Over IPv4 these show the outer header, unlike UDP's (raw(7)).
 
-// isRaw says that packets come by raw sockets.
+// isRaw says that packets come through raw sockets.
 func (p *Port) isRaw() bool { return p.config.Kind.Port() == 0 }
 
-// behindIPv4 is what follows an IPv4 header; nothing when that is not whole.
+// behindIPv4 is the bytes after an IPv4 header; none if the header is not whole.
 func behindIPv4(b []byte) []byte {
 	if h := packet.IPv4(b); h.Valid() {
 		return b[h.HeaderLen():]

@@ -8,14 +8,13 @@ import (
 // maxBatch is how many frames are taken from the pool at once.
 const maxBatch = 64
 
-// maxJoined is how many joined frames may be under way. When there are more,
-// segments stay single.
+// maxJoined is how many joined frames may be under way. Beyond that, segments stay single.
 const maxJoined = 64
 
-// Receive hands out inner frames of datagrams that pass all checks, f.Tunnel
-// filled in. What it has read before comes first; then it reads all that waits
-// in one socket, up to maxMessages, with one system call. The sockets that have
-// something take turns. TCP segments that follow one another come as one frame.
+// Receive returns inner frames of datagrams that pass all checks, with f.Tunnel filled in.
+// Datagrams that were already read come first. Then Receive reads the datagrams that wait in one
+// socket, up to maxMessages, with one system call. Sockets with datagrams take turns. Consecutive
+// TCP segments are returned as one frame.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	p.rxMu.Lock()
 	defer p.rxMu.Unlock()
@@ -37,9 +36,8 @@ func (p *Port) Receive(batch []*packet.Frame) int {
 	return n
 }
 
-// supply makes sure that there are frames to hand out, want if possible, and
-// reports whether there is any. When the pool is empty datagrams wait in the
-// socket.
+// supply provides spare frames, want if possible, and reports whether there is any. If the pool
+// is empty, datagrams wait in the socket.
 func (p *Port) supply(want int) bool {
 	if p.spares < want {
 		p.spares += p.pool.Get(p.spare[p.spares:want])
@@ -47,7 +45,7 @@ func (p *Port) supply(want int) bool {
 	return p.spares > 0
 }
 
-// deliver moves what is in the inbox into batch, as far as there is room.
+// deliver moves frames from the inbox into batch, as far as there is room.
 func (p *Port) deliver(batch []*packet.Frame) (n int) {
 	for n < len(batch) && p.peek() {
 		packets, bytes := p.in.packets, p.in.bytes
@@ -59,17 +57,17 @@ func (p *Port) deliver(batch []*packet.Frame) (n int) {
 		}
 	}
 	if p.in.packets > 0 {
-		p.count.Received(p.in.packets, p.in.bytes) // as they were on the wire
+		p.count.Received(p.in.packets, p.in.bytes) // as on the wire
 		p.count.Joined(p.in.packets - n)
 		p.in.packets, p.in.bytes = 0, 0
 	}
 	return n
 }
 
-// nextFrame makes a frame of the datagram that peek has found, and of those behind it
-// that belong to the same run of TCP segments. Another Node cut the segments, because its
-// datagrams have to fit the underlay. They walk the tables here as one frame again, and
-// reach a pod as one. Nil, with the loss counted, when it can be none.
+// nextFrame makes a frame of the datagram that peek has found, and of the following ones in the
+// same run of TCP segments. The other Node cut the segments, because its datagrams must fit the
+// underlay. Here they walk the tables as one frame again, and reach a pod as one. If no frame can
+// be made, nextFrame counts the drop and returns nil.
 func (p *Port) nextFrame() *packet.Frame {
 	outer := p.in.from
 	outer.ID, outer.Trace, outer.Options = p.in.id, p.in.trace, p.in.options
@@ -92,7 +90,7 @@ func (p *Port) nextFrame() *packet.Frame {
 // canJoin says whether there is a frame to join segments into.
 func (p *Port) canJoin() bool { return p.joined[0] != nil || p.large.Get(p.joined[:]) == 1 }
 
-// spared is a spare frame with these bytes; nil when there is none.
+// spared is a spare frame with these bytes; nil if there is none.
 func (p *Port) spared(inner []byte) *packet.Frame {
 	if p.spares == 0 {
 		return nil
@@ -104,7 +102,7 @@ func (p *Port) spared(inner []byte) *packet.Frame {
 	return f
 }
 
-// drop gives back what Receive keeps.
+// drop releases the frames that Receive holds.
 func (p *Port) drop() {
 	p.in.clear()
 	packet.Release(p.spare[:p.spares])

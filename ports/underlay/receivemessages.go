@@ -10,40 +10,40 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// maxMessages is how many messages go with one system call, each way: half a
-// second-level cache of full ones.
+// maxMessages is how many messages one system call moves, each way: half a second-level cache of
+// full ones.
 const maxMessages = 32
 
-// inbox is what one recvmmsg(2) brought, until all of it is handed out. A message is one
-// datagram or, where the kernel has joined datagrams of one sender, several. All are of
-// one size but the last, which may be shorter.
+// inbox is the messages of one recvmmsg(2), until all are returned. A message is one datagram, or
+// several if the kernel has joined datagrams of one sender. All have one size except the last,
+// which may be shorter.
 type inbox struct {
 	*received
 	room []*packet.Frame // message i is in the buffer of room[i]
-	at   netip.Addr      // the address they came to
+	at   netip.Addr      // the address to which they came
 	got  int             // messages
-	next int             // the first message that is not begun
-	left int             // datagrams of the message before that
+	next int             // the first message that has not begun
+	left int             // remaining datagrams of the message before that
 
 	rest []byte        // their bytes
-	size int           // of each but the last
+	size int           // of each except the last
 	cuts int           // bytes of each datagram inside, if a pod left its packet to be cut
 	from packet.Tunnel // the outer header of that message, without the ID
-	node sender        // that sent it, as it was known when the message was begun
+	node sender        // its sender, as known when the message began
 
 	first bool   // first holds the next datagram that has passed all checks
 	inner []byte // its inner frame
-	id    uint64 // and virtual network
+	id    uint64 // … and virtual network
 	trace uint64 // the id of its walk, 0 for none
-	// options are those that it keeps. The text of the datagram before is used again if it is the
-	// same, so a run of packets allocates once.
+	// options are the kept options. If they equal those of the previous datagram, its text is
+	// reused, so a run of packets allocates once.
 	options packet.TunnelOptions
 
-	packets, bytes int // handed out, and not counted yet
+	packets, bytes int // returned, but not counted yet
 }
 
-// newInbox makes an inbox with room for maxMessages of the longest messages.
-// What no message has used yet takes no memory.
+// newInbox makes an inbox with room for maxMessages of the longest messages. Room that no message
+// has used takes no memory.
 func newInbox() (*inbox, error) {
 	pool, err := ports.LargePool(maxMessages)
 	if err != nil {
@@ -68,10 +68,10 @@ func (in *inbox) fill(r *receiver) error {
 	return err
 }
 
-// clear forgets what is left.
+// clear discards the remaining datagrams.
 func (in *inbox) clear() { in.left, in.next, in.got, in.first = 0, 0, 0, false }
 
-// cut is the next datagram of the message under way, of which there is one.
+// cut is the next datagram of the current message. There is at least one.
 func (in *inbox) cut() []byte {
 	n := min(in.size, len(in.rest))
 	d := in.rest[:n]
@@ -80,9 +80,8 @@ func (in *inbox) cut() []byte {
 	return d
 }
 
-// datagramsOf is how many datagrams a message of n bytes is by the kernel's word,
-// and how long each but the last is. Without its word, or with one that makes
-// no sense, it is one.
+// datagramsOf is how many datagrams the kernel reports for a message of n bytes, and the length
+// of each except the last. Without a valid report, the message is one datagram.
 func datagramsOf(n, size int) (datagrams, each int) {
 	if size <= 0 || size >= n {
 		return 1, n
@@ -90,8 +89,8 @@ func datagramsOf(n, size int) (datagrams, each int) {
 	return (n + size - 1) / size, size
 }
 
-// peek has the next datagram that passes all checks ready in p.in; false when
-// none is left.
+// peek prepares the next datagram that passes all checks in p.in. It returns false if none is
+// left.
 func (p *Port) peek() bool {
 	for !p.in.first {
 		if p.in.left == 0 && !p.beginMessage() {
@@ -108,7 +107,7 @@ func (p *Port) peek() bool {
 	return true
 }
 
-// open takes the tunnel's header off a datagram. options are those that frames keep.
+// open removes the tunnel's header from a datagram. options are those that frames keep.
 func (p *Port) open(datagram []byte) (inner []byte, vni uint32, options tunnel.Options, why tunnel.Reason) {
 	if p.config.Options {
 		return p.config.Kind.UnwrapOptions(datagram)
@@ -117,8 +116,8 @@ func (p *Port) open(datagram []byte) (inner []byte, vni uint32, options tunnel.O
 	return inner, vni, nil, why
 }
 
-// unwrap is the inner frame of a datagram, of at most so many bytes, with its virtual
-// network and the options that it keeps. A datagram that fails a check is counted; then ok is false.
+// unwrap is the inner frame of a datagram, at most longest bytes, with its virtual network and
+// the kept options. If a check fails, unwrap counts the datagram, and ok is false.
 func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte, vni uint32, options tunnel.Options, ok bool) {
 	inner, vni, options, why := p.open(datagram)
 	if why == tunnel.None && vni != p.config.Network && !p.config.AnyNetwork {
@@ -137,8 +136,8 @@ func (p *Port) unwrap(datagram []byte, from *sender, longest int) (inner []byte,
 	return nil, 0, nil, false
 }
 
-// beginMessage goes on to the next message that is whole and of a known Node; false
-// when none is left.
+// beginMessage begins the next message that is whole and from a known Node. It returns false if
+// none is left.
 func (p *Port) beginMessage() bool {
 	peers := p.peers.Load()
 	for in := p.in; in.next < in.got; {
@@ -170,7 +169,7 @@ func (p *Port) beginMessage() bool {
 	return false
 }
 
-// takeDatagram is the datagram that peek has found; the next peek looks further.
+// takeDatagram is the datagram that peek has found. The next peek finds the following one.
 func (p *Port) takeDatagram() []byte {
 	p.in.first = false
 	p.in.packets++

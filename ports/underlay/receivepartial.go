@@ -6,21 +6,21 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// An inner packet may come with work undone. Then its checksum is only the pseudo-header's
-// sum, and a segment may be longer than any on the wire. Of TCP no socket says so. Of UDP the
-// socket says how long the datagrams inside are to be. There are two causes:
+// An inner packet may arrive with work undone. Then its checksum is only the pseudo-header's sum,
+// and a segment may be longer than any on the wire. For TCP, no socket reports that. For UDP, the
+// socket reports the length of the datagrams inside. There are two causes:
 //
-//   - Between veth links no packet is finished. If the other Node's kernel has put the outer
-//     headers in front (ports/offload), the inner packet is as the pod left it.
-//   - Linux joins TCP segments inside GRE that came together (generic receive offload of
-//     the card).
+//  - Packets between veth links are never completed. If the other Node's kernel has added the
+//    outer headers (ports/offload), the inner packet is as the pod left it.
+//  - Linux joins TCP segments inside GRE that came together (generic receive offload of the
+//    card).
 
-// longest is the most bytes of an inner frame that is taken.
+// longest is the largest number of bytes in an accepted inner frame.
 const longest = packet.LargeBuffer - packet.Headroom
 
-// single is a frame of one datagram. If that is longer than the MTU, or a pod left it to be
-// cut, the frame is to be cut. TCP's segments are as long as this Node's own would be. Nil,
-// with the loss counted, when it is neither that nor within the MTU, or no frame is free.
+// single is a frame of one datagram. If that exceeds the MTU, or a pod left it to be cut, the
+// frame is marked to be cut. TCP segments get the length of this Node's own. If the frame can
+// neither be cut nor fits the MTU, or no frame is free, single counts the drop and returns nil.
 func (p *Port) single(inner []byte) *packet.Frame {
 	long := len(inner) > ports.MaxFrame(p.config.MTU) || p.in.cuts != 0
 	f := p.frameFor(inner, long)
@@ -37,7 +37,7 @@ func (p *Port) single(inner []byte) *packet.Frame {
 	return f
 }
 
-// frameFor is a spare frame with these bytes, or a large one; nil when there is none.
+// frameFor is a spare frame with these bytes, or a large one; nil if there is none.
 func (p *Port) frameFor(inner []byte, long bool) *packet.Frame {
 	switch {
 	case !long:
@@ -52,8 +52,8 @@ func (p *Port) frameFor(inner []byte, long bool) *packet.Frame {
 	return f
 }
 
-// toBeCut makes a frame one that is to be cut into segments within the MTU; false
-// when it cannot be.
+// toBeCut marks a frame to be cut into segments within the MTU. It returns false if the frame
+// cannot be cut.
 func (p *Port) toBeCut(f *packet.Frame) bool {
 	l := packet.ParseLayers(f.Bytes())
 	if l.L4 == 0 || !f.Offload.ChecksumPartial {
@@ -71,7 +71,7 @@ func (p *Port) toBeCut(f *packet.Frame) bool {
 	return f.Offload.SegmentSize != 0 && packet.AdmitOffload(f, &l)
 }
 
-// isOnePacket says whether a message that seems to be several datagrams is one. Then the UDP
+// isOnePacket says whether a message that looks like several datagrams is one. Then the UDP
 // packet inside is as long as all of them.
 func (p *Port) isOnePacket(message []byte) bool {
 	inner, _, _, why := p.open(message)

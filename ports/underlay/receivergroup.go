@@ -7,29 +7,28 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A pod that sends faster than the other Node's worker walks fills a socket's buffer
-// there. In one socket the kernel then drops the datagrams of all pods alike. So the
-// Node's own address has a group of sockets (SO_REUSEPORT, socket(7)):
+// A pod that sends faster than the other Node's worker walks fills a socket's buffer there. With
+// a single socket, the kernel would drop the datagrams of all pods alike. So the Node's own
+// address has a group of sockets (SO_REUSEPORT, socket(7)):
 //
-//  1. A program in the kernel chooses the socket by the inner source address. All that
-//     a pod sends is in one socket, so its order stays, and a flood fills that socket
-//     only.
-//  2. Receive reads from the sockets in turns. So a pod's packet waits for at most one
-//     read from each of the other sockets.
-//  3. The first socket is bound without SO_REUSEPORT. So opening the port fails when
-//     another program receives there, also another switch.
-//  4. The sockets are handed over together. The kernel keeps group and program as long
-//     as one of them is open.
+//  1. A program in the kernel chooses the socket by the inner source address. All packets of a
+//     pod are in one socket, so their order stays, and a flood fills only that socket.
+//  2. Receive reads from the sockets in turn. So a pod's packet waits for at most one read from
+//     each of the other sockets.
+//  3. The first socket is bound without SO_REUSEPORT. So opening the port fails if another
+//     program receives there, including another switch.
+//  4. The sockets are handed over together. The kernel keeps group and program while one of them
+//     is open.
 //
-// Pods whose addresses give the same number share a socket. An Egress' address has one
-// socket, and so has GRE, because the kernel gives a packet to all raw sockets.
+// Pods whose addresses give the same number share a socket. An Egress' address has one socket. So
+// has GRE, because the kernel gives a packet to all raw sockets.
 
 // numReceivers is how many sockets the Node's own address has.
 const numReceivers = 16
 
-// fillGroup opens what is missing of the sockets of the Node's own address. With fewer
-// sockets the port works as well, and more pods share one. So it has no error: another
-// user's switch, for example, left sockets that nobody can join.
+// fillGroup opens the missing sockets of the Node's own address. It returns no error, because the
+// port also works with fewer sockets; then more pods share one. For example, another user's
+// switch may have left sockets that no other can join.
 func (p *Port) fillGroup() {
 	if p.config.Kind.Port() == 0 {
 		return
@@ -56,7 +55,7 @@ func (p *Port) fillGroup() {
 // share lets other sockets of this user be bound to the same address and port.
 func share(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
 
-// Where a datagram has the parts of its inner frame, without options of Geneve.
+// Offsets of the inner frame's parts in a datagram, without Geneve options.
 const (
 	innerFrame   = tunnel.HeaderLen
 	innerType    = innerFrame + 12
@@ -64,10 +63,9 @@ const (
 	innerSource6 = innerFrame + packet.EthernetLen + 20 // its last four bytes
 )
 
-// choosing is a program of BPF that gives the number of the socket, of n, for the
-// datagram. The last four bytes of the inner source decide; addresses of neighbouring
-// pods and of neighbouring ranges give different numbers. What is not IP, or too short,
-// is for socket 0.
+// choosing is a BPF program that computes the socket's number, below n, for a datagram. The last
+// four bytes of the inner source decide; neighbouring pods and neighbouring ranges get different
+// numbers. Datagrams that are not IP, or too short, go to socket 0.
 func choosing(kind tunnel.Kind, n uint32) []unix.SockFilter {
 	return append(skipOptions(kind),
 		unix.SockFilter{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_IND, K: innerType},
@@ -85,7 +83,7 @@ func choosing(kind tunnel.Kind, n uint32) []unix.SockFilter {
 	)
 }
 
-// skipOptions sets the index register to the length of the options of Geneve.
+// skipOptions sets the index register to the length of the Geneve options.
 func skipOptions(kind tunnel.Kind) []unix.SockFilter {
 	if kind != tunnel.KindGeneve {
 		return []unix.SockFilter{{Code: unix.BPF_LDX | unix.BPF_W | unix.BPF_IMM}}
@@ -104,9 +102,9 @@ type readySockets struct {
 	at, n  int // the next one, and how many there are
 }
 
-// nextReady is the socket whose turn it is to be read; nil when no datagram waits. Each
-// socket in an answer has one turn. The kernel puts a socket that it reports at the end
-// of its list. So sockets for which an answer has no room come first in the next.
+// nextReady is the socket to read next; nil if no datagram waits. Each socket in an answer of
+// epoll_wait has one turn. The kernel moves a reported socket to the end of its list. So sockets
+// for which an answer had no room come first in the next one.
 func (p *Port) nextReady() *receiver {
 	q := &p.ready
 	if q.at == q.n {

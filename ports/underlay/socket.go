@@ -10,9 +10,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// numSenders is how many sockets frames are sent by, and so how many UDP source
-// ports flows have. Each is a port of the system's choice, in its range for
-// such (ip_local_port_range).
+// numSenders is how many sockets send frames, and so how many UDP source ports flows have. The
+// system chooses each port in its range (ip_local_port_range).
 const numSenders = 256
 
 // openReceiver opens a socket that gets what other Nodes send by a tunnel. For other
@@ -31,15 +30,15 @@ func openReceiver(c *Config, at netip.Addr, joins bool) (int, error) {
 	return fd, nil
 }
 
-// acceptUnsummed has a UDP socket over IPv6 take datagrams without a checksum, as Open
+// acceptUnsummed makes a UDP socket over IPv6 accept datagrams without a checksum, as Open
 // vSwitch does. The programs of another Node send them (RFC 6935; ports/offload/unwrap.go says
-// what finds damage). Datagrams with a wrong checksum are dropped all the same.
+// how damage is found). Datagrams with a wrong checksum are still dropped.
 func acceptUnsummed(fd int) error {
 	return unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_NO_CHECK6_RX, 1)
 }
 
-// join says whether a UDP socket gets datagrams that the kernel has joined. Before Linux
-// 5.0 it joins none; a raw socket knows no such option.
+// join says whether a UDP socket gets datagrams that the kernel has joined. The kernel joins none
+// before Linux 5.0; a raw socket does not have the option.
 func join(fd int, joined bool) {
 	on := 0
 	if joined {
@@ -90,9 +89,9 @@ func closeAll(fds []int) error {
 	return errors.Join(errs...)
 }
 
-// openSender opens a socket for datagrams sent from local. They have the DF bit, as Open
-// vSwitch sends them, or are fragmented where they are too long for their way. What is
-// received is not for it: its filter is the program "return 0".
+// openSender opens a socket for datagrams sent from local. With df they have the DF bit, as Open
+// vSwitch sends them; otherwise they are fragmented if too long for their way. The socket
+// receives nothing, because its filter is the program "return 0".
 func openSender(kind tunnel.Kind, local netip.Addr, df bool) (int, error) {
 	fd, err := openSocket(kind, netip.AddrPortFrom(local, 0), socketOptions{})
 	if err != nil {
@@ -119,10 +118,10 @@ func discoverMTU(fd int, local netip.Addr, df bool) error {
 	return unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, how)
 }
 
-// socketOptions say how a socket is bound.
+// socketOptions says how a socket is bound.
 type socketOptions struct {
 	early  bool // also to an address that the Node does not have
-	shared bool // also where shared sockets of the same user are
+	shared bool // also if shared sockets of the same user are bound there
 }
 
 // openSocket opens and binds a non-blocking socket, of UDP or a raw one of GRE.
@@ -152,8 +151,8 @@ func openSocket(kind tunnel.Kind, at netip.AddrPort, o socketOptions) (int, erro
 	return fd, nil
 }
 
-// bindEarly lets a socket be bound to an address that the Node does not have. A raw socket
-// of IPv6 takes no option of IPv4.
+// bindEarly allows binding a socket to an address that the Node does not have. A raw IPv6 socket
+// has no IPv4 option.
 func bindEarly(fd, family int) error {
 	if family == unix.AF_INET {
 		return unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
@@ -168,8 +167,8 @@ func sockaddr(at netip.AddrPort) (family int, sa unix.Sockaddr) {
 	return unix.AF_INET6, &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}
 }
 
-// growBuffer asks for a large socket buffer, past the system's limit when the
-// process may; a smaller one costs drops in bursts, nothing else.
+// growBuffer requests a large socket buffer, beyond the system's limit if the process may. A
+// smaller buffer only causes drops in bursts.
 func growBuffer(fd, force, ask int) {
 	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, force, socketBuffer) != nil {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, ask, socketBuffer)

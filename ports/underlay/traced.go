@@ -8,13 +8,12 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// A frame whose walk is watched takes its id along in the tunnel's header
-// (tunnel/walkid.go). It is a message of its own. Nothing may become of it that
-// would not have without the id: where the longer datagram does not fit, the id
-// stays behind. So it does where entries have put options of their own there.
+// A live-traced frame carries its walk id in the tunnel's header (tunnel/walkid.go). It is a
+// separate message. The id must not change the frame's treatment. So the id is omitted if the
+// longer datagram does not fit, or if entries have set their own options.
 
-// takesID says whether a frame's id goes with it. There must be an id, a kind of tunnel
-// that can, and room in what the inner MTU leaves.
+// takesID says whether a frame's id goes with it. The frame must have an id, the kind of tunnel
+// must support ids, and the inner MTU must leave room.
 func (p *Port) takesID(f *packet.Frame) bool {
 	return f.Tunnel.Trace != 0 && f.Tunnel.Options == "" && p.config.Kind.CarriesTrace() && f.Len()+tunnel.TraceLen <= ports.MaxFrame(p.config.MTU)
 }
@@ -36,7 +35,7 @@ func (p *lane) postTraced(f *packet.Frame, fd int) {
 	t.ended, t.walkID = true, tunnel.TraceLen
 }
 
-// withoutID sends message i once more, whose way is too narrow with the id.
+// withoutID sends message i again without its id, because its way is too narrow for it.
 func (p *lane) withoutID(fd, i int) {
 	o := p.out
 	t := &o.gsoMessages[i]
