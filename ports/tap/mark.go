@@ -16,7 +16,7 @@ import (
 //	   +----+----+----+----+----+----+
 //
 // The host's rules turn the address into a mark and back (package host). Frames without a mark
-// stay unchanged, with one exception: a frame whose own source address looks like a mark gets
+// stay unchanged, with one exception. A frame whose own source address looks like a mark gets
 // mark 0, so that no pod can mark its packets.
 
 // markPrefix is the start of source addresses that are marks: locally administered, unicast.

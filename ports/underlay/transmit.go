@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// carries is all work that can be left undone. It is done on the way into the outbox,
-// where a segment costs its headers and no copy.
+// carries is all undone work. The port does it when it fills the outbox, where a segment costs
+// its headers and no copy.
 const carries = ports.CarriesChecksum | ports.CarriesTCP | ports.CarriesUDP
 
 // letter is a frame on its way out.
@@ -19,12 +19,12 @@ type letter struct {
 	layers packet.Layers
 }
 
-// numLanes is how many callers may Transmit at once; more wait for one another.
+// numLanes is how many callers may Transmit at once; more callers wait.
 const numLanes = 4
 
-// lane is what one call of Transmit needs for itself. All lanes send by the same sockets.
-// A worker whose port floods the tunnel is in the kernel most of the time. With one lane,
-// the packets of all other workers would wait for it there.
+// lane is the state of one call of Transmit. All lanes send by the same sockets. A worker whose
+// port floods the tunnel is in the kernel most of the time. With one lane, the packets of all
+// other workers would wait for it there.
 type lane struct {
 	*Port
 	mu      sync.Mutex // Transmit against itself and Close
@@ -44,9 +44,9 @@ func (p *Port) takeLane() *lane {
 	return &p.lanes[0]
 }
 
-// Transmit wraps the frames for their Tunnel.Dst and sends them, cut into
-// segments where their senders left that undone. It returns how many frames the
-// kernel took; Stats count segments, as on the wire.
+// Transmit encapsulates the frames for their Tunnel.Dst and sends them, cut into segments if
+// their senders left that undone. It returns how many frames the kernel accepted. Stats counts
+// segments, as on the wire.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	l := p.takeLane()
 	for chunk := range slices.Chunk(batch, maxBatch) {
@@ -62,8 +62,8 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return sent
 }
 
-// transmit sends up to maxBatch frames, flow by flow. Each flow has its socket. Frames
-// that follow one another by one socket share messages and system calls.
+// transmit sends up to maxBatch frames, flow by flow. Each flow has its socket. Consecutive
+// frames of one socket share messages and system calls.
 func (p *lane) transmit(batch []*packet.Frame) {
 	if p.closed {
 		p.count.DropFrames(ports.TxClosed, batch...)
@@ -91,7 +91,7 @@ func (p *lane) transmit(batch []*packet.Frame) {
 	clear(p.letters[:len(batch)])
 }
 
-// admit says whether a frame may go where it is to go.
+// admit says whether a frame may be sent to its destination.
 func (p *Port) admit(f *packet.Frame) bool {
 	if why := ports.Refusal(f, p.config.MTU, carries); why != ports.None {
 		p.count.refuseFrame(why, f)
@@ -114,8 +114,8 @@ func (p *Port) admit(f *packet.Frame) bool {
 	return false
 }
 
-// post puts a frame's datagrams into the outbox, which a socket empties when it
-// is full.
+// post puts a frame's datagrams into the outbox. If the outbox is full, a socket sends its
+// messages first.
 func (p *lane) post(l *letter, fd int) {
 	f := l.frame
 	if f.Offload.SegmentSize != 0 {
@@ -137,7 +137,7 @@ func (p *lane) post(l *letter, fd int) {
 	p.out.put(f, p.head(f, n), f.Bytes(), 1)
 }
 
-// postSegments is post for a frame that is to be cut.
+// postSegments is post for a frame that must be cut.
 func (p *lane) postSegments(l *letter, fd int) {
 	f := l.frame
 	s, ok := packet.NewSegments(f, &l.layers)
@@ -157,7 +157,7 @@ func (p *lane) postSegments(l *letter, fd int) {
 	}
 }
 
-// head is n bytes for the headers of a datagram, of which the first are the tunnel's.
+// head is n bytes for the headers of a datagram, beginning with the tunnel's.
 func (p *lane) head(f *packet.Frame, n int) []byte {
 	h := p.out.head(n)
 	if p.out.optionsOf(f) > 0 {

@@ -1,43 +1,42 @@
-// Package underlay is the port to the other Nodes: it carries inner frames in Geneve,
-// VXLAN or GRE over the Node's own IP stack. So the kernel does what it does well:
-// routing, ARP, path MTU discovery, and firewalling by the Node's rules.
+// Package underlay is the port to the other Nodes: it carries inner frames in Geneve, VXLAN or
+// GRE over the Node's own IP stack. So the kernel does routing, ARP, path MTU discovery, and
+// firewalling by the Node's rules.
 //
-// It receives at the Node's own address and at those of the Egresses that it holds. The
-// Node's own has many sockets, among which sending pods are divided (receivergroup.go). There are
-// many sockets to send, too, so that flows have source ports of their own (RFC 8926,
-// section 3.3; RFC 7348, section 5). Receive-side scaling on the way can tell them apart.
-// All frames of a flow go by one socket. What one of them receives its filter refuses.
-// GRE has no ports: its sockets are raw ones, and one is enough to send.
+// The port receives at the Node's own address and at the Egress addresses that the Node holds.
+// The Node's own address has many sockets, among which sending pods are divided
+// (receivergroup.go). There are also many sending sockets, so that flows have different source
+// ports (RFC 8926, section 3.3; RFC 7348, section 5). Receive-side scaling on the way can then
+// distinguish them. All frames of a flow go by one socket. A sending socket's filter refuses
+// everything that the socket receives. GRE has no ports: its sockets are raw ones, and one is
+// enough for sending.
 //
-// A system call moves many messages. A message of UDP has many datagrams where they are
-// of one size, to and from one Node, in one flow. The kernel or the card cuts it on its
-// way out (UDP_SEGMENT), and joins what comes in (UDP_GRO).
+// A system call moves many messages. A UDP message has many datagrams if they have one size, one
+// flow, and are to or from one Node. The kernel or the card cuts it on its way out (UDP_SEGMENT),
+// and joins incoming datagrams (UDP_GRO).
 //
 //	transmit.go   frames, in the order of their flows, into the outbox
-//	outbox.go     messages, and what the kernel says to them
+//	outbox.go     messages, and the kernel's results for them
 //	long.go       datagrams that are too long for their way
 //	receivemessages.go messages, cut again
 //	peers.go      the known Nodes, and what each of them may send
 //	adopt.go      sockets that another process has opened
 //	offload.go    connections that the kernel carries by itself
-//	receive.go    frames, of TCP segments that follow one another one
-//	rawgre.go     what raw sockets hand out besides
+//	receive.go    frames; consecutive TCP segments become one
+//	rawgre.go     the outer header that raw sockets add
 //	receivepartial.go packets with checksums and segments undone
-//	traced.go     frames that are watched, which take their id along
+//	traced.go     live-traced frames, which carry their walk id
 //	socket.go     sockets, and mmsg_unsafe.go their calls for many messages
 //	receivergroup.go the sockets of one address, and whose turn it is
-//	egress.go     those of Egresses' addresses
-//	reason.go     why this port alone loses a frame
+//	egress.go     the sockets of Egresses' addresses
+//	reason.go     drop reasons of this port
 //
-// They live in the network namespace in which Open or SetEgresses was called.
+// The sockets belong to the network namespace in which Open or SetEgresses was called.
 //
-// It talks to a closed set, the known Nodes. Frames to any other address are not sent,
-// and frames from any other address are dropped and counted. So are frames that a Node
-// sends in the name of another Node's pods. A Node that holds Egresses is known by their
-// addresses too, as a destination.
+// The port only talks to the known Nodes. It does not send frames to any other address. It drops
+// and counts frames from any other address, and frames that a Node sends in the name of another
+// Node's pods. A Node that holds Egresses is also known by their addresses, as a destination.
 //
-// One goroutine may Receive while any others Transmit, SetPeers, SetEgresses,
-// ask for Stats or Close.
+// One goroutine may Receive while others Transmit, SetPeers, SetEgresses, call Stats or Close.
 package underlay
 
 import (
@@ -60,46 +59,46 @@ import (
 const (
 	defaultMTU    = 1450
 	defaultFrames = 4096
-	socketBuffer  = 4 << 20 // bytes, asked for beyond rmem_max where we may
+	socketBuffer  = 4 << 20 // bytes; beyond rmem_max if allowed
 )
 
 // Config says how to open the port.
 type Config struct {
-	// Name is what people see: antrea-tun0.
+	// Name is the name for people: antrea-tun0.
 	Name string
-	// Kind is what frames travel in; Geneve when not given.
+	// Kind is the kind of tunnel; Geneve by default.
 	Kind tunnel.Kind
 	// Local is this Node's address on the underlay.
 	Local netip.Addr
-	// MTU is the inner MTU, 1450 when 0. What is longer than that, or than the way
-	// to its Node takes, is told by Longs; what may be fragmented is (long.go).
+	// MTU is the inner MTU, 1450 when 0. A longer packet, or one longer than the way to its Node
+	// carries, is reported by Longs or fragmented (long.go).
 	MTU int
-	// MAC is what Info tells.
+	// MAC is the address in Info.
 	MAC [6]byte
 	// Frames is the number of receive buffers, 4096 when 0.
 	Frames int
 	// Peers are the known Nodes at the start, and Pods this Node's own pod ranges.
 	Peers []Peer
 	Pods  []netip.Prefix
-	// AnyNetwork takes frames of all virtual networks, for entries that tell them
-	// apart by tun_id. Otherwise only those of network 0 are taken.
+	// AnyNetwork accepts frames of all virtual networks, for entries that distinguish them by
+	// tun_id. Otherwise only network 0 is accepted.
 	AnyNetwork bool
 	// Network is the virtual network of all frames, if AnyNetwork is not set and Only is.
 	Network uint32
-	// Only is the only address that frames go to and come from; invalid for Peers.
+	// Only is the only address to send to and receive from; invalid if Peers applies.
 	Only netip.Addr
-	// AnyPeer takes frames from all addresses, and sends to all. Entries have to check
-	// tun_src then.
+	// AnyPeer accepts frames from all addresses, and sends to all. Entries must then check
+	// tun_src.
 	AnyPeer bool
-	// Options has frames keep the options of Geneve, which the entries of the switch look at. It
-	// drops packets with critical ones that no entry knows. Otherwise this port does.
+	// Options makes frames keep Geneve options, which the switch's entries read. The switch then
+	// drops packets with unknown critical options. Otherwise this port does.
 	Options bool
-	// Apart has datagrams come one by one: somebody looks at them before the sockets
-	// do, who would take what the kernel has joined for one.
+	// Apart makes datagrams arrive one by one, because an AF_XDP program looks at them before the
+	// sockets do. It would take several joined datagrams for one.
 	Apart bool
 
-	// Given says that one process opens the port for another that may open no socket.
-	// Descriptors then has the sockets to send by, too, and Adopt takes them. After Adopt,
+	// Given says that one process opens the port for another that may not open sockets.
+	// Descriptors then includes the sending sockets, and Adopt takes them. After Adopt,
 	// SetEgresses opens no socket: AddReceivers adds them.
 	Given bool
 
@@ -107,7 +106,7 @@ type Config struct {
 	// for none. Open attaches it.
 	Unwrap *ebpf.Program
 
-	inherited *[]int // sockets that Adopt was given, until the port has them
+	inherited *[]int // sockets given to Adopt, until the port has them
 }
 
 // Port carries frames to other Nodes. It implements ports.Port.
@@ -116,21 +115,21 @@ type Port struct {
 	pool    *packet.HeapPool
 	large   *packet.HeapPool                        // for joined segments
 	peers   atomic.Pointer[peers]                   // known Nodes
-	far     atomic.Pointer[map[netip.Addr]struct{}] // and addresses of their Egresses
-	silent  atomic.Pointer[map[netip.Addr]struct{}] // those of both that SetSilent was told
+	far     atomic.Pointer[map[netip.Addr]struct{}] // addresses of their Egresses
+	silent  atomic.Pointer[map[netip.Addr]struct{}] // addresses of both from SetSilent
 	here    atomic.Pointer[map[netip.Addr]struct{}] // Egresses that this Node holds
 	hook    hook
-	changed atomic.Pointer[func()] // WhenChanged
-	apart   string                 // why the kernel carries nothing by itself
+	changed atomic.Pointer[func()] // the function of WhenChanged
+	apart   string                 // why the kernel does not carry connections by itself
 	count   counters
 
 	rxMu       sync.Mutex  // Receive against Close
 	rxs        []*receiver // the first is the Node's own address; none: closed
 	ready      readySockets
 	rests      bool // nothing more is read
-	epoll      int  // watches them all
+	epoll      int  // watches all of them
 	in         *inbox
-	spare      [maxBatch]*packet.Frame // for what is received, the first spares of them
+	spare      [maxBatch]*packet.Frame // for received datagrams; spares is how many there are
 	spares     int
 	gsoMessage packet.Coalesced // of segments that were received together
 	joined     [1]*packet.Frame // for the next frame of coalesced segments
@@ -153,8 +152,8 @@ type hook struct {
 	ways  *ways.Ways
 }
 
-// Open opens the port. It fails when the address is not the Node's or the tunnel's
-// UDP port is in use there, and for GRE without the capability NET_RAW.
+// Open opens the port. It fails if the address is not the Node's or the tunnel's UDP port is in
+// use there. For GRE it fails without the capability NET_RAW.
 func Open(c Config) (*Port, error) {
 	if !c.Local.IsValid() || c.Local.IsUnspecified() || c.Local.Is4In6() {
 		return nil, fmt.Errorf("underlay: %q is no address to receive %v on", c.Local, c.Kind)
@@ -210,7 +209,7 @@ func (p *Port) openSockets() (err error) {
 	return nil
 }
 
-// openToSend opens the sockets to send by, unless they were inherited.
+// openToSend opens the sending sockets, unless they were inherited.
 func (p *Port) openToSend() (err error) {
 	given := p.senders != nil
 	if !given {
@@ -230,7 +229,7 @@ func (p *Port) openToSend() (err error) {
 	return err
 }
 
-// openReceivers opens the Node's own sockets, or takes those that were inherited.
+// openReceivers opens the Node's own sockets, or takes the inherited ones.
 func (p *Port) openReceivers() (err error) {
 	if p.config.inherited == nil {
 		err = p.listen(p.config.Local)
@@ -269,9 +268,9 @@ func (p *Port) tellChanged() {
 	}
 }
 
-// SetSilent says which Nodes do not answer ARP or NDP, so that the kernel drops what is
-// sent to them, and tells nobody. It is sent all the same, for the kernel may know
-// better by then, and counted as dropped.
+// SetSilent sets the Nodes that do not answer ARP or NDP. The kernel drops frames to them without
+// an error. The port still sends such frames, because the kernel may have learned the address
+// since, and counts them as dropped.
 func (p *Port) SetSilent(nodes []netip.Addr) { p.replaceSet(&p.silent, nodes) }
 
 // replaceSet replaces a set of addresses that the kernel's ways depend on.
@@ -290,12 +289,12 @@ func setOf(all []netip.Addr) *map[netip.Addr]struct{} {
 	return &set
 }
 
-// SourcePort is the UDP port that frames of a flow are sent from, by its hash.
+// SourcePort is the UDP source port for frames of a flow, by its hash.
 func (p *Port) SourcePort(hash uint32) uint16 { return p.sources[hash%uint32(len(p.sources))] }
 
-// Admit treats a datagram from another Node that came by another way as this port does.
-// It makes the inner frame and the outer header that entries see. What must be dropped is
-// counted here, as what comes by the sockets.
+// Admit treats a datagram from another Node that came by another way as this port's own. It
+// returns the inner frame and the outer header for the entries. It counts drops like those of the
+// sockets.
 func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t packet.Tunnel, ok bool) {
 	from, known := p.peers.Load().sender(src)
 	if !known {
@@ -309,12 +308,12 @@ func (p *Port) Admit(datagram []byte, src, dst netip.Addr) (inner []byte, t pack
 	return inner, packet.Tunnel{Src: src, Dst: dst, ID: uint64(vni), Trace: p.config.Kind.Trace(datagram), Options: packet.TunnelOptions(options)}, true
 }
 
-// DropSample is the last datagram that was dropped for a reason, with its tunnel header and
-// its sender. Or it is the last frame that was not sent, with its Node.
+// DropSample is the last datagram that was dropped for a reason, with its tunnel header and its
+// sender. For a reason not to send, it is the last unsent frame, with its Node.
 func (p *Port) DropSample(reason string) ports.DropSample { return p.count.DropSample(reason) }
 
-// RefuseOuter counts a packet that came by another way and whose outer headers are
-// wrong. By the sockets none comes: the kernel has dropped it.
+// RefuseOuter counts a packet that came by another way with wrong outer headers. The sockets get
+// no such packet, because the kernel has dropped it.
 func (p *Port) RefuseOuter() { p.count.countDrop(ports.RxOuter, 1) }
 
 // sendsTo reports whether an address is a known Node's.
@@ -334,10 +333,10 @@ func (p *Port) FD() int {
 	return p.epoll
 }
 
-// Flush does nothing: Transmit has sent all frames when it returns.
+// Flush does nothing, because Transmit has sent all frames when it returns.
 func (p *Port) Flush() {}
 
-// Info says what the port is.
+// Info describes the port.
 func (p *Port) Info() ports.Info {
 	p.lanes[0].mu.Lock()
 	defer p.lanes[0].mu.Unlock()
@@ -357,7 +356,7 @@ func (p *Port) Info() ports.Info {
 	}
 }
 
-// only is the only far end; the zero value without one.
+// only is the only far end; the zero value if there are several.
 func (c *Config) only() ports.TunnelEnd {
 	if !c.Only.IsValid() {
 		return ports.TunnelEnd{}
@@ -365,8 +364,8 @@ func (c *Config) only() ports.TunnelEnd {
 	return ports.TunnelEnd{Address: c.Only, Network: c.Network, AnyNetwork: c.AnyNetwork}
 }
 
-// end is where other Nodes' packets are received: an address, with a port if the
-// tunnel has one.
+// end is where the port receives other Nodes' packets: an address, with a port if the tunnel has
+// one.
 func (p *Port) end() string {
 	if port := p.config.Kind.Port(); port != 0 {
 		return netip.AddrPortFrom(p.config.Local, port).String()
@@ -374,8 +373,8 @@ func (p *Port) end() string {
 	return p.config.Local.String()
 }
 
-// Stats counts since the port was opened. Datagrams that the kernel dropped
-// because the receiving socket was full are among them, as "rx ring full".
+// Stats counts since the port was opened. It includes datagrams that the kernel dropped because
+// the receiving socket was full, as "rx ring full".
 func (p *Port) Stats() ports.Stats {
 	p.rxMu.Lock()
 	p.countDrops()

@@ -6,25 +6,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The port goes on in another process with what its card has and what the whole way
-// has. The ways to other Nodes are asked of the kernel anew. A process without privilege
-// (Config.Given) also gets the map of the addresses that the card's program takes packets
-// to, and the sockets to send by.
+// Another process takes the port over with the descriptors of the card's port and of the underlay
+// port. It asks the kernel again for the ways to other Nodes. A process without privilege
+// (Config.Given) also gets the map of the addresses whose packets the card's program takes, and
+// the sending sockets.
 
-// Descriptors are those of the card, and then those of the whole way.
+// Descriptors are those of the card's port, followed by those of the underlay port.
 func (p *Port) Descriptors() []int {
 	return append(p.card.Descriptors(), p.Port.Descriptors()...)
 }
 
-// Rest has Receive hand out only what was read already.
+// Rest makes Receive return only frames that were already read.
 func (p *Port) Rest() {
 	p.card.Rest()
 	p.Port.Rest()
 }
 
-// Adopt opens the port with the descriptors of another one, which are its own from then
-// on, also after an error. Before it moves frames, BeginTraffic has to be called, and then
-// Relink.
+// Adopt opens the port with the descriptors of another one. It owns them from then on, also after
+// an error. Before it moves frames, the caller calls BeginTraffic, and then Relink.
 func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	n := afxdp.Descriptors
 	if c.Given {
@@ -47,8 +46,8 @@ func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 	return p, err
 }
 
-// BeginTraffic has this process move frames: the process before does not any more.
+// BeginTraffic starts moving frames in this process. The predecessor has stopped.
 func (p *Port) BeginTraffic() error { return p.card.BeginTraffic() }
 
-// Relink puts this process's program in the place of that of the process before.
+// Relink replaces the predecessor's program by this process's own.
 func (p *Port) Relink() error { return p.card.Relink() }

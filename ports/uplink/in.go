@@ -5,7 +5,7 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Receive hands out inner frames, those that the card has brought first.
+// Receive returns inner frames, those from the card first.
 func (p *Port) Receive(batch []*packet.Frame) int {
 	n := p.fromCard(batch)
 	if n < len(batch) {
@@ -38,16 +38,15 @@ func (p *Port) fromCard(batch []*packet.Frame) (n int) {
 	return n
 }
 
-// isUnsummed says whether an outer UDP header is whole and has no checksum, which is allowed
-// in a tunnel over IPv6, too (RFC 6935).
+// isUnsummed says whether an outer UDP header is whole and has no checksum. That is also allowed
+// in a tunnel over IPv6 (RFC 6935).
 func isUnsummed(b []byte, l *packet.Layers) bool {
 	h := packet.UDP(b[l.L4:l.End])
 	return h.Valid() && h.Checksum() == 0
 }
 
-// unwrap takes the outer headers off a frame. The program has looked at where the
-// packet goes and what it carries; lengths and checksums nobody has yet. What is
-// refused is counted.
+// unwrap removes the outer headers from a frame. The program has checked the packet's destination
+// and protocol; unwrap checks lengths and checksums. It counts refused frames.
 func (p *Port) unwrap(f *packet.Frame) bool {
 	b := f.Bytes()
 	l := packet.ParseLayers(b)

@@ -10,10 +10,9 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// Transmit sends frames by the card where that is the short cut, and the others by the
-// whole way. What is in the card's ring leaves before what follows it there. A frame that
-// follows one of its flow that goes the whole way goes so too. So a batch keeps the order
-// of a flow.
+// Transmit sends frames by the card if that is possible, and the others by the underlay port.
+// Frames in the card's ring leave first. If a frame of a flow goes by the underlay port, the
+// following ones of that flow do too. So a batch keeps the order of a flow.
 func (p *Port) Transmit(batch []*packet.Frame) int {
 	p.tx.Lock()
 	defer p.tx.Unlock()
@@ -33,8 +32,8 @@ func (p *Port) Transmit(batch []*packet.Frame) int {
 	return sent
 }
 
-// sorted is a batch's frames by the way that they go, and the bytes of the card's
-// without the outer headers, which they have then. Callers hold tx.
+// sorted divides a batch's frames by their way. bytes is that of the card's frames, without the
+// outer headers that they have by then. The caller holds tx.
 func (p *Port) sorted(batch []*packet.Frame, ways map[netip.Addr]way) (card, rest []*packet.Frame, bytes int) {
 	card, rest = p.tx.card[:0], p.tx.rest[:0]
 	whole := p.tx.whole[:0]
@@ -52,15 +51,15 @@ func (p *Port) sorted(batch []*packet.Frame, ways map[netip.Addr]way) (card, res
 	return card, rest, bytes
 }
 
-// wrap puts outer headers in front of a frame, whose headers are at l. It returns false,
-// the frame as it was, when it has to go the whole way.
+// wrap adds outer headers to a frame with headers at l. If the frame has to go by the underlay
+// port, wrap leaves it unchanged and returns false.
 func (p *Port) wrap(f *packet.Frame, l *packet.Layers, hash uint32, ways map[netip.Addr]way) bool {
 	to := f.Tunnel.Dst.Unmap()
 	w, known := ways[to]
 	if !known || f.Offload.SegmentSize != 0 || f.Tunnel.Trace != 0 || f.Tunnel.Options != "" || ports.Refusal(f, p.config.MTU, ports.CarriesChecksum) != ports.None {
 		return false
 	}
-	headers := p.config.Kind.Overhead(to.Is6()) // the inner Ethernet header is as long as the outer
+	headers := p.config.Kind.Overhead(to.Is6()) // the inner Ethernet header has the length of the outer one
 	if headers+f.Len()-packet.EthernetLen > w.mtu || f.Headroom() < headers {
 		return false
 	}
@@ -75,7 +74,7 @@ func (p *Port) wrap(f *packet.Frame, l *packet.Layers, hash uint32, ways map[net
 	return true
 }
 
-// outer writes the headers in front of the tunnel's own, which are there already.
+// outer writes the headers before the tunnel's own, which are already written.
 func (p *Port) outer(b []byte, to netip.Addr, hash uint32, w *way) {
 	copy(b[0:6], w.to[:])
 	copy(b[6:12], w.from[:])
@@ -102,7 +101,7 @@ func (p *Port) outer(b []byte, to netip.Addr, hash uint32, w *way) {
 	}
 }
 
-// ttl is that of packets of Linux.
+// ttl is Linux's default TTL.
 const ttl = 64
 
 func (p *Port) outer4(h packet.IPv4, to netip.Addr) {

@@ -1,23 +1,21 @@
-// Package uplink is the port to the other Nodes with AF_XDP on the Node's card. The
-// card's XDP hook takes the tunnel's packets out of the kernel's way, and puts them back
-// on the wire.
+// Package uplink is the port to the other Nodes with AF_XDP on the Node's card. The card's XDP
+// hook takes the tunnel's packets before the kernel's IP stack does, and sends packets past it.
 //
-// It is a short cut beside a whole port, which goes through the kernel's IP stack
-// (ports/underlay). That one takes what the card's way is not made for. These are
-// fragments, large segments, which the card cuts, and what is too long for the way. So
-// are packets to Nodes whose MAC address the kernel does not know yet, or that another
-// link leads to. So there is nothing to hold back, and routing, neighbours and path MTU
-// stay the kernel's. When this process dies, however it does, the kernel takes the
-// program off the card, and all packets are the kernel's again.
+// It is a short cut beside a complete port through the kernel's IP stack (ports/underlay). That
+// port handles fragments, large segments, which the card cuts, and packets too long for the way.
+// It also handles packets to Nodes whose MAC address the kernel does not know yet, or to which
+// another link leads. So no packet has to wait, and routing, neighbours and path MTU stay with
+// the kernel. If this process dies for any reason, the kernel removes the program from the card
+// and handles all packets again.
 //
-//	vlanlink.go which links can have it
-//	ways.go     to which Nodes the card leads, and with which MAC address
+//	vlanlink.go the links that support it
+//	ways.go     the Nodes to which the card leads, and their MAC addresses
 //	out.go      outer headers in front of frames
-//	in.go       what the card brings, without them
+//	in.go       frames from the card, without outer headers
 //	adopt.go    a port that another process has opened
 //
-// One goroutine may Receive while any others Transmit, SetPeers, SetEgresses, ask
-// for Stats or Close. A Follower follows the kernel's routes and neighbours.
+// One goroutine may Receive while others Transmit, SetPeers, SetEgresses, call Stats or Close. A
+// Follower follows the kernel's routes and neighbours.
 package uplink
 
 import (
@@ -37,13 +35,13 @@ import (
 // Config says how to open the port.
 type Config struct {
 	underlay.Config
-	// Link is the card, or what stands for one.
+	// Link is the card, or a VLAN or bond above cards.
 	Link string
-	// Mode and BusyPoll are how AF_XDP drives a card or a veth, as of afxdp.Options. On
-	// a VLAN or a bond the mode is Generic, without polling.
+	// Mode and BusyPoll are how AF_XDP drives a card or a veth, as in afxdp.Options. On a VLAN or
+	// a bond the mode is Generic, without polling.
 	Mode     afxdp.Mode
 	BusyPoll afxdp.BusyPoll
-	// Why is the reason for AF_XDP, which Info tells.
+	// Why is the reason for AF_XDP, for Info.
 	Why string
 	// Killed is afxdp.Options.Killed.
 	Killed bool
@@ -51,7 +49,7 @@ type Config struct {
 
 // Port carries frames to other Nodes. It implements ports.Port.
 type Port struct {
-	*underlay.Port // the whole way
+	*underlay.Port // the port through the kernel's IP stack
 	config         Config
 	card           *afxdp.Port
 	ways           *ways
@@ -69,8 +67,8 @@ type Port struct {
 	}
 }
 
-// Open opens the port in the calling thread's network namespace. Its frames are in this
-// memory, or in its own if the port is to be given.
+// Open opens the port in the calling thread's network namespace. Its frames are in this memory,
+// or in the port's own if it is to be given.
 func Open(memory *afxdp.Memory, c Config) (*Port, error) {
 	card := memory.Open
 	if c.Given {
@@ -79,13 +77,13 @@ func Open(memory *afxdp.Memory, c Config) (*Port, error) {
 	return openBy(c, card, underlay.Open)
 }
 
-// openBy opens the port by what opens the card and the whole way.
+// openBy opens the port with functions that open the card's port and the underlay port.
 func openBy(c Config, card func(afxdp.Options) (*afxdp.Port, error), whole func(underlay.Config) (*underlay.Port, error)) (*Port, error) {
 	onCard, err := openCard(&c, card)
 	if err != nil {
 		return nil, fmt.Errorf("uplink %s: %w", c.Link, err)
 	}
-	c.Apart = onCard.Generic() // the kernel has joined datagrams before such a program sees them
+	c.Apart = onCard.Generic() // before a generic program sees datagrams, the kernel has joined them
 	byStack, err := whole(c.Config)
 	if err != nil {
 		return nil, errors.Join(err, onCard.Close())
@@ -97,8 +95,7 @@ func openBy(c Config, card func(afxdp.Options) (*afxdp.Port, error), whole func(
 	return p, nil
 }
 
-// openCard opens the port of the card, which takes nothing before it is told the
-// Node's addresses.
+// openCard opens the port of the card. It takes no packets until it has the Node's addresses.
 func openCard(c *Config, open func(afxdp.Options) (*afxdp.Port, error)) (*afxdp.Port, error) {
 	o, err := c.options()
 	if err != nil {
@@ -130,14 +127,14 @@ func (p *Port) open() (err error) {
 	return p.card.SetLocal([]netip.Addr{p.config.Local})
 }
 
-// SetPeers replaces the known Nodes, as of underlay.Port.
+// SetPeers replaces the known Nodes, as in underlay.Port.
 func (p *Port) SetPeers(nodes []underlay.Peer) {
 	p.Port.SetPeers(nodes)
 	p.ways.setNodes(nodes)
 }
 
-// SetEgresses replaces the addresses of Egresses, as of underlay.Port. Those of
-// other Nodes are reached by the whole way.
+// SetEgresses replaces the addresses of Egresses, as in underlay.Port. Packets to those of other
+// Nodes go by the underlay port.
 func (p *Port) SetEgresses(here, far []netip.Addr) error {
 	err := p.Port.SetEgresses(here, far)
 	return errors.Join(err, p.card.SetLocal(append([]netip.Addr{p.config.Local}, here...)))
@@ -150,18 +147,17 @@ func (p *Port) FD() int {
 	return p.epoll
 }
 
-// Flush has the card send.
+// Flush makes the card send.
 func (p *Port) Flush() { p.card.Flush() }
 
-// Info says what the port is.
+// Info describes the port.
 func (p *Port) Info() ports.Info {
 	i, card := p.Port.Info(), p.card.Info()
 	i.Driver, i.Mode, i.Why = "uplink", fmt.Sprintf("%s, afxdp on %s (%s)", i.Mode, p.config.Link, card.Mode), card.Why
 	return i
 }
 
-// Stats counts since the port was opened: both ways together, as the switch sees
-// frames.
+// Stats counts since the port was opened: both ways together, as the switch sees frames.
 func (p *Port) Stats() ports.Stats {
 	s := p.Port.Stats()
 	s = plus(s, p.count.Stats())
@@ -197,7 +193,7 @@ func (p *Port) Close() error {
 	return errors.Join(append(errs, p.card.Close(), p.Port.Close())...)
 }
 
-const _ = uint(packet.Headroom - outerMost) // does not compile when outer headers do not fit
+const _ = uint(packet.Headroom - outerMost) // does not compile if outer headers do not fit
 
-// outerMost is the most bytes of outer headers.
+// outerMost is the largest number of bytes in outer headers.
 const outerMost = packet.EthernetLen + packet.IPv6Len + packet.UDPLen + tunnel.HeaderLen

@@ -9,14 +9,14 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// A VLAN or a bond is a link above cards. A card's own program would see frames of all
-// VLANs, with a tag or, where the card takes it off, without. A bond's would be run by
-// its members, whose frames no socket of the bond gets. So the program runs on the link
-// itself, in generic mode. The kernel has taken the tag off there, and knows the bond as
-// the link that the packet came by. What is sent by the link's socket gets its tag, and
-// its member of the bond, from the link's own driver.
+// A VLAN or a bond is a link above cards. A card's own program would see frames of all VLANs,
+// with a tag or, if the card removes it, without. A bond's program would run on its members,
+// whose frames no socket of the bond gets. So the program runs on the link itself, in generic
+// mode. There the kernel has removed the tag, and regards the bond as the packet's link. Packets
+// that the link's socket sends get their tag, and their member of the bond, from the link's
+// driver.
 
-// options are how AF_XDP drives the link: mode and polling; or why it cannot.
+// options is how AF_XDP drives the link: mode and polling. The error is why it cannot.
 func (c *Config) options() (o afxdp.Options, err error) {
 	link, err := netlink.LinkByName(c.Link)
 	if err != nil {
@@ -36,8 +36,8 @@ func (c *Config) options() (o afxdp.Options, err error) {
 	return o, err
 }
 
-// oneQueue says whether the cards below a link have one receive queue each: frames of
-// others would come by the sockets only.
+// oneQueue returns an error if a card below a link has several receive queues. Frames of the
+// other queues would only reach the sockets.
 func oneQueue(link netlink.Link) error {
 	below, err := lower(link)
 	if err != nil {
@@ -64,7 +64,7 @@ func oneQueueOf(card string) error {
 	return err
 }
 
-// lower are the links right below a VLAN or a bond.
+// lower are the links directly below a VLAN or a bond.
 func lower(link netlink.Link) (below []netlink.Link, err error) {
 	if link.Type() == "vlan" {
 		l, err := netlink.LinkByIndex(link.Attrs().ParentIndex)

@@ -13,18 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The kernel knows the way to a Node: the link, the next hop, its MAC address and
-// the longest packet. It is asked when it tells of a change, and every so often, for
-// it does not tell what routers say of MTUs. A neighbour that is known and has not
-// been heard of is asked for, as the kernel does when it sends to it itself.
+// The kernel knows the way to a Node: the link, the next hop, its MAC address and the longest
+// packet. It is asked when it reports a change, and periodically, because it does not report MTUs
+// from routers. If a known neighbour has not been confirmed recently, the kernel is asked to
+// confirm it, as it does itself before it sends.
 
-// way is how packets to a Node leave the card.
+// way is how packets leave the card for a Node.
 type way struct {
 	from, to [6]byte
 	mtu      int // of outer IP packets
 }
 
-// ways are those that are known.
+// ways are the known ways.
 type ways struct {
 	link   string
 	local  netip.Addr
@@ -37,7 +37,7 @@ type ways struct {
 	once  sync.Once
 }
 
-// usable are the states of a neighbour whose MAC address is good.
+// usable are the states of a neighbour with a valid MAC address.
 const usable = netlink.NUD_REACHABLE | netlink.NUD_STALE | netlink.NUD_DELAY | netlink.NUD_PROBE | netlink.NUD_PERMANENT | netlink.NUD_NOARP
 
 // openWays begins to follow the kernel, in the calling thread's namespace.
@@ -55,7 +55,7 @@ func openWays(link string, local netip.Addr) (*ways, error) {
 	return w, nil
 }
 
-// setNodes replaces the Nodes that ways are known to.
+// setNodes replaces the Nodes whose ways are followed.
 func (w *ways) setNodes(nodes []underlay.Peer) {
 	w.mu.Lock()
 	w.nodes = nil
@@ -66,7 +66,8 @@ func (w *ways) setNodes(nodes []underlay.Peer) {
 	w.look(false)
 }
 
-// look asks the kernel; ask has it confirm neighbours that it has not heard of.
+// look reads the ways from the kernel. With ask, the kernel confirms neighbours that were not
+// confirmed recently.
 func (w *ways) look(ask bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -93,18 +94,18 @@ func (w *ways) look(ask bool) {
 			continue
 		}
 		if ask && all[i].State&netlink.NUD_STALE != 0 {
-			// What fails is asked for again, or sent by the kernel.
+			// A failed request is repeated, or the kernel sends the packet.
 			err := w.handle.NeighSet(&netlink.Neigh{LinkIndex: index, IP: hop.AsSlice(), Flags: netlink.NTF_USE, State: netlink.NUD_NONE})
 			if errors.Is(err, unix.EPERM) {
-				continue // without privilege only packets have the kernel confirm it: they go the whole way until it has
+				continue // without privilege only packets make the kernel confirm it: they use the underlay port until then
 			}
 		}
 		found[node.Unmap()] = way{[6]byte(link.Attrs().HardwareAddr), [6]byte(all[i].HardwareAddr), min(mtu, link.Attrs().MTU)}
 	}
 }
 
-// route is the next hop to a Node and the longest packet; false when another link
-// leads there.
+// route is the next hop to a Node and the longest packet. It returns false if another link leads
+// there.
 func (w *ways) route(node netip.Addr, index int) (hop netip.Addr, mtu int, ok bool) {
 	routes, err := w.handle.RouteGetWithOptions(node.AsSlice(), &netlink.RouteGetOptions{SrcAddr: w.local.AsSlice()})
 	if err != nil || len(routes) == 0 || routes[0].LinkIndex != index {
@@ -118,12 +119,12 @@ func (w *ways) route(node netip.Addr, index int) (hop netip.Addr, mtu int, ok bo
 		}
 	}
 	if mtu = r.MTU; mtu == 0 {
-		mtu = 65535 // the link's
+		mtu = 65535 // the link's MTU
 	}
 	return hop.Unmap(), mtu, true
 }
 
-// close ends it, and waits until it has.
+// close ends following, and waits until it has ended.
 func (w *ways) close() {
 	w.once.Do(func() {
 		w.follow.Close()

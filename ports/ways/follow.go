@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// lookAgain is how often the kernel is asked when it tells nothing.
+	// lookAgain is how often the kernel is asked if it reports nothing.
 	lookAgain = 5 * time.Second
-	// lookPause is how soon at most it is asked again.
+	// lookPause is the shortest time between two looks.
 	lookPause = 50 * time.Millisecond
 )
 
-// Follower has a function look at the kernel's links, routes and neighbours. It does so when
-// the kernel tells of a change. It also does so every so often, because the kernel does not
-// tell what routers say of MTUs.
+// Follower calls a function that looks at the kernel's links, routes and neighbours. It does so
+// when the kernel reports a change. It also does so periodically, because the kernel does not
+// report MTUs from routers.
 type Follower struct {
 	told  *nl.NetlinkSocket
 	ended chan struct{}
@@ -26,9 +26,9 @@ type Follower struct {
 	once  sync.Once
 }
 
-// Follow begins to follow the kernel, in the calling thread's network namespace. groups
-// are multicast groups of rtnetlink(7). The first look is the caller's. regular says
-// that nothing was told.
+// Follow starts to follow the kernel, in the calling thread's network namespace. groups are
+// multicast groups of rtnetlink(7). The caller takes the first look itself. regular says that the
+// look is periodic, without a report.
 func Follow(look func(regular bool), groups ...uint) (*Follower, error) {
 	told, err := nl.Subscribe(unix.NETLINK_ROUTE, groups...)
 	if err != nil {
@@ -46,7 +46,7 @@ func FollowAddresses(look func(regular bool)) (*Follower, error) {
 	return Follow(look, unix.RTNLGRP_IPV4_IFADDR, unix.RTNLGRP_IPV6_IFADDR)
 }
 
-// runNotices passes the kernel's notices on, of many one, until the end.
+// runNotices passes the kernel's reports on, merging several into one, until the end.
 func (f *Follower) runNotices(notices chan<- struct{}) {
 	for {
 		if _, _, err := f.told.Receive(); err != nil && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.EINTR) {
@@ -61,7 +61,7 @@ func (f *Follower) runNotices(notices chan<- struct{}) {
 	}
 }
 
-// runLooks looks until the end.
+// runLooks takes looks until the end.
 func (f *Follower) runLooks(notices <-chan struct{}, look func(regular bool)) {
 	again := time.NewTicker(lookAgain)
 	defer again.Stop()
@@ -82,7 +82,7 @@ func (f *Follower) runLooks(notices <-chan struct{}, look func(regular bool)) {
 	}
 }
 
-// Close ends it, and waits until it has. A nil one is no error.
+// Close ends following, and waits until it has ended. Close of a nil Follower does nothing.
 func (f *Follower) Close() {
 	if f == nil {
 		return

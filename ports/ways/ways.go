@@ -1,6 +1,6 @@
-// Package ways knows by which routes of the kernel other Nodes are reached.
+// Package ways has the kernel's routes to other Nodes.
 //
-//	follow.go  whoever looks at the kernel's routes is called when they change
+//	follow.go  calling a function when the kernel's routes change
 //	ways.go    the ways to Nodes, for tunnels that the kernel carries by itself
 package ways
 
@@ -14,15 +14,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Way is how packets to a Node leave.
+// Way is how packets leave for a Node.
 type Way struct {
 	Link uint32 // index of the interface, which has Ethernet headers
 	Hop  netip.Addr
 	MTU  int // of outer IP packets
 }
 
-// Ways are those to the Nodes that somebody has asked for. They may be used from any
-// goroutine.
+// Ways are the ways to the Nodes that were asked for. Any goroutine may use them.
 type Ways struct {
 	local   netip.Addr
 	sees    func(node netip.Addr) (mtu int, ok bool)
@@ -35,9 +34,9 @@ type Ways struct {
 	closed bool
 }
 
-// Open begins to follow the kernel, in the calling thread's network namespace. local is
-// the source of packets. sees is the MTU that a socket sees that sends to a Node. changed
-// is called after a way that was told has changed, without locks.
+// Open starts to follow the kernel, in the calling thread's network namespace. local is the
+// source of packets. sees is the MTU that a socket sees on its way to a Node. changed is called,
+// without locks, after a way that To has returned changes.
 func Open(local netip.Addr, sees func(netip.Addr) (int, bool), changed func()) (*Ways, error) {
 	w := &Ways{local: local, sees: sees, changed: changed, known: map[netip.Addr]Way{}}
 	var err error
@@ -56,7 +55,7 @@ func Open(local netip.Addr, sees func(netip.Addr) (int, bool), changed func()) (
 	return w, nil
 }
 
-// To is the way to a Node. It is false if a program at tc cannot take it.
+// To is the way to a Node. It returns false if a program at tc cannot use the way.
 func (w *Ways) To(node netip.Addr) (Way, bool) {
 	if w == nil {
 		return Way{}, false
@@ -72,7 +71,7 @@ func (w *Ways) To(node netip.Addr) (Way, bool) {
 	return way, known
 }
 
-// Keep forgets the ways to Nodes that nobody asks for any more.
+// Keep forgets the ways to unwanted Nodes.
 func (w *Ways) Keep(wanted func(node netip.Addr) bool) {
 	if w == nil {
 		return
@@ -82,7 +81,7 @@ func (w *Ways) Keep(wanted func(node netip.Addr) bool) {
 	maps.DeleteFunc(w.known, func(node netip.Addr, _ Way) bool { return !wanted(node) })
 }
 
-// look asks the kernel again for what was told.
+// look asks the kernel again for the ways that To has returned.
 func (w *Ways) look() {
 	w.mu.Lock()
 	before := maps.Clone(w.known)
@@ -100,12 +99,12 @@ func (w *Ways) look() {
 	}
 }
 
-// find asks the kernel for a way. A program at tc sends below the kernel's IP stack, so
-// there must be nothing in that stack which a packet would miss:
+// find asks the kernel for a way. A program at tc sends below the kernel's IP stack, so a packet
+// must not need anything from that stack:
 //
-//  1. The interface is up and has Ethernet headers. So a WireGuard interface is no way.
+//  1. The interface is up and has Ethernet headers. So a WireGuard interface cannot be used.
 //  2. The route has no encapsulation of its own.
-//  3. A socket sees the same MTU. If it sees a lower one, IPsec takes room.
+//  3. A socket sees the same MTU. If it sees a lower one, IPsec uses the difference.
 func (w *Ways) find(node netip.Addr) (way Way, ok bool) {
 	routes, err := w.handle.RouteGetWithOptions(node.AsSlice(), &netlink.RouteGetOptions{SrcAddr: w.local.AsSlice()})
 	if err != nil || len(routes) != 1 {
@@ -149,7 +148,7 @@ func LinkWith(address netip.Addr) (netlink.Link, error) {
 	return nil, fmt.Errorf("no link has the address %s", address)
 }
 
-// Close ends it. A nil one is no error.
+// Close ends following. Close of a nil Ways does nothing.
 func (w *Ways) Close() {
 	if w == nil {
 		return
