@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// TestDelaysObserved: what is installed at once, what waits for a retry, and what
-// goes, each counts from the change that asked for it.
+// TestDelaysObserved: the delay of a part counts from the change that asked for it. This holds for
+// parts that are installed at once, that wait for a retry, and that go.
 func TestDelaysObserved(t *testing.T) {
 	var sw *refusing
 	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), func(to ledger.Installer) ledger.Installer {
@@ -47,7 +47,7 @@ func TestDelaysObserved(t *testing.T) {
 
 	sw.err = errInjected
 	if err := step(store.Change{Delete: []cluster.Key{service[0].Metadata().Key}}); err == nil {
-		t.Fatal("the switch refused, and nobody was told")
+		t.Fatal("the switch refused, and Update returned no error")
 	}
 	expect("refused")
 	sw.err = nil
@@ -61,7 +61,7 @@ func TestDelaysObserved(t *testing.T) {
 	expect("a change of which nobody knows since when")
 }
 
-// refusing is a switch that takes nothing while err is set.
+// refusing is a switch that refuses every bundle while err is set.
 type refusing struct {
 	ledger.Installer
 	err error

@@ -13,13 +13,12 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Dumps compared up to the numbers that nobody chose: conjunction ids, group
-// ids, VLAN ids of application-layer rules and marks of Egress addresses follow
-// from the order in which objects came. Two dumps are the same when such ids can be renamed so that the
-// dumps are equal, everywhere at once.
+// Dumps are compared without regard to assigned numbers: conjunction ids, group ids, VLAN ids of
+// application-layer rules and marks of Egress addresses. These depend on the order in which objects
+// came. Two dumps are the same if a renaming of such ids makes them equal.
 
-// dumpLines are the lines of a program, entries and groups, as dump-flows
-// --names --no-stats and dump-groups print them, without cookies.
+// dumpLines are the entries and groups of a program, as dump-flows --names --no-stats and
+// dump-groups print them, without cookies.
 func dumpLines(p *flow.Program) []string {
 	var lines []string
 	for _, e := range p.Entries {
@@ -36,7 +35,7 @@ func dumpLines(p *flow.Program) []string {
 	return lines
 }
 
-// idPattern finds ids in lines of tables whose names match.
+// idPattern finds ids in lines of matching tables.
 type idPattern struct {
 	table   *regexp.Regexp
 	pattern *regexp.Regexp // groups: before, id, after
@@ -98,9 +97,8 @@ func shiftedID(text string, base int, shift uint) uint64 {
 	return id
 }
 
-// canonical renames ids by where they stand: in each round, an id is called by
-// a digest of the lines that it is in, with other ids as they are called so
-// far.
+// canonical renames ids by their use. In each round, the new name of an id is a digest of the lines
+// that contain it, with the names of the last round.
 func canonical(lines []string) map[string]int {
 	marked := make([]string, len(lines))
 	colour := map[string]string{}
@@ -148,8 +146,8 @@ func recolour(line, me string, colour map[string]string) string {
 	})
 }
 
-// sameDump reports whether two dumps are the same pipeline; if not, the lines
-// that differ in more than ids.
+// sameDump reports whether two dumps are the same pipeline. If not, it returns the lines that differ
+// in more than ids.
 func sameDump(want, got []string) (bool, string) {
 	if maps.Equal(canonical(want), canonical(got)) {
 		return true, ""
@@ -177,7 +175,7 @@ func sameDump(want, got []string) (bool, string) {
 	return false, strings.Join(diff, "\n")
 }
 
-// TestSameDump knows a renaming from a change.
+// TestSameDump distinguishes a renaming from a change.
 func TestSameDump(t *testing.T) {
 	a := []string{
 		"table=IngressRule, priority=190,conj_id=3,ip actions=set_field:0x3->reg6,ct(commit,exec(set_field:0x3/0xffffffff->ct_label))",
@@ -195,7 +193,7 @@ func TestSameDump(t *testing.T) {
 	if ok, diff := sameDump(a, b); !ok {
 		t.Errorf("a renaming is a difference:\n%s", diff)
 	}
-	b[0] = strings.Replace(b[0], "99", "98", 1) // a group that nobody names
+	b[0] = strings.Replace(b[0], "99", "98", 1) // a group that no entry names
 	if ok, _ := sameDump(a, b); ok {
 		t.Error("a group that lost its entry is no difference")
 	}

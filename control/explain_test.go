@@ -87,7 +87,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestExplainShared names every Service of an endpoint.
+// TestExplainShared: the entry of an endpoint names every Service that has it.
 func TestExplainShared(t *testing.T) {
 	_, r := seedOffline(t)
 	found, err := r.ExplainLine("table=EndpointDNAT, priority=200,tcp,reg3=0xa0a0018,reg4=0x20050/0x7ffff")
@@ -99,7 +99,7 @@ func TestExplainShared(t *testing.T) {
 	}
 }
 
-// TestExplainRefuses says what is wrong with a line.
+// TestExplainRefuses: a wrong line is an error with the reason.
 func TestExplainRefuses(t *testing.T) {
 	_, r := seedOffline(t)
 	for line, want := range map[string]string{
@@ -114,7 +114,7 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
-// TestExplainLearned knows a learned entry by its cookie.
+// TestExplainLearned finds the Service of a learned entry by its cookie.
 func TestExplainLearned(t *testing.T) {
 	_, r := seedOffline(t)
 	var cookie string
@@ -131,7 +131,7 @@ func TestExplainLearned(t *testing.T) {
 	}
 }
 
-// TestExplainGroup knows the Service of a group, and the groups for logging.
+// TestExplainGroup finds the Service of a group, and the origins of the groups for logging.
 func TestExplainGroup(t *testing.T) {
 	_, r := seedOffline(t)
 	for id, want := range map[uint32]string{
@@ -143,12 +143,12 @@ func TestExplainGroup(t *testing.T) {
 		}
 	}
 	if _, err := r.ExplainGroup(4711); err == nil {
-		t.Error("a group that is not there is explained")
+		t.Error("a missing group is explained")
 	}
 }
 
-// TestEntriesOf gives every entry of the pipeline back from some object, and
-// every object's entries from the pipeline.
+// TestEntriesOf: every entry of the pipeline belongs to an object, and every object's entries are in
+// the pipeline.
 func TestEntriesOf(t *testing.T) {
 	program, r := seedOffline(t)
 	left := map[flow.Identity]bool{}
@@ -167,7 +167,7 @@ func TestEntriesOf(t *testing.T) {
 			t.Errorf("%s: %d entries, the status says %d", s.Object, len(entries), s.Entries)
 		}
 		if s.Object.Kind == cluster.KindNetworkPolicy && isolating == 0 {
-			t.Errorf("%s isolates nobody", s.Object)
+			t.Errorf("%s isolates no Pod", s.Object)
 		}
 		for _, ex := range entries {
 			delete(left, ex.Entry.Identity())
@@ -177,11 +177,11 @@ func TestEntriesOf(t *testing.T) {
 		}
 	}
 	if len(left) > 0 {
-		t.Errorf("%d entries are of no object", len(left))
+		t.Errorf("%d entries belong to no object", len(left))
 	}
 }
 
-// TestGolden makes the seed's pipeline, entry by entry.
+// TestGolden compares the seed's pipeline entry by entry.
 func TestGolden(t *testing.T) {
 	program, r := seedOffline(t)
 	for _, s := range r.Statuses() {
@@ -198,8 +198,8 @@ func withoutMeters(lines []string) []string {
 	return slices.DeleteFunc(lines, func(l string) bool { return strings.HasPrefix(l, "meter=") })
 }
 
-// goldenLines are the entries and groups that Antrea makes of the seed's
-// objects. tables' tests have the files.
+// goldenLines are Antrea's entries and groups for the seed's objects. The files belong to the tests of
+// package tables.
 func goldenLines(t *testing.T) (lines []string) {
 	t.Helper()
 	paths, _ := filepath.Glob("../tables/testdata/golden/tables/*.flows")

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/control/manifest"
 )
 
-// TestFeatureGatesSwitch: each feature gate that a NodeConfig may have switches something.
+// TestFeatureGatesSwitch: each switching feature gate of a NodeConfig changes the features.
 func TestFeatureGatesSwitch(t *testing.T) {
 	for _, name := range []string{"AntreaPolicy", "AntreaProxy", "Egress", "EgressTrafficShaping", "L7NetworkPolicy", "LoadBalancerModeDSR", "Multicast", "TrafficControl"} {
 		var now [2]*cluster.NodeConfig

@@ -12,12 +12,11 @@ import (
 	"github.com/antrail/antrail/internal/antrailtest"
 )
 
-// Objects are hostile input: what is huge, contradictory, cyclic or malformed
-// comes here the way an operator's mistakes come, as a file in a directory that
-// is being read, to the switch itself. It must be refused with its place, name
-// and reason, and nothing else may change.
+// Objects are hostile input: huge, contradictory, cyclic or malformed. Here they arrive like an
+// operator's mistakes, as a file in a directory, and go to a real switch. Each must be refused with its
+// place, name and reason, and nothing else may change.
 
-// manifestWire is the manifests of a directory on their way to a wire.
+// manifestWire is a wire that gets its objects from a directory.
 type manifestWire struct {
 	*wire
 	dir       string
@@ -46,7 +45,7 @@ func newManifestWire(t *testing.T) *manifestWire {
 	}
 	antrailtest.Write(t, string(node), m.dir, "node.yaml")
 	antrailtest.Write(t, hostileScene, m.dir, "scene.yaml")
-	m.store = store.NewStore(store.DeriveEndpoints) // the scene is the directory's alone
+	m.store = store.NewStore(store.DeriveEndpoints) // only the directory fills the store
 	if m.manifests, err = store.NewManifests(m.dir, m.store); err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +53,11 @@ func newManifestWire(t *testing.T) *manifestWire {
 	return m
 }
 
-// bring reads what changed and returns all that is not in force, a line each.
+// bring reads the changes and returns everything that is not in force, a line each.
 func (m *manifestWire) bring() string {
 	m.clock = m.clock.Add(time.Minute)
 	u := m.manifests.Read()
-	_ = m.r.Update(u.New, nil) // the statuses say it
+	_ = m.r.Update(u.New, nil) // the statuses have the errors
 	var all strings.Builder
 	for _, p := range m.manifests.Problems() {
 		fmt.Fprintln(&all, strings.TrimPrefix(p.Error(), m.dir+"/"))
@@ -90,7 +89,7 @@ func repeat(n int, form string) string {
 	return b.String()
 }
 
-// hostileObjects are files by what they are, and what is told of them.
+// hostileObjects are files by their faults, with the expected problem.
 var hostileObjects = map[string]map[string]struct{ text, want string }{
 	"huge": {
 		"a document of 10 MB":            {metaText("Service", "big") + "spec: {externalName: \"" + strings.Repeat("a", 10<<20) + "\"}\n", "bad.yaml:1: Service/default/big: the object is larger than 1572864 bytes"},
@@ -151,8 +150,8 @@ func aliasBomb() string {
 	return bomb
 }
 
-// TestHostileObjects puts each beside good objects: it is told, and the switch
-// is as it was; taken away, nothing is told.
+// TestHostileObjects puts each file beside good objects. Its problem is reported, and the switch stays
+// as it was. After the removal of the file, there is no problem.
 func TestHostileObjects(t *testing.T) {
 	for kind, cases := range hostileObjects {
 		t.Run(kind, func(t *testing.T) {
@@ -180,9 +179,8 @@ func TestHostileObjects(t *testing.T) {
 	}
 }
 
-// TestBrokenFileStays breaks the file that good objects come from, in the ways
-// of an editor and of a full disk: it is told with file and line, and what the
-// file held when it was last good stays, until it is mended.
+// TestBrokenFileStays breaks the file of good objects, as an editor or a full disk might. The fault is
+// reported with file and line. The last good objects stay until the file is corrected.
 func TestBrokenFileStays(t *testing.T) {
 	m := newManifestWire(t)
 	before := m.dump()
@@ -203,9 +201,9 @@ func TestBrokenFileStays(t *testing.T) {
 	}
 	m.write("scene.yaml", strings.Replace(hostileScene, "10.96.0.10", "10.96.0.11", 1))
 	if told := m.bring(); told != "" {
-		t.Errorf("mended: %s", told)
+		t.Errorf("corrected: %s", told)
 	}
 	if diff := diffDumps(before, m.dump()); !strings.Contains(diff, "+ table=ServiceLB, priority=200,tcp,reg4=0x10000/0x70000,nw_dst=10.96.0.11,tp_dst=80") {
-		t.Errorf("mended, the switch differs by\n%s", diff)
+		t.Errorf("corrected, the switch differs by\n%s", diff)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// TestNoPodOffersOthers has names that were typed wrong, and what is offered.
+// TestNoPodOffersOthers: errors about mistyped names suggest similar ones.
 func TestNoPodOffersOthers(t *testing.T) {
 	v := &view{Cluster: &cluster.Cluster{Pods: map[cluster.Key]*cluster.Pod{}}}
 	for _, n := range []cluster.Name{{Namespace: "default", Name: "web-0"}, {Namespace: "default", Name: "web-1"}, {Namespace: "default", Name: "client"}, {Namespace: "shop", Name: "db"}, {Namespace: "shop", Name: "cart-7d9f-a"}, {Namespace: "shop", Name: "cart-7d9f-b"}, {Namespace: "shop", Name: "cart-7d9f-c"}, {Namespace: "shop", Name: "cart-7d9f-d"}} {

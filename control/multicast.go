@@ -196,8 +196,8 @@ func (b *multicastBuilder) of(k cluster.Key) (all []netip.Addr) {
 	return all
 }
 
-// JoinedGroups returns the groups with members among this Node's Pods, in order. A Pod that policies
-// keep from a group is no member.
+// JoinedGroups returns the groups with members among this Node's Pods, in order. If policies keep a Pod
+// from a group, it is not a member.
 func (r *Reconciler) JoinedGroups() []netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// nodeSideOf is what the seed's objects ask of a Node, after some were edited.
+// nodeSideOf is the NodeSide that the seed's objects need on a Node, after some edits.
 func nodeSideOf(t *testing.T, node string) (*Reconciler, *cluster.Cluster) {
 	t.Helper()
 	cluster, problems, err := store.LoadManifests("testdata/seed")
@@ -30,14 +30,14 @@ func TestNodeSideOfTheSeed(t *testing.T) {
 		"Egresses:[{Addr:192.168.77.112 Mark:1}] FarEgresses:[192.168.77.113] " +
 		"Peers:[{Node:k8s-node-worker-1 Address:192.168.77.103 PodCIDR:10.10.1.0/24 Gateway:10.10.1.1 NextHop:invalid IP}] Pods:[] Multicast:[]}"
 	if got := fmt.Sprintf("%+v", *r.NodeSide()); got != want {
-		t.Errorf("the Node is asked for\n%s, want\n%s", got, want)
+		t.Errorf("the switch wants of the Node\n%s, want\n%s", got, want)
 	}
 	if first := r.NodeSide(); r.NodeSide() != first {
 		t.Error("another pointer although nothing changed")
 	}
 }
 
-// What goes from the switch, or is not taken by it, is not asked of the Node.
+// TestNodeSideFollowsTheSwitch: parts that leave the switch want nothing of the Node.
 func TestNodeSideFollowsTheSwitch(t *testing.T) {
 	r, full := nodeSideOf(t, "k8s-node-control-plane")
 	before := r.NodeSide()
@@ -48,7 +48,7 @@ func TestNodeSideFollowsTheSwitch(t *testing.T) {
 	}
 	got := r.NodeSide()
 	if len(got.NodePorts)+len(got.External)+len(got.Egresses)+len(got.FarEgresses) > 0 || len(got.ServiceCIDRs) != 1 {
-		t.Errorf("without Services and Egresses the Node is asked for %+v", *got)
+		t.Errorf("without Services and Egresses the switch wants %+v of the Node", *got)
 	}
 	if err := r.Update(full, nil); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ spec:
     - {name: client-a, ofPort: 12, pod: default/client-a, mac: "0a:00:00:00:00:0c"}
 `
 
-// limitedEgress lets 100 kbit a second leave by one address, and 525 kbit at once.
+// limitedEgress lets 100 kbit a second leave by one address, with a burst of 525 kbit.
 const limitedEgress = `
 ---
 apiVersion: crd.antrea.io/v1beta1
@@ -34,9 +34,9 @@ spec: {appliedTo: {podSelector: {matchLabels: {app: web}}}, egressIP: 192.168.1.
 status: {egressNode: node-a, egressIP: 192.168.1.100}
 `
 
-// TestBandwidthByPackets: what web-a sends out of the cluster is limited, together with
-// what the tunnel brings for the same address. Nothing else is: not what another Pod
-// sends, and not what web-a sends to a Pod.
+// TestBandwidthByPackets: the limit covers the packets from web-a that leave the cluster, and those from
+// the tunnel for the same address. It does not cover another Pod's packets, nor packets from web-a to a
+// Pod.
 func TestBandwidthByPackets(t *testing.T) {
 	w := newWire(t, shapingFeature+limitedEgress)
 	leaves := func(text string, packets int) (n int) {
@@ -59,7 +59,7 @@ func TestBandwidthByPackets(t *testing.T) {
 	if n := w.sw.Drops()[telemetry.DropMeter]; n != 381 {
 		t.Errorf("%d packets dropped by the meter, want 381", n)
 	}
-	w.later(1) // 100,000 bits, and 88 that were left, are 118 packets
+	w.later(1) // 100,000 bits, and the 88 that were left, are 118 packets
 	if n := leaves(fromWeb, 100) + w.egressFromTunnel("10.10.1.11:1000 > 192.0.2.9:80", 100); n != 118 {
 		t.Errorf("%d packets left in a second, want 118", n)
 	}
@@ -68,8 +68,8 @@ func TestBandwidthByPackets(t *testing.T) {
 	}
 }
 
-// egressFromTunnel has packets enter that another Node sends to the Egress' address, and
-// counts those that leave by the gateway.
+// egressFromTunnel injects packets that another Node sends to the Egress' address, and counts those that
+// leave by the gateway.
 func (w *wire) egressFromTunnel(text string, packets int) (left int) {
 	w.t.Helper()
 	for range packets {
@@ -78,7 +78,7 @@ func (w *wire) egressFromTunnel(text string, packets int) (left int) {
 		f.SetBytes(b)
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.1.2"), Dst: netip.MustParseAddr("192.168.1.100")}
 		if w.ports["tunnel"].Inject(f) != 1 {
-			w.t.Fatal("the tunnel takes no frame")
+			w.t.Fatal("the tunnel accepts no frame")
 		}
 		w.sw.Poll()
 		left += len(w.collect())

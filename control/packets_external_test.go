@@ -61,8 +61,8 @@ func newExternal(t *testing.T, objects string) *wire {
 	return w
 }
 
-// TestExternalNodeByPackets: policies decide on connections of the machine in both directions,
-// but for those that the NodeConfig takes past them.
+// TestExternalNodeByPackets: policies decide on the machine's connections in both directions, except
+// those that the NodeConfig exempts.
 func TestExternalNodeByPackets(t *testing.T) {
 	w := newExternal(t, strings.Replace(externalObjects, "vms/db", "vms/node-a", 1))
 	const here = "192.0.2.10"
@@ -83,8 +83,8 @@ func TestExternalNodeByPackets(t *testing.T) {
 	}
 }
 
-// TestExternalEntityMissing: nothing passes at a port whose ExternalEntity is not there, or is
-// another Node's, or has an address that policies would not see.
+// TestExternalEntityMissing: nothing passes at a port whose ExternalEntity does not exist, belongs to
+// another Node, or has an address that policies do not match.
 func TestExternalEntityMissing(t *testing.T) {
 	for name, c := range map[string]struct{ objects, want string }{
 		"missing": {externalObjects, "! NodeConfig/node-a: pending: tap1: there is no ExternalEntity/vms/db; until it comes, nothing passes there\n"},

@@ -16,8 +16,7 @@ import (
 // multicastFeature is the stories' Node with Multicast.
 var multicastFeature = strings.Replace(shapingFeature, "EgressTrafficShaping", "Multicast", 1)
 
-// noMulticastFrom drops what web-a sends to 239.1.0.0/16, and allows client-a what else
-// there is.
+// noMulticastFrom drops packets from web-a to 239.1.0.0/16, and allows all others from client-a.
 const noMulticastFrom = `
 ---
 apiVersion: crd.antrea.io/v1beta1
@@ -31,7 +30,7 @@ spec:
     - {name: allow, action: Allow, to: [{ipBlock: {cidr: 239.2.0.0/16}}]}
 `
 
-// joined are members of a group: Pods of this Node by name, and Nodes by address.
+// joined sets the members of a group: Pods of this Node by name, and Nodes by address.
 func joined(group string, who ...string) MulticastGroup {
 	g := MulticastGroup{Addr: netip.MustParseAddr(group)}
 	for _, w := range who {
@@ -51,7 +50,7 @@ func (w *wire) setMulticast(groups ...MulticastGroup) {
 	}
 }
 
-// TestMulticastByPackets: a packet goes to all members but its sender, and to the gateway
+// TestMulticastByPackets: a packet goes to all members except its sender. It also goes to the gateway,
 // unless it came from there or from another Node.
 func TestMulticastByPackets(t *testing.T) {
 	w := newWire(t, multicastFeature)
@@ -71,7 +70,7 @@ func TestMulticastByPackets(t *testing.T) {
 		{"web-a", "10.10.0.11:1", group, []string{"client-a", "gateway", "tunnel(192.168.1.2)"}},
 		{"web-a", "10.10.0.11:1", other, []string{"client-a", "gateway"}},
 		{"web-a", "10.10.0.11:1", nobodys, []string{"gateway"}},
-		{"web-a", "10.10.0.12:1", group, nil}, // not its address
+		{"web-a", "10.10.0.12:1", group, nil}, // a forged source address
 		{"gateway", "192.0.2.9:1", group, []string{"client-a", "web-a"}},
 		{"gateway", "192.0.2.9:1", nobodys, nil},
 		{"tunnel", "10.10.1.11:1", group, []string{"client-a", "web-a"}},
@@ -79,7 +78,7 @@ func TestMulticastByPackets(t *testing.T) {
 		what := "udp " + c.src + " > " + c.dst
 		w.expect(c.from+" "+what, to(what, c.ports...)...)
 	}
-	counts := map[string]string{} // web-a's own copy among them
+	counts := map[string]string{} // including web-a's own copy
 	for _, p := range w.r.Pods(w.count) {
 		counts[p.Object.Name] = fmt.Sprint(p.MulticastSent, p.MulticastReceived, p.Groups)
 	}
@@ -93,7 +92,7 @@ func TestMulticastByPackets(t *testing.T) {
 	}
 }
 
-// count is what the switch counted for an entry.
+// count returns the counter of an entry in the switch.
 func (w *wire) count(e *flow.Entry) (packets, bytes uint64) {
 	for _, f := range w.sw.FlowsIn(e.Table) {
 		if f.Identity() == e.Identity() {
@@ -103,7 +102,7 @@ func (w *wire) count(e *flow.Entry) (packets, bytes uint64) {
 	return 0, 0
 }
 
-// igmpFrom is a membership report, as frame makes packets.
+// igmpFrom is a membership report, made like frame's packets.
 func (w *wire) igmpFrom(port, src, dst string) []byte {
 	b := w.frame(port, "udp "+src+":0 > "+dst+":0")[:14+20]
 	b[14+9], b[14+3] = 2, 28 // protocol and length
@@ -111,8 +110,8 @@ func (w *wire) igmpFrom(port, src, dst string) []byte {
 	return append(b, 0x16, 0, 0x08, 0xfb, 239, 1, 1, 1)
 }
 
-// TestReportsByPackets: reports of Pods and Nodes go to the agent and to nobody else. What the
-// agent says goes to all Pods, or to all Nodes.
+// TestReportsByPackets: reports of Pods and Nodes go to the agent only. The agent's messages go to all
+// Pods, or to all Nodes.
 func TestReportsByPackets(t *testing.T) {
 	w := newWire(t, multicastFeature)
 	w.setMulticast(joined("239.1.1.1", "web-a", "client-a"))
@@ -146,7 +145,7 @@ func TestReportsByPackets(t *testing.T) {
 	}
 }
 
-// leftBy are the ports by which frames left, in order.
+// leftBy returns the ports by which frames left, in order.
 func (w *wire) leftBy() (all []string) {
 	one := make([]*packet.Frame, 1)
 	for name, p := range w.ports {
@@ -159,8 +158,8 @@ func (w *wire) leftBy() (all []string) {
 	return all
 }
 
-// TestMulticastPoliciesByPackets: egress rules of groups drop and allow, and count; rules of
-// other peers, and isolation, do not concern groups.
+// TestMulticastPoliciesByPackets: egress rules about groups drop, allow and count. Rules with other peers,
+// and isolation, do not affect groups.
 func TestMulticastPoliciesByPackets(t *testing.T) {
 	w := newWire(t, multicastFeature+noMulticastFrom+`
 ---
@@ -196,7 +195,7 @@ spec: {podSelector: {}, policyTypes: [Egress, Ingress]}
 	}
 }
 
-// igmpRules are rules about what web-a reports, and about queries to it.
+// igmpRules are rules about reports from web-a, and about queries to it.
 const igmpRules = `
 ---
 apiVersion: crd.antrea.io/v1beta1
@@ -213,9 +212,9 @@ spec:
     - {name: drop, action: Drop, protocols: [{igmp: {}}]}
 `
 
-// TestIGMPPoliciesByPackets: a Pod that may not join a group gets nothing of it, from the moment of
-// the policy on, and joins again without it. The type of the report counts. Queries do not reach a
-// Pod that may not get them. Each decision is counted.
+// TestIGMPPoliciesByPackets: as soon as a policy keeps a Pod from a group, the Pod gets none of its packets.
+// Without the policy, it joins again. The type of the report counts. Queries reach only Pods that may get
+// them. Each decision is counted.
 func TestIGMPPoliciesByPackets(t *testing.T) {
 	w := newWire(t, multicastFeature)
 	w.setMulticast(joined("239.1.1.1", "web-a", "client-a"), joined("239.1.1.2", "web-a"), joined("239.1.1.3", "web-a"))
@@ -300,7 +299,7 @@ func TestIGMPPoliciesByPackets(t *testing.T) {
 	}
 }
 
-// TestMulticastRestarts: the next process goes on with groups, their members and their numbers.
+// TestMulticastRestarts: the next process keeps the groups, their members and their numbers.
 func TestMulticastRestarts(t *testing.T) {
 	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), nil)
 	x.change(decodeAll(t, multicastFeature), nil)

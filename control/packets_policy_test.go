@@ -23,8 +23,8 @@ metadata: {name: other, namespace: default}
 spec: {clusterIP: 10.96.0.11, selector: {app: web}, ports: [{protocol: TCP, port: 80, targetPort: 8080}]}
 `
 
-// TestToServicesByPackets drops what asks for one Service, and nothing that
-// reaches the same endpoint by another way.
+// TestToServicesByPackets drops requests to one Service, and no packet that reaches the same endpoint in
+// another way.
 func TestToServicesByPackets(t *testing.T) {
 	w := newWire(t, cheapService+`
 ---
@@ -43,8 +43,7 @@ spec:
 	w.expect("gateway syn 10.10.0.1:1004 > 10.96.0.10:80", "web-a syn 10.10.0.1:1004 > 10.10.0.11:8080")
 }
 
-// TestAppliedToServiceByPackets drops what outside asks of a Service's NodePort,
-// from some addresses.
+// TestAppliedToServiceByPackets drops outside requests to a Service's NodePort from some addresses.
 func TestAppliedToServiceByPackets(t *testing.T) {
 	w := newWire(t, cheapService+`
 ---
@@ -65,7 +64,7 @@ spec:
 var l7Feature = strings.NewReplacer("features: {LoadBalancerModeDSR: true}", "features: {L7NetworkPolicy: true}",
 	"  ports:\n", "  ports:\n    - {name: antrea-l7-tap0, ofPort: 21}\n    - {name: antrea-l7-tap1, ofPort: 22}\n").Replace(dsrFeature)
 
-// l7Policy has a rule for each method. The port of each is 8000 and ten for each letter of its method.
+// l7Policy has a rule for each method. A rule's port is 8000 plus ten for each letter of its method.
 func l7Policy(methods ...string) string {
 	text := `
 apiVersion: crd.antrea.io/v1beta1
@@ -83,9 +82,9 @@ spec:
 	return text
 }
 
-// TestL7ByPackets sends a connection that an L7 rule allows, both directions, to
-// the program that inspects it, tagged with the rule's VLAN ID, and on when it
-// comes back. Rules put above it change nothing for a live connection.
+// TestL7ByPackets sends a connection that an L7 rule allows, in both directions, to the program that inspects
+// it, tagged with the rule's VLAN ID. Returned packets go on. Rules inserted above it do not affect a live
+// connection.
 func TestL7ByPackets(t *testing.T) {
 	w := newWire(t, l7Feature+l7Policy("GET"))
 	const client, server = "10.10.0.12:1000", "10.10.0.11:8030"
@@ -118,8 +117,8 @@ spec:
   targetPort: {ovsInternal: {name: tap0}}` + back + "\n"
 }
 
-// TestTrafficControlByPackets mirrors or redirects what goes to a Pod, what
-// comes from it, or both: one copy, or all of it, and what comes back goes on.
+// TestTrafficControlByPackets mirrors or redirects the packets to a Pod, from it, or both. A mirror sends one
+// copy. A redirect sends the packet itself, and returned packets go on.
 func TestTrafficControlByPackets(t *testing.T) {
 	const to, from = "syn 10.10.0.12:1000 > 10.10.0.11:80", "syn 10.10.0.11:1000 > 10.10.0.12:80"
 	for _, c := range []struct {
@@ -153,8 +152,8 @@ func TestTrafficControlByPackets(t *testing.T) {
 	}
 }
 
-// TestLogByPackets: what a rule logs goes to the agent, and on or not as the
-// rule says; connections that it allowed are logged once.
+// TestLogByPackets: packets of a rule that logs go to the agent, and go on if the rule allows them.
+// An allowed connection is logged once.
 func TestLogByPackets(t *testing.T) {
 	w := newWire(t, `
 apiVersion: crd.antrea.io/v1beta1

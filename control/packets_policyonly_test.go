@@ -23,8 +23,9 @@ func policyOnlyObjects(t *testing.T) string {
 	).Replace(node)
 }
 
-// TestPolicyOnlyByPackets: whatever MAC address a packet is for, its IP address says where it goes:
-// to a Pod of the Node by the tables of policies, else to the Node. Policies hold both ways.
+// TestPolicyOnlyByPackets: the IP address of a packet decides where it goes, whatever its MAC address. A
+// packet to a Pod of the Node passes the tables of policies; all others go to the Node. Policies hold in both
+// directions.
 func TestPolicyOnlyByPackets(t *testing.T) {
 	w := newWire(t, policyOnlyObjects(t)+`
 ---
@@ -52,10 +53,10 @@ spec:
 	}
 	side := w.r.NodeSide()
 	if len(side.Peers) != 0 || len(side.Pods) != len(w.r.view.here) {
-		t.Errorf("the Node is asked for %+v", side)
+		t.Errorf("the switch wants %+v of the Node", side)
 	}
 	w.change(nil, []cluster.Key{{Kind: cluster.KindPod, Namespace: "default", Name: "web-a"}})
 	if left := w.r.NodeSide(); len(left.Pods) != len(side.Pods)-1 {
-		t.Errorf("without web-a, the Node is asked for %+v", left)
+		t.Errorf("without web-a, the switch wants %+v of the Node", left)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestReleaseV2ByPackets asks the same of the entries of Antrea's release v2: what packets
-// see of Services, policies and taps does not change.
+// TestReleaseV2ByPackets: with the entries of Antrea's release v2, packets have the same results for Services,
+// policies and taps.
 func TestReleaseV2ByPackets(t *testing.T) {
 	t.Setenv(releaseVariable, "v2")
 	for name, test := range map[string]func(*testing.T){
@@ -47,8 +47,8 @@ spec: {type: ClusterIP, clusterIP: 10.96.0.10, selector: {app: web}, ports: [{pr
 	w.expect("tap1 vlan:1 synack "+pod+" > "+far, "tunnel(192.168.1.2) synack "+pod+" > "+far)
 }
 
-// TestEgressReplyByPackets: in v2 and hybrid mode, answers to a Pod whose packets came by
-// the tunnel for their Egress take the tunnel back. Other packets for that Node do not.
+// TestEgressReplyByPackets: in v2 and hybrid mode, replies to a remote Pod with an Egress here go through
+// the tunnel. Other packets to that Node do not.
 func TestEgressReplyByPackets(t *testing.T) {
 	t.Setenv(releaseVariable, "v2")
 	w := newWire(t, strings.NewReplacer("  features: {EgressTrafficShaping: true}", "  trafficEncapMode: hybrid\n  transportCIDRs: [192.168.1.0/24]").Replace(shapingFeature)+

@@ -17,10 +17,10 @@ metadata: {name: routed, namespace: default, uid: u1}
 spec: {nodeName: node-a}
 `
 
-// routedMAC is the address of all Pods that are attached by layer 3.
+// routedMAC is the address of all Pods with layer 3 attachment.
 var routedMAC = [6]byte{0, 0, 0, 0, 0, 2}
 
-// fromRouted is what such a Pod sends: all to the switch's end of its link.
+// fromRouted sends a packet from such a Pod. All its packets go to the switch's end of its link.
 func (w *wire) fromRouted(text string, link [6]byte) []string {
 	w.t.Helper()
 	b := w.frame("spare", text)
@@ -31,8 +31,8 @@ func (w *wire) fromRouted(text string, link [6]byte) []string {
 	return w.collect()
 }
 
-// TestRoutedPodByPackets: a Pod that is attached by layer 3 reaches Pods of this Node and others, the
-// Node and the outside, and is reached from there, though it sends all to its own link (V-06, V-16).
+// TestRoutedPodByPackets: a Pod with layer 3 attachment sends everything to its own link. It still reaches Pods
+// of this Node and others, the Node and the outside, and they reach it (V-06, V-16).
 func TestRoutedPodByPackets(t *testing.T) {
 	w := newWire(t, routedPod)
 	w.plug(cluster.SwitchPort{Name: "spare", OFPort: 13, Pod: cluster.Name{Namespace: "default", Name: "routed"}, MAC: routedMAC, Routed: true}, "u1")

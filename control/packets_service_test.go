@@ -8,8 +8,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// Services by packets: how each address is reached, from where, which endpoint
-// is asked, and where the reply goes.
+// Services by packets: each address from different senders, the chosen endpoint, and the way of the reply.
 
 // webService is a Service of all types; settings are lines of its spec.
 func webService(settings ...string) string {
@@ -40,8 +39,7 @@ status: {phase: Running, podIPs: [{ip: 10.10.1.11}], conditions: [{type: Ready, 
 
 var webA, webBKey = cluster.Key{Kind: cluster.KindPod, Namespace: "default", Name: "web-a"}, cluster.Key{Kind: cluster.KindPod, Namespace: "default", Name: "web-b"}
 
-// TestServiceAddressesByPackets asks a Service by each of its addresses, and
-// brings the answer back.
+// TestServiceAddressesByPackets sends a request to each address of a Service, and the reply back.
 func TestServiceAddressesByPackets(t *testing.T) {
 	w := newWire(t, webService())
 	for i, c := range []struct{ from, client, service string }{
@@ -72,7 +70,7 @@ func TestServiceAddressesByPackets(t *testing.T) {
 func TestTrafficPoliciesByPackets(t *testing.T) {
 	for _, c := range []struct {
 		name, settings string
-		from, packet   string // what is sent from many ports
+		from, packet   string // the request, sent from many ports
 		want           []string
 	}{
 		{"internal Cluster", "", "client-a", "10.10.0.12:%d > 10.96.0.10:80",
@@ -110,8 +108,8 @@ func TestTrafficPoliciesByPackets(t *testing.T) {
 	}
 }
 
-// TestNoEndpointByPackets refuses what no endpoint answers: the agent gets the
-// packet to reject it. With the policy Local and endpoints elsewhere only, likewise.
+// TestNoEndpointByPackets: without an endpoint, the agent gets the request and rejects it. The same holds with
+// policy Local if all endpoints are elsewhere.
 func TestNoEndpointByPackets(t *testing.T) {
 	w := newWire(t, webService("externalTrafficPolicy: Local", "internalTrafficPolicy: Local")+webB)
 	w.change(nil, []cluster.Key{webA})
@@ -123,8 +121,8 @@ func TestNoEndpointByPackets(t *testing.T) {
 	w.expect("client-a syn 10.10.0.12:1001 > 10.96.0.10:80", "agent syn 10.10.0.12:1001 > 10.96.0.10:80")
 }
 
-// TestSourceRangesByPackets lets clients in range use a load balancer's address
-// and drops others there; the cluster's own address is open to all.
+// TestSourceRangesByPackets: only clients in range may use a load balancer's address. The ClusterIP is open to
+// all.
 func TestSourceRangesByPackets(t *testing.T) {
 	w := newWire(t, webService("loadBalancerSourceRanges: [192.0.2.0/25]"))
 	w.expect("gateway syn 192.0.2.127:1000 > 192.168.1.150:80", "web-a syn 192.0.2.127:1000 > 10.10.0.11:8080")
@@ -156,10 +154,9 @@ spec:
     - {name: client-a, ofPort: 12, pod: default/client-a, mac: "0a:00:00:00:00:0c"}
 ---`
 
-// TestDSRByPackets: what comes from outside for an endpoint of the other Node
-// goes there as it is, client's address and Service's; all of a connection
-// goes to the Node that got its first packet. What another Node has sent so is
-// translated here, and the reply leaves here, by the gateway, as the Service's.
+// TestDSRByPackets: an outside request for an endpoint on the other Node goes there unchanged, with the addresses
+// of client and Service. The whole connection goes to the Node of its first packet. This Node translates such
+// requests from another Node, and the reply leaves by its gateway with the Service's address.
 func TestDSRByPackets(t *testing.T) {
 	dsr := strings.Replace(webService(), "name: web,", "name: web, annotations: {service.antrea.io/load-balancer-mode: dsr},", 1)
 	t.Run("the Node that spreads", func(t *testing.T) {
@@ -169,7 +166,7 @@ func TestDSRByPackets(t *testing.T) {
 		w.expect("gateway ack 192.0.2.9:1000 > 192.168.1.150:80", "tunnel(192.168.1.2) ack 192.0.2.9:1000 > 192.168.1.150:80")
 		w.expect("client-a syn 10.10.0.12:1000 > 192.168.1.150:80", "tunnel(192.168.1.2) syn 10.10.0.12:1000 > 10.10.1.11:8080")
 		if n := w.learned(); n != 1 {
-			t.Errorf("%d connections are kept, want that from outside", n)
+			t.Errorf("%d connections are kept, want one from outside", n)
 		}
 		w.later(200) // idle for longer than a connection is kept
 		if n := w.learned(); n != 0 {
@@ -194,7 +191,7 @@ func (w *wire) learned() (n int) {
 	return n
 }
 
-// slice is the Service's endpoints, written by hand.
+// slice is a manual EndpointSlice of the Service.
 func slice(endpoints ...string) string {
 	return `
 ---
@@ -214,9 +211,8 @@ const (
 	toB       = "tunnel(192.168.1.2) syn 10.10.0.12:%d > 10.10.1.11:8080"
 )
 
-// TestConditionsByPackets: endpoints that terminate are used only when no ready
-// ones are left, and as long as they serve; those for other zones not at all
-// while there are some for this one.
+// TestConditionsByPackets: terminating endpoints are used only if no endpoint is ready, and while they serve. If
+// there are endpoints for this zone, those for other zones are not used.
 func TestConditionsByPackets(t *testing.T) {
 	const ready, leaving, gone = "ready: true", "ready: false, serving: true, terminating: true", "ready: false, serving: false, terminating: true"
 	const east, west = ", hints: {forZones: [{name: east}]}", ", hints: {forZones: [{name: west}]}"
@@ -260,8 +256,8 @@ spec: {clusterIP: 10.96.0.10, ports: [{protocol: TCP, port: 80, targetPort: 8080
 	}
 }
 
-// TestAffinityByPackets keeps a client at its endpoint until the timeout, by the
-// switch's own clock, and others where they are.
+// TestAffinityByPackets: by the switch's own clock, a client keeps its endpoint until the timeout. Other clients
+// are not affected.
 func TestAffinityByPackets(t *testing.T) {
 	w := newWire(t, webService("sessionAffinity: ClientIP", "sessionAffinityConfig: {clientIP: {timeoutSeconds: 60}}")+webB)
 	port := 1000
@@ -289,12 +285,11 @@ func TestAffinityByPackets(t *testing.T) {
 		}
 	}
 	if len(chosen) != 2 {
-		t.Errorf("a client that comes anew always goes to %v", chosen)
+		t.Errorf("after the timeout a client always goes to %v", chosen)
 	}
 }
 
-// TestLiveConnectionsByPackets: whatever comes and goes beside it, a connection
-// stays at its endpoint.
+// TestLiveConnectionsByPackets: a connection keeps its endpoint, whatever else comes and goes.
 func TestLiveConnectionsByPackets(t *testing.T) {
 	w := newWire(t, webService())
 	const client = "10.10.0.12:1000"

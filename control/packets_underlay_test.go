@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// underlayObjects make client-a a Pod of the underlay, and spare one of the underlay's VLAN 2.
-// tap0 is the Node's card, tap1 its own network. web-a has an address of the Node's range.
+// underlayObjects make client-a a Pod of the underlay, and spare one of the underlay's VLAN 2. tap0 is the Node's
+// card, tap1 its own network. web-a has an address of the Node's range.
 func underlayObjects(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("testdata/stories/node.yaml")
@@ -38,8 +38,8 @@ status: {phase: Running, podIPs: [{ip: 192.168.1.51}], conditions: [{type: Ready
 `
 }
 
-// TestUnderlayByPackets: Pods of the underlay and strangers reach each other by the Node's
-// card, each in its VLAN, with their own addresses (A-W12). The Node's own packets pass.
+// TestUnderlayByPackets: Pods of the underlay and strangers reach each other by the Node's card, each in its
+// VLAN, with their own addresses (A-W12). The Node's own packets pass.
 func TestUnderlayByPackets(t *testing.T) {
 	w := newWire(t, underlayObjects(t))
 	both := func(from, a, to, b string, asks, answers string) {
@@ -59,8 +59,8 @@ func TestUnderlayByPackets(t *testing.T) {
 	both("web-a", "10.10.0.11:4000", "client-a", "192.168.1.50:80", "", "")
 	both("tap1", "192.168.1.1:5000", "tap0", far, "", "")
 	both("tap0", "198.51.100.9:5000", "tap1", "192.168.1.1:22", "", "")
-	// Each VLAN has its own connections, and no way into another, or to the Node: these packets
-	// have the MAC address of whom they are for.
+	// Each VLAN has its own connections, and no way into another or to the Node. These packets have the
+	// MAC address of their destination.
 	w.expect("tap0 vlan:3 syn 198.51.100.9:7000 > 192.168.1.51:80", "tap1 vlan:3 syn 198.51.100.9:7000 > 192.168.1.51:80")
 	w.expect("spare syn 192.168.1.51:1000 > 192.168.1.50:80", "tap0 vlan:2 syn 192.168.1.51:1000 > 192.168.1.50:80")
 	w.expect("spare syn 192.168.1.51:1000 > 10.10.0.11:80", "tap0 vlan:2 syn 192.168.1.51:1000 > 10.10.0.11:80")

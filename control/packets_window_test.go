@@ -12,8 +12,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What packets see while the switch changes: the tests here send some around
-// every bundle and every purge.
+// Packets during changes: these tests send packets around every bundle and every purge.
 
 // allowPort is a policy of the application tier that allows one port of web-a.
 func allowPort(name string, priority float64, port int) string {
@@ -28,13 +27,12 @@ spec:
 `, name, priority, port)
 }
 
-// TestPrioritiesMoveByPackets puts policies between others whose priorities
-// touch, so that those have to move: no packet sees a rule missing, also when
-// the switch refuses one change in three.
+// TestPrioritiesMoveByPackets inserts policies between others with adjacent priorities, so that those must move.
+// No packet misses a rule, even if the switch refuses one change in three.
 func TestPrioritiesMoveByPackets(t *testing.T) {
 	for _, c := range []struct {
 		name    string
-		refuses int // one change in so many; 0: none
+		refuses int // one change of this many; 0: none
 	}{{"at once", 0}, {"in parts", 3}} {
 		t.Run(c.name, func(t *testing.T) {
 			seed := uint64(time.Now().UnixNano())
@@ -61,7 +59,7 @@ func TestPrioritiesMoveByPackets(t *testing.T) {
 			was := prioritiesOf(w, 8000, 8011)
 			for i := range 8 {
 				w.put(allowPort(fmt.Sprint("between", i), 5.05+float64(i+1)/1000, 9000+i))
-				_ = w.r.Retry() // what clashed in parts
+				_ = w.r.Retry() // installs parts that clashed
 			}
 			if now := prioritiesOf(w, 8000, 8011); slices.Equal(was, now) {
 				t.Errorf("no rule has moved: %v", now)
@@ -73,7 +71,7 @@ func TestPrioritiesMoveByPackets(t *testing.T) {
 	}
 }
 
-// prioritiesOf are the priorities of the rules of some ports.
+// prioritiesOf returns the priorities of the rules for some ports.
 func prioritiesOf(w *wire, first, last int) (all []uint16) {
 	for port := first; port <= last; port++ {
 		for _, e := range w.has().Entries {
@@ -96,10 +94,9 @@ spec:
   egress: [{to: [{podSelector: {matchLabels: {app: web}}}]}]
 `
 
-// TestFailClosedByPackets: between any two bundles, what a Pod's policies
-// forbid does not pass, neither while the Pod comes nor while both go, and
-// also when bundles fail. A Pod that comes without a policy is shut until it
-// is whole.
+// TestFailClosedByPackets: a packet that a Pod's policies forbid never passes between two bundles. This holds
+// while the Pod comes, while Pod and policies go, and if bundles fail. A Pod that comes before its policy stays
+// closed until both are complete.
 func TestFailClosedByPackets(t *testing.T) {
 	for _, refuses := range []int{0, 2} {
 		t.Run(fmt.Sprintf("one bundle in %d refused", refuses), func(t *testing.T) {
@@ -141,9 +138,8 @@ func TestFailClosedByPackets(t *testing.T) {
 	}
 }
 
-// TestNewPodOfAnAddressByPackets gives the address of a Pod to another Pod, at
-// once or in two changes: packets of the first one's connections do not reach
-// the second, which its policy shuts.
+// TestNewPodOfAnAddressByPackets gives the address of a Pod to another Pod, at once or in two changes. Packets of
+// the first Pod's connections do not reach the second, which its policy isolates.
 func TestNewPodOfAnAddressByPackets(t *testing.T) {
 	next := strings.Replace(guardedSpare, "10.10.0.13", "10.10.0.11", 1)
 	for _, c := range []struct {
@@ -167,7 +163,7 @@ func TestNewPodOfAnAddressByPackets(t *testing.T) {
 			w.around = func(event string) {
 				purged = purged || event == "after a purge"
 				for _, left := range append(w.send(there), w.send("spare "+back)...) {
-					// Nobody's address is the gateway's, for a while.
+					// While no Pod has the address, it is the gateway's.
 					if !strings.HasPrefix(left, "web-a ") && left != "gateway "+strings.TrimPrefix(there, "tunnel ") {
 						t.Errorf("%s %d: left %q", event, w.bundle, left)
 					}
@@ -176,7 +172,7 @@ func TestNewPodOfAnAddressByPackets(t *testing.T) {
 			c.steps(w)
 			w.around("at the end")
 			if !purged {
-				t.Error("no connection was forgotten")
+				t.Error("no connection was removed")
 			}
 			w.expect("client-a syn 10.10.0.12:1001 > 10.10.0.11:80")
 		})

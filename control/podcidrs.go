@@ -10,7 +10,7 @@ import (
 )
 
 // podRanges has the podCIDRs of the Nodes. If the ranges of two Nodes overlap, only the first to come
-// is served: the entries of both would match an address in both ranges, without a precedence.
+// is served. The entries of both would match an address in both ranges, without a precedence.
 type podRanges struct {
 	of      map[cluster.Key][]netip.Prefix // of served Nodes
 	refused map[cluster.Key]bool

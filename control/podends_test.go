@@ -25,11 +25,11 @@ func TestPodEnds(t *testing.T) {
 		}
 	}
 	if _, err := r.PodEnds(cluster.Name{Namespace: "default", Name: "nobody"}); err == nil || !strings.Contains(err.Error(), "no Pod default/nobody") {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("an unknown Pod: %v", err)
 	}
 }
 
-// TestOriginsOf knows the objects of every entry of the pipeline that has any.
+// TestOriginsOf finds the objects of every entry that has any.
 func TestOriginsOf(t *testing.T) {
 	program, r := seedOffline(t)
 	for _, e := range program.Entries {

@@ -23,7 +23,7 @@ metadata: {name: shut, namespace: default}
 spec: {podSelector: {matchLabels: {app: plugged}}, policyTypes: [Ingress]}
 `
 
-// plug says that a port of the CNI plugin is there, or with no number is gone.
+// plug adds a port of the CNI plugin. A port without a number is removed.
 func (x *telling) plug(port cluster.SwitchPort, uid string) {
 	x.t.Helper()
 	p := store.NewPodPort("cni", port, []netip.Addr{netip.MustParseAddr("10.10.0.77")}, uid)
@@ -34,15 +34,15 @@ func (x *telling) plug(port cluster.SwitchPort, uid string) {
 	x.apply(c)
 }
 
-// TestPodPort: a Pod without address and NodeConfig port has both by its port of
-// the CNI plugin, and its policy with it; another port takes its place; without
-// it, nothing of the Pod is left. It never goes to a Pod of another UID.
+// TestPodPort: a Pod without address and NodeConfig port gets both from its port of the CNI plugin, and its policy
+// applies. Another port replaces the first. Without a port, nothing of the Pod is left. The port never goes to a
+// Pod with another UID.
 func TestPodPort(t *testing.T) {
 	x, r := newRecorded(t, pluggedPod)
 	x.dumpHas(t, "10.10.0.77", false)
 	port := cluster.SwitchPort{Name: "plugged-abc", OFPort: 300, Pod: cluster.Name{Namespace: "default", Name: "plugged"}, MAC: [6]byte{10, 88, 10, 10, 0, 77}}
 	if err := x.r.InForce(port); err == nil {
-		t.Error("in force before it is there")
+		t.Error("in force before it exists")
 	}
 	x.plug(port, "u1")
 	if err := x.r.InForce(port); err != nil {
@@ -73,9 +73,8 @@ func TestPodPort(t *testing.T) {
 	x.dumpHas(t, "10.10.0.77", false)
 }
 
-// TestPodWithTwoPorts: each further interface has entries of its own, and the
-// Pod's policies hold there too; it goes with its port and with the Pod. It is no
-// endpoint.
+// TestPodWithTwoPorts: each further interface has its own entries, and the Pod's policies apply to it. It goes with
+// its port and with the Pod. Services do not use it as an endpoint.
 func TestPodWithTwoPorts(t *testing.T) {
 	x, r := newRecorded(t, pluggedPod+`---
 apiVersion: v1
@@ -117,7 +116,7 @@ spec: {clusterIP: 10.96.0.77, selector: {app: plugged}, ports: [{port: 80, proto
 	x.dumpHas(t, "10.10.0.77", false)
 }
 
-// apply changes the store and brings the switch along.
+// apply changes the store and updates the switch.
 func (x *telling) apply(c store.Change) {
 	x.t.Helper()
 	u := x.store.Apply(c)

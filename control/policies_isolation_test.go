@@ -9,8 +9,7 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// isolationEntries are the entries of the guard's conjunction, and what explains
-// each.
+// isolationEntries are the entries of the guard's conjunction, with their explanations.
 var isolationEntries = map[string]string{
 	"table=IngressRule, priority=200,reg1=0xd actions=conjunction(2,2/2)":                                                                                         "NetworkPolicy/default/guard spec.ingress",
 	"table=IngressRule, priority=190,conj_id=2,ip actions=set_field:0x2->reg6,ct(commit,table=IngressMetric,zone=65520,exec(set_field:0x2/0xffffffff->ct_label))": "NetworkPolicy/default/guard spec.ingress",
@@ -19,9 +18,8 @@ var isolationEntries = map[string]string{
 	"table=IngressDefaultRule, priority=200,reg1=0xd actions=drop":                                                                                                "NetworkPolicy/default/guard spec.podSelector; Pod/default/spare isolated for ingress",
 }
 
-// TestIsolationIsARule: a policy without rules stands in the tables as a
-// conjunction whose peers are nobody. Its entries are explained, it keeps its id
-// in the next process, and it is no row of the policy's rules.
+// TestIsolationIsARule: a policy without rules is a conjunction without peers in the tables. Its entries are
+// explained, and it keeps its id in the next process. The rows of the policy's rules do not include it.
 func TestIsolationIsARule(t *testing.T) {
 	x, _ := newRecorded(t, spareYAML+guardYAML)
 	x.wantIsolation(true)
@@ -36,7 +34,7 @@ func TestIsolationIsARule(t *testing.T) {
 			t.Errorf("%s is %s, has rules %v and %d packets", p.Object, p.State, p.Rules, p.Packets)
 		}
 	}
-	x.change(decodeAll(t, guardYAML+"\n"), []cluster.Key{spareKey}) // it applies to nobody now
+	x.change(decodeAll(t, guardYAML+"\n"), []cluster.Key{spareKey}) // it applies to no Pod now
 	x.wantIsolation(false)
 	rules := strings.Replace(guardYAML, "policyTypes: [Ingress]", "ingress: [{from: [{ipBlock: {cidr: 192.0.2.0/24}}]}]", 1)
 	x.change(decodeAll(t, spareYAML+rules), nil)
@@ -49,7 +47,7 @@ func TestIsolationIsARule(t *testing.T) {
 	}
 }
 
-// wantIsolation looks for the guard's entries and at what explains them.
+// wantIsolation checks the guard's entries and their explanations.
 func (x *telling) wantIsolation(want bool) {
 	x.t.Helper()
 	dump := x.dump()

@@ -16,7 +16,7 @@ metadata: {name: guard, uid: u-%d, generation: %d}
 spec: {priority: %d, appliedTo: [{podSelector: {matchLabels: {app: %s}}}], ingress: [{action: %s}]}
 `
 
-// progressLine is how a Node's policies stand, in a line.
+// progressLine is the state of a Node's policies, in a line.
 func progressLine(r *Reconciler) string {
 	p, known := r.Progress()
 	if !known {
@@ -32,11 +32,11 @@ func progressLine(r *Reconciler) string {
 	return line
 }
 
-// TestProgress: a generation of a policy is realised when its entries are in the switch,
-// on a Node with Pods that it applies to, connected or not.
+// TestProgress: on a Node with Pods that a policy applies to, a generation is realised when its entries are in the
+// switch. The Pods may be unconnected.
 func TestProgress(t *testing.T) {
 	if p, known := NewReconciler("nobody", ledger.NewMemorySwitch(), time.Now).Progress(); known {
-		t.Errorf("a Node that has seen nothing tells %+v", p)
+		t.Errorf("before the first snapshot, a Node reports %+v", p)
 	}
 	x, sw := newRecorded(t, "")
 	is := func(want string) {
@@ -59,9 +59,9 @@ func TestProgress(t *testing.T) {
 	is("pods=2 policies=1 groups=1/0 guard u-1/2 installed")
 
 	x.change(decodeAll(t, fmt.Sprintf(guardACNP, 1, 3, 5, "spare", "Drop")), nil)
-	is("pods=2 policies=0 groups=0/0") // it applies to nobody here
+	is("pods=2 policies=0 groups=0/0") // it applies to no Pod here
 	x.change(decodeAll(t, strings.Replace(spareYAML, "podIPs: [{ip: 10.10.0.13}], ", "", 1)), nil)
-	is("pods=2 policies=1 groups=0/0 guard u-1/3 installed") // but to a Pod that is on its way
+	is("pods=2 policies=1 groups=0/0 guard u-1/3 installed") // it applies to a Pod that is not connected yet
 	x.change(decodeAll(t, spareYAML+guardYAML), nil)
 	is("pods=3 policies=2 groups=2/0 guard u-1/3 installed")
 }

@@ -15,8 +15,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Reconciling: after each snapshot of the cluster, this Node's switch gets the changes, and nothing
-// else.
+// Reconciling: after each snapshot of the cluster, this Node's switch gets the changes only.
 //
 //	snapshot → view → builders → wanted parts → ledger → bundle → switch
 //	 (store)  (view)  (pods.go…)   (waiting)  (ledgerstep.go)    (Installer)

@@ -26,8 +26,7 @@ const (
 	scaleRules     = 10 // for each policy
 )
 
-// scaleCluster makes a snapshot of that size. Objects are made, not decoded:
-// reading manifests has figures of its own.
+// scaleCluster makes a snapshot of that size from objects. Other benchmarks measure reading manifests.
 func scaleCluster() *store.Store {
 	s := store.NewStore(store.GivenEndpoints)
 	var objects []cluster.Object
@@ -101,8 +100,7 @@ func scaleSlice(i, endpoints int) *cluster.EndpointSlice {
 	return s
 }
 
-// scalePolicy applies to Pods of one application and lets in those of ten
-// others, a rule each.
+// scalePolicy applies to Pods of one application. Each of its ten rules lets in another application.
 func scalePolicy(i int) *cluster.NetworkPolicy {
 	np := &cluster.NetworkPolicy{Meta: meta(cluster.KindNetworkPolicy, "ns", fmt.Sprintf("np%d", i)), Ingress: true,
 		Pods: cluster.SelectLabels(cluster.Labels{"app": fmt.Sprintf("app%d", i%scaleLocal)})}
@@ -115,12 +113,14 @@ func scalePolicy(i int) *cluster.NetworkPolicy {
 	return np
 }
 
-// BenchmarkLoad makes the pipeline of a large cluster from nothing, in the model
-// and in the switch; crowd is a cluster whose 10,000 rules let in all of its
-// Pods. It reports the CPU time of all threads, which other load on the machine
-// leaves alone, what cluster, reconciler and switch hold of the heap, and all
-// memory that the process has mapped, other tests' data included: run one case
-// alone, with -benchtime 1x.
+// BenchmarkLoad makes the pipeline of a large cluster, in the model and in the switch. crowd is a cluster with
+// 10,000 rules that let in all of its Pods. It reports:
+//
+//   - the CPU time of all threads, which other load on the machine does not affect;
+//   - the heap of cluster, reconciler and switch;
+//   - all mapped memory of the process, which includes other tests' data.
+//
+// So run one case alone, with -benchtime 1x.
 func BenchmarkLoad(b *testing.B) {
 	for _, c := range []struct {
 		name string
@@ -165,8 +165,7 @@ func load(b *testing.B, objects *store.Store, to ledger.Installer) *Reconciler {
 	return r
 }
 
-// cpuTime is what the process has used so far, in user mode and in the kernel,
-// its garbage collector included.
+// cpuTime is the CPU time of the process so far, in user mode and kernel, with its garbage collector.
 func cpuTime(b *testing.B) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
@@ -186,16 +185,15 @@ func heapMiB() float64 {
 	return float64(m.HeapAlloc) / (1 << 20)
 }
 
-// mappedMiB is all memory that the runtime has asked of the system.
+// mappedMiB is all memory that the runtime has mapped.
 func mappedMiB() float64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return float64(m.Sys) / (1 << 20)
 }
 
-// BenchmarkChange brings one changed object of a large cluster into force: from
-// the store being told until the switch has it. It reports how long half of the
-// changes, 99 in 100 and all took at most, and the switch's own share.
+// BenchmarkChange measures one changed object of a large cluster, from the store's Apply to the switch. It reports
+// the maximum of half of the changes, of 99 in 100 and of all, and the switch's own share.
 func BenchmarkChange(b *testing.B) {
 	unknown, known := podNamed(9_001, "none"), podNamed(9_001, "everybody")
 	everybody := cluster.SelectLabels(cluster.Labels{"app": "everybody"})
@@ -222,11 +220,11 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// measureChanges takes two states of an object in turns.
+// measureChanges alternates between two states of an object.
 func measureChanges(b *testing.B, objects *store.Store, r *Reconciler, sw *realSwitch, to [2]cluster.Object) {
 	var took []time.Duration
 	sw.took = nil
-	runtime.GC() // what made the cluster is no cost of a change
+	runtime.GC() // building the cluster is not part of a change
 	cpu := cpuTime(b)
 	for i := 0; b.Loop(); i++ {
 		start := time.Now()
@@ -256,15 +254,15 @@ func podNamed(i int, app string) *cluster.Pod {
 	return p
 }
 
-// podMoved is a Pod with another address.
+// podMoved returns a Pod with another address.
 func podMoved(i int) *cluster.Pod {
 	p := scalePod(i)
 	p.IPs = []netip.Addr{netip.AddrFrom4([4]byte{10, 1, byte(i >> 8), byte(i)})}
 	return p
 }
 
-// lettingIn is policies that stand in for those of scaleCluster, the same but
-// that every rule lets in the Pods that one selector chooses.
+// lettingIn returns policies to replace those of scaleCluster. Every rule lets in the Pods that one selector
+// chooses.
 func lettingIn(who cluster.Selector) (all []cluster.Object) {
 	for i := range scalePolicies {
 		np := scalePolicy(i)
@@ -276,8 +274,7 @@ func lettingIn(who cluster.Selector) (all []cluster.Object) {
 	return all
 }
 
-// appliedTo is policies that stand in for those of scaleCluster, the same but
-// that all apply to the Pods that one selector chooses.
+// appliedTo returns policies to replace those of scaleCluster. All apply to the Pods that one selector chooses.
 func appliedTo(whom cluster.Selector) (all []cluster.Object) {
 	for i := range scalePolicies {
 		np := scalePolicy(i)
@@ -287,8 +284,8 @@ func appliedTo(whom cluster.Selector) (all []cluster.Object) {
 	return all
 }
 
-// rankedNamingAll is as many Antrea-native rules of a rank each, which all name
-// the Pods of app=everybody: each has entries of its own for them.
+// rankedNamingAll returns as many Antrea-native rules of different ranks. All name the Pods of app=everybody, and
+// each has its own entries for them.
 func rankedNamingAll() (all []cluster.Object) {
 	everybody := cluster.SelectLabels(cluster.Labels{"app": "everybody"})
 	for i := range scalePolicies {
@@ -304,7 +301,7 @@ func rankedNamingAll() (all []cluster.Object) {
 	return all
 }
 
-// counting counts what bundles hold.
+// counting counts the contents of bundles.
 type counting struct {
 	ledger.Installer
 	added, deleted, groups int
@@ -317,9 +314,8 @@ func (c *counting) Apply(b *flow.Bundle) error {
 	return c.Installer.Apply(b)
 }
 
-// TestOnePodOneEntry: in a large cluster, a Pod that 10,000 rules name touches
-// its one entry, which has the conjunctions of all of them, and nothing else is
-// claimed anew.
+// TestOnePodOneEntry: in a large cluster, a Pod that 10,000 rules name has one entry with all their conjunctions. A
+// change of the Pod touches this entry only, and no other claim.
 func TestOnePodOneEntry(t *testing.T) {
 	objects := scaleCluster()
 	objects.Apply(store.Change{Source: storyFile, Set: lettingIn(cluster.SelectLabels(cluster.Labels{"app": "everybody"}))})
@@ -333,7 +329,7 @@ func TestOnePodOneEntry(t *testing.T) {
 		app  string
 		want counting
 	}{
-		{"none", counting{}}, // rules of scaleCluster that named it are gone
+		{"none", counting{}}, // no rule of scaleCluster names it now
 		{"everybody", counting{added: 1}},
 		{"none", counting{deleted: 1}},
 	} {

@@ -14,8 +14,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// recorder is a switch that notes what reaches it, and refuses what it is told
-// to.
+// recorder is a switch that records what it gets, and refuses chosen entries.
 type recorder struct {
 	*ledger.MemorySwitch
 	refuse func(line string) bool // entries to refuse, as text with names
@@ -56,12 +55,12 @@ func (r *recorder) Purge(all []ledger.Purge) {
 	}
 }
 
-// when is the place in the log of the first record with a text; -1: none.
+// when is the index in the log of the first record with a text, or -1.
 func (r *recorder) when(text string) int {
 	return slices.IndexFunc(r.log, func(s string) bool { return strings.Contains(s, text) })
 }
 
-// newRecorded is a telling on a recorder, begun with node.yaml and more.
+// newRecorded starts a telling on a recorder with node.yaml and more.
 func newRecorded(t *testing.T, yaml string) (*telling, *recorder) {
 	t.Helper()
 	var r *recorder
@@ -109,8 +108,7 @@ var (
 	guardKey = cluster.Key{Kind: cluster.KindNetworkPolicy, Namespace: "default", Name: "guard"}
 )
 
-// TestPodWaitsForItsPolicies keeps a Pod's port closed while the switch does
-// not take what isolates it.
+// TestPodWaitsForItsPolicies: a Pod's port stays closed while the switch refuses the entries that isolate the Pod.
 func TestPodWaitsForItsPolicies(t *testing.T) {
 	x, sw := newRecorded(t, "")
 	sw.refuse = func(line string) bool { return strings.Contains(line, guarded) }
@@ -134,8 +132,8 @@ func TestPodWaitsForItsPolicies(t *testing.T) {
 	}
 }
 
-// TestPodGoesFirst closes a Pod's port in a bundle of its own before what
-// isolated it goes, and not at all while that bundle fails.
+// TestPodGoesFirst: a Pod's port closes in a bundle of its own before its isolation goes. While that bundle fails, the
+// isolation stays.
 func TestPodGoesFirst(t *testing.T) {
 	x, sw := newRecorded(t, spareYAML+guardYAML)
 	sw.refuse = func(line string) bool { return strings.Contains(line, "- table=Classifier") }
@@ -155,8 +153,8 @@ func TestPodGoesFirst(t *testing.T) {
 	}
 }
 
-// TestPurge forgets the connections of an address before its new Pod's port
-// opens, and those of a UDP endpoint when it is gone.
+// TestPurge removes the connections of an address before its new Pod's port opens, and those of a UDP endpoint when it
+// is gone.
 func TestPurge(t *testing.T) {
 	x, sw := newRecorded(t, `
 apiVersion: v1
@@ -176,7 +174,7 @@ spec: {clusterIP: 10.96.0.53, selector: {app: spare}, ports: [{protocol: UDP, po
 	}
 }
 
-// TestUnchangedEntries touches nothing but what a change is about.
+// TestUnchangedEntries: a change touches only the entries that it concerns.
 func TestUnchangedEntries(t *testing.T) {
 	x, sw := newRecorded(t, spareYAML+guardYAML)
 	x.change(decodeAll(t, spareYAML+guardYAML), nil)
@@ -197,8 +195,8 @@ func TestUnchangedEntries(t *testing.T) {
 	}
 }
 
-// TestOneInTheWay installs a hundred Services but for the one that the switch
-// refuses, and that one when the switch has changed its mind.
+// TestOneInTheWay installs a hundred Services except the one that the switch refuses, and installs that one when the
+// switch accepts it.
 func TestOneInTheWay(t *testing.T) {
 	x, sw := newRecorded(t, "")
 	sw.refuse = func(line string) bool { return strings.Contains(line, "nw_dst=10.96.1.57,") }
@@ -234,8 +232,8 @@ spec: {clusterIP: 10.96.1.%d, selector: {app: web}, ports: [{protocol: TCP, port
 	}
 }
 
-// TestFeatureOffWhole takes all Services away when AntreaProxy goes off, or
-// while the switch does not take the new tables, nothing.
+// TestFeatureOffWhole: when AntreaProxy goes off, all Services are removed. While the switch refuses the new tables,
+// nothing changes.
 func TestFeatureOffWhole(t *testing.T) {
 	x, sw := newRecorded(t, `
 apiVersion: v1
@@ -262,8 +260,7 @@ spec: {clusterIP: 10.96.0.10, selector: {app: web}, ports: [{protocol: TCP, port
 	}
 }
 
-// TestNodeUnknown changes nothing while the snapshot lacks the Node, and catches
-// up when it is there again.
+// TestNodeUnknown: while the snapshot lacks the Node, nothing changes. When the Node is back, everything is caught up.
 func TestNodeUnknown(t *testing.T) {
 	x, _ := newRecorded(t, "")
 	node := x.store.Snapshot().Node(storyNode)
@@ -296,8 +293,7 @@ spec: {externalIPs: [%s], selector: {app: web}, ports: [{protocol: TCP, port: 80
 `, name, ip)
 }
 
-// TestSwapAndClash lets two Services swap their addresses while a third wants
-// one that a fourth keeps: the third keeps its own.
+// TestSwapAndClash: two Services swap their addresses. A third wants the address of a fourth, and keeps its own.
 func TestSwapAndClash(t *testing.T) {
 	x, _ := newRecorded(t, serviceAt("a", "1.0.0.1")+serviceAt("b", "1.0.0.2")+serviceAt("c", "1.0.0.3")+serviceAt("d", "1.0.0.4"))
 	x.change(decodeAll(t, serviceAt("a", "1.0.0.2")+serviceAt("b", "1.0.0.1")+serviceAt("c", "1.0.0.4")), nil)
@@ -316,8 +312,8 @@ func TestSwapAndClash(t *testing.T) {
 	}
 }
 
-// TestFeatures switches each feature off and on again: its objects say so
-// meanwhile, and all is as before in the end.
+// TestFeatures switches each feature off and on again. Meanwhile its objects have the reason, and afterwards the dump is
+// as before.
 func TestFeatures(t *testing.T) {
 	var objects []cluster.Object
 	for _, name := range []string{"egress", "trafficcontrol", "antreapolicy", "networkpolicy", "service-external"} {

@@ -17,9 +17,8 @@ func onePortPolicy(name, port string) string {
 		"spec:\n  podSelector: {}\n  ingress:\n  - ports:\n    - {port: " + port + "}\n---\n"
 }
 
-// TestRefusedEdits changes files step by step: which objects stay as they were, and what
-// is told of their edits. An edit that is mended, or whose object is deleted, is told no
-// more, and an object that never was good has no edit.
+// TestRefusedEdits changes files step by step, and checks the objects that stay and their refused edits. A corrected edit
+// disappears, and so does that of a deleted object. An object that never was good has no refused edit.
 func TestRefusedEdits(t *testing.T) {
 	dir := t.TempDir()
 	one, two := filepath.Join(dir, "one.yaml"), filepath.Join(dir, "two.yaml")
@@ -60,7 +59,7 @@ func TestRefusedEdits(t *testing.T) {
 	if err := os.Remove(two); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Mkdir(two, 0o700); err != nil { // no file any more
+	if err := os.Mkdir(two, 0o700); err != nil { // a directory in place of the file
 		t.Fatal(err)
 	}
 	m.Read()
@@ -77,9 +76,8 @@ func TestRefusedEdits(t *testing.T) {
 	}
 }
 
-// TestLastGoodPolicyStays changes a policy and its tier in manifests step by step: which
-// tier the policy in force is in, what is told of edits, and which tiers there are. The
-// policy ends only when it is deleted.
+// TestLastGoodPolicyStays changes a policy and its tier step by step. It checks the tier of the policy in force, the
+// refused edits and the tiers. The policy ends only when it is deleted.
 func TestLastGoodPolicyStays(t *testing.T) {
 	dir := t.TempDir()
 	antrailtest.Write(t, tierText("own", 110), filepath.Join(dir, "tier.yaml"))
@@ -135,7 +133,7 @@ func tierPolicy(tier, peer string) string {
 		"spec: {priority: 1, tier: " + tier + ", appliedTo: [{podSelector: {}}], egress: [{action: Drop, to: [{" + peer + "}]}]}\n"
 }
 
-// editLines are the refused edits of a store, in order.
+// editLines returns the refused edits of a store, in order.
 func editLines(dir string, objects *store.Store) string {
 	var lines []string
 	edits := objects.RefusedEdits()

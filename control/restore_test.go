@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// changes is an Installer that counts what changes.
+// changes is an Installer that counts changes.
 type changes struct {
 	ledger.Installer
 	count  int
@@ -29,8 +29,7 @@ func (c *changes) Apply(b *flow.Bundle) error {
 
 func (c *changes) Purge(all []ledger.Purge) { c.purged = append(c.purged, all...) }
 
-// restart puts a new Reconciler in the place of the telling's: it knows of the
-// one before what stands in files.
+// restart replaces the Reconciler by a new one, which knows only what the earlier one stored in files.
 func (x *telling) restart() *changes {
 	x.t.Helper()
 	var kept []byte
@@ -51,7 +50,7 @@ func (x *telling) restart() *changes {
 	return to
 }
 
-// reread is a program that went through its text.
+// reread parses a program from its own text.
 func reread(t *testing.T, p *flow.Program) *flow.Program {
 	t.Helper()
 	n := &flow.Program{Names: p.Names, First: p.First, Meters: p.Meters}
@@ -72,9 +71,8 @@ func reread(t *testing.T, p *flow.Program) *flow.Program {
 	return n
 }
 
-// restarted tells the story to processes that follow each other: each step
-// happens while none runs. What a step comes to is what it comes to in one
-// process; and a process that finds the objects as they were changes nothing.
+// restarted runs the story in a series of processes. Each step happens while none runs. The result of a step is the same
+// as in one process. A process that finds unchanged objects changes nothing.
 func (s *story) restarted(t *testing.T, base []cluster.Object, dumps [][]string) {
 	x := newTelling(t, base, nil)
 	start := x.dump()
@@ -95,7 +93,7 @@ func (s *story) restarted(t *testing.T, base []cluster.Object, dumps [][]string)
 	x.end(s, base, start)
 }
 
-// TestRestoreRefuses: numbers that cannot be, and memories that come too late.
+// TestRestoreRefuses refuses invalid numbers, and a Memory that comes after the first snapshot.
 func TestRestoreRefuses(t *testing.T) {
 	web, db := cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "web"}, cluster.Key{Kind: cluster.KindService, Namespace: "default", Name: "db"}
 	rule := policy.RuleKey{Policy: cluster.Key{Kind: cluster.KindNetworkPolicy, Namespace: "default", Name: "p"}}
@@ -124,6 +122,6 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	x := newTelling(t, readManifest(t, "testdata/stories/node.yaml"), nil)
 	if err := x.r.Restore(&Memory{}, &flow.Program{}); err == nil {
-		t.Error("a memory was taken after the first snapshot")
+		t.Error("a Memory was accepted after the first snapshot")
 	}
 }

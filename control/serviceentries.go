@@ -14,9 +14,9 @@ import (
 
 // Services: the addresses of each port, and the groups that choose an endpoint.
 //
-// A port has up to two groups for each family: of the endpoints on this Node (local), and of all endpoints
-// that this Node may use (cluster). services_endpoints.go chooses them. The Service's traffic policies
-// decide which group an address uses:
+// A port has up to two groups for each family. The local group has the endpoints on this Node, the cluster
+// group all endpoints that this Node may use. services_endpoints.go chooses them. The Service's traffic
+// policies decide which group an address uses:
 //
 //	address         policy Cluster   policy Local
 //	cluster IP      cluster          local
@@ -228,8 +228,8 @@ func (s *serviceWants) nodePort(p *cluster.ServicePort, base tables.ServiceAddre
 	return []address{{base, ".nodePort"}}
 }
 
-// hasFamily reports whether a Service serves a family of this Node's Pods: one of its cluster IPs, or else
-// one of its ipFamilies, or else any.
+// hasFamily reports whether a Service serves a family of this Node's Pods. The Service's families are those
+// of its cluster IPs, or else its ipFamilies, or else all.
 func (s *serviceWants) hasFamily(f tables.Family) bool {
 	if !s.v.hasFamily(f) {
 		return false

@@ -11,9 +11,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// endpointsOf makes a view of node-a in zone east with one EndpointSlice, from
-// words: the last byte of the address, @node, and ready, serving, terminating;
-// zone=Z and node=N are hints.
+// endpointsOf makes a view of node-a in zone east with one EndpointSlice. Each text has the last byte of an address, @node,
+// and ready, serving, terminating. zone=Z and node=N are hints.
 func endpointsOf(t *testing.T, svc *cluster.Service, words ...string) *view {
 	t.Helper()
 	slice := &cluster.EndpointSlice{Family: 4, Ports: []cluster.EndpointPort{{Name: "", Protocol: cluster.TCP, Number: 80}}}
@@ -52,7 +51,7 @@ func parseEndpoint(t *testing.T, text string) cluster.Endpoint {
 	return e
 }
 
-// hostsOf is a set as the last bytes of its addresses; - for no set.
+// hostsOf is a set as the last bytes of its addresses; - if the set is nil.
 func hostsOf(set *[]endpoint) string {
 	if set == nil {
 		return "-"
@@ -64,7 +63,7 @@ func hostsOf(set *[]endpoint) string {
 	return strings.Join(hosts, " ")
 }
 
-// TestChooseEndpoints compares the sets with those of kube-proxy's rules.
+// TestChooseEndpoints compares the sets with kube-proxy's rules.
 func TestChooseEndpoints(t *testing.T) {
 	const both, onlyCluster, onlyLocal = "both", "cluster", "local"
 	for _, c := range []struct {
@@ -107,7 +106,7 @@ func TestChooseEndpoints(t *testing.T) {
 	}
 }
 
-// TestTraffic says which sets the addresses and policies of a port use.
+// TestTraffic checks which sets the addresses and policies of a port use.
 func TestTraffic(t *testing.T) {
 	inside := []address{{}}
 	outside := []address{{}, {ServiceAddress: tables.ServiceAddress{External: true}}}
@@ -131,7 +130,7 @@ func TestTraffic(t *testing.T) {
 	}
 }
 
-// TestPlaceEgress finds addresses and Nodes where no status has them.
+// TestPlaceEgress finds addresses and Nodes of Egresses without a status.
 func TestPlaceEgress(t *testing.T) {
 	c := cluster.EmptyCluster()
 	put := func(o cluster.Object) { c.Set(o.Metadata().Key.Kind).Put(o) }

@@ -11,8 +11,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// countingAll counts for every entry its priority in packets and ten times that
-// in bytes, so that sums tell which entries were counted.
+// countingAll gives every entry its priority as packets and ten times that as bytes, so that sums show which entries were
+// counted.
 func countingAll(e *flow.Entry) (packets, bytes uint64) {
 	return uint64(e.Priority), 10 * uint64(e.Priority)
 }
@@ -77,7 +77,7 @@ func TestRows(t *testing.T) {
 	)
 }
 
-// TestRowsUnknownNode has no rows, and no counters without a switch.
+// TestRowsUnknownNode: an unknown Node has no rows. Without a switch, counters are zero.
 func TestRowsUnknownNode(t *testing.T) {
 	r := NewReconciler("nobody", ledger.NewMemorySwitch(), nil)
 	if n := len(r.Services(nil)) + len(r.Pods(nil)) + len(r.Egresses(nil)) + len(r.TrafficControls(nil)) + len(r.Policies(nil)) + len(r.Statuses()); n > 0 {
@@ -88,8 +88,8 @@ func TestRowsUnknownNode(t *testing.T) {
 	}
 }
 
-// TestTrafficControlRows shows one that waits for its port, which leaves its Pods
-// to the next, and one that leads to a tunnel.
+// TestTrafficControlRows shows a TrafficControl that waits for its port, which leaves its Pods to the next one, and one with
+// a tunnel.
 func TestTrafficControlRows(t *testing.T) {
 	x, _ := newRecorded(t, `
 apiVersion: crd.antrea.io/v1alpha2
@@ -118,8 +118,7 @@ spec: {appliedTo: {podSelector: {}}, direction: Ingress, action: Mirror, targetP
 	)
 }
 
-// TestEgressMarks runs out of marks: the Egress too many is refused, and taken
-// when another goes.
+// TestEgressMarks: when all marks are taken, the next Egress is refused. It is installed when another goes.
 func TestEgressMarks(t *testing.T) {
 	x, _ := newRecorded(t, "")
 	var yaml strings.Builder

@@ -21,26 +21,31 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Stories: testdata/stories/*.txtar, one file each. A story begins with what it
-// tells, and goes in steps, each of up to three files of one stem:
+// Stories are in testdata/stories/*.txtar, one file each. A story begins with a summary. Its steps have up to three files of
+// one stem:
 //
 //	NAME.yaml    objects that come or change
 //	NAME.delete  keys of objects that go, a line each
-//	NAME.want    what that does: lines of the dump that went (-) and came (+),
-//	             and behind them the status of objects that are not installed or that the store refuses
+//	NAME.want    the result: lines of the dump that went (-) and came (+), and behind
+//	             them the status of objects that are not installed or that the store refuses
 //
-// Steps whose names begin with 0 set the scene and expect nothing: what tables
-// have for a feature or a family is told by the tests of package tables.
+// Steps whose names begin with 0 set the scene and expect nothing. The tests of package tables check the entries of a feature
+// or a family.
 //
-// Every story begins with node.yaml. It is told six ways: as written; with one
-// bundle in ten failing; likewise, and with the switch itself in place of its
-// model; by a process that is started again between the steps (recall_test.go); from its end state at once; and that state's objects one by one in
-// several orders. Each way must come to the same pipeline, and
-// when all objects of the story are gone, to what was there at the start.
+// Every story begins with node.yaml and runs in six ways:
 //
-// go test -run Stories -update writes the .want files anew, to be read.
+//  1. As written.
+//  2. With one bundle in ten failing.
+//  3. Likewise, with the switch itself in place of its model.
+//  4. With a restart of the process between the steps (restore_test.go).
+//  5. From its end state at once.
+//  6. From the objects of that state one by one, in several orders.
+//
+// Each way must have the same pipeline as result. When all objects of the story are gone, the pipeline must be as at the start.
+//
+// go test -run Stories -update writes the .want files again, for review.
 
-var update = flag.Bool("update", false, "write the expectations of stories anew")
+var update = flag.Bool("update", false, "write the expectations of stories again")
 
 // story is one file.
 type story struct {
@@ -58,8 +63,7 @@ type storyStep struct {
 // storyFile is the Source of all objects of stories.
 const storyFile = "story"
 
-// readStory reads a file in txtar form: a comment, then files, each behind a
-// line -- name --.
+// readStory reads a file in txtar form: a comment, then files, each after a line -- name --.
 func readStory(t *testing.T, path string) *story {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -83,7 +87,7 @@ func readStory(t *testing.T, path string) *story {
 	return s
 }
 
-// file is where the text of a named file goes.
+// file returns the place for the text of a named file.
 func (s *story) file(t *testing.T, name string) *string {
 	stem, kind := strings.TrimSuffix(name, filepath.Ext(name)), filepath.Ext(name)
 	if n := len(s.steps); n == 0 || s.steps[n-1].name != stem {
@@ -123,11 +127,11 @@ func parseKey(t *testing.T, text string) cluster.Key {
 	case 3:
 		return cluster.Key{Kind: cluster.Kind(parts[0]), Namespace: parts[1], Name: parts[2]}
 	}
-	t.Fatalf("%q is no key", text)
+	t.Fatalf("%q is not a key", text)
 	return cluster.Key{}
 }
 
-// write puts a story back into its file.
+// write writes a story to its file.
 func (s *story) write(t *testing.T) {
 	t.Helper()
 	var b bytes.Buffer
@@ -144,22 +148,21 @@ func (s *story) write(t *testing.T) {
 	}
 }
 
-// storyNode is the Node that stories are told on.
+// storyNode is the Node of the stories.
 const storyNode = "node-a"
 
-// telling is a story on its way.
+// telling is a running story.
 type telling struct {
 	t     *testing.T
 	store *store.Store
 	r     *Reconciler
 	sw    *ledger.MemorySwitch
 	clock time.Time
-	fails *failing             // nil: nothing is made to fail
-	has   func() *flow.Program // what the switch has
+	fails *failing             // nil: no bundle is made to fail
+	has   func() *flow.Program // the contents of the switch
 }
 
-// newTelling begins with some objects of node.yaml. wrap, when not nil, stands
-// between the Reconciler and its switch.
+// newTelling starts with some objects of node.yaml. wrap, if not nil, wraps the switch.
 func newTelling(t *testing.T, start []cluster.Object, wrap func(ledger.Installer) ledger.Installer) *telling {
 	x := &telling{t: t, store: store.NewStore(store.DeriveEndpoints), sw: ledger.NewMemorySwitch(), clock: time.Unix(1e9, 0)}
 	var to ledger.Installer = x.sw
@@ -173,7 +176,7 @@ func newTelling(t *testing.T, start []cluster.Object, wrap func(ledger.Installer
 	return x
 }
 
-// change applies objects and tries until everything is installed that can be.
+// change applies objects and retries until everything possible is installed.
 func (x *telling) change(set []cluster.Object, gone []cluster.Key) {
 	x.t.Helper()
 	x.clock = x.clock.Add(time.Minute)
@@ -188,9 +191,8 @@ func (x *telling) change(set []cluster.Object, gone []cluster.Key) {
 	x.t.Fatalf("after 200 attempts: %v", err)
 }
 
-// disturbed reports whether a bundle was made to fail since the last call. What was
-// to change together is tried in parts then, and parts that want each other's
-// place are refused until the next attempt.
+// disturbed reports whether a bundle was made to fail since the last call. After such a failure the change is tried in parts.
+// Parts that want each other's place are then refused until the next attempt.
 func (x *telling) disturbed() bool {
 	if x.fails == nil || x.fails.count == 0 {
 		return false
@@ -199,7 +201,7 @@ func (x *telling) disturbed() bool {
 	return true
 }
 
-// pending reports whether something failed for the failures injected.
+// pending reports whether an injected failure keeps a part from being installed.
 func (x *telling) pending() bool {
 	return slices.ContainsFunc(x.r.Statuses(), func(s Status) bool {
 		return s.State == ledger.Pending && strings.Contains(s.Reason, errInjected.Error())
@@ -208,7 +210,7 @@ func (x *telling) pending() bool {
 
 func (x *telling) dump() []string { return dumpLines(x.has()) }
 
-// statuses are those of objects that are not plainly installed.
+// statuses returns the states of objects that are not installed, or that have a reason.
 func (x *telling) statuses() (lines []string) {
 	for _, s := range x.r.Statuses() {
 		if s.State != ledger.Installed || s.Reason != "" {
@@ -228,7 +230,7 @@ func (x *telling) statuses() (lines []string) {
 	return lines
 }
 
-// diffDumps is what went and what came, line by line.
+// diffDumps returns the lines that went and came.
 func diffDumps(was, now []string) string {
 	var b strings.Builder
 	for _, d := range []struct {
@@ -248,7 +250,7 @@ func diffDumps(was, now []string) string {
 	return b.String()
 }
 
-// TestStories tells every story in every way.
+// TestStories runs every story in every way.
 func TestStories(t *testing.T) {
 	base := readManifest(t, "testdata/stories/node.yaml")
 	paths, _ := filepath.Glob("testdata/stories/*.txtar")
@@ -280,8 +282,7 @@ func readManifest(t *testing.T, path string) []cluster.Object {
 	return d.Objects
 }
 
-// asWritten goes through the steps and compares each with its expectation. It
-// returns the dump after each.
+// asWritten runs the steps, compares each with its expectation and returns the dump after each.
 func (s *story) asWritten(t *testing.T, base []cluster.Object) (dumps [][]string) {
 	x := newTelling(t, base, nil)
 	start := x.dump()
@@ -308,7 +309,7 @@ func (s *story) asWritten(t *testing.T, base []cluster.Object) (dumps [][]string
 	return dumps
 }
 
-// end takes the story's objects away and expects what was there at the start.
+// end removes the story's objects and expects the pipeline of the start.
 func (x *telling) end(s *story, base []cluster.Object, start []string) {
 	x.t.Helper()
 	state := map[cluster.Key]cluster.Object{}
@@ -325,14 +326,14 @@ func (x *telling) end(s *story, base []cluster.Object, start []string) {
 		x.t.Errorf("it does not end as it began:\n%s", diff)
 	}
 	if n := x.r.Waiting(); n > 0 {
-		x.t.Errorf("%d parts are still waiting", n)
+		x.t.Errorf("%d parts still wait", n)
 	}
 }
 
 // errInjected is the error of a bundle that was made to fail.
 var errInjected = errors.New("made to fail")
 
-// failing is an Installer of which one bundle in ten fails.
+// failing is an Installer that refuses one bundle in ten.
 type failing struct {
 	ledger.Installer
 	rnd   *rand.Rand
@@ -347,9 +348,8 @@ func (f *failing) Apply(b *flow.Bundle) error {
 	return f.Installer.Apply(b)
 }
 
-// withFailures tells the story again with failures, to a switch or, when that is
-// nil, to its model: after every step, the pipeline is that of the story as
-// written.
+// withFailures runs the story with failures, on a switch or, if that is nil, on its model. After every step, the pipeline is
+// that of asWritten.
 func (s *story) withFailures(t *testing.T, base []cluster.Object, dumps [][]string, sw *realSwitch) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("failures: seed %d", seed)
@@ -373,8 +373,7 @@ func (s *story) withFailures(t *testing.T, base []cluster.Object, dumps [][]stri
 	x.end(s, base, start)
 }
 
-// anyOrder loads what the story ends with at once, and object by object in
-// several orders.
+// anyOrder loads the end state of the story at once, and object by object in several orders.
 func (s *story) anyOrder(t *testing.T, base []cluster.Object, want []string) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("orders: seed %d", seed)
@@ -408,7 +407,7 @@ func (s *story) anyOrder(t *testing.T, base []cluster.Object, want []string) {
 	}
 }
 
-// ordered reports whether a story is about who came first.
+// ordered reports whether the result of a story depends on the order of its objects.
 func (s *story) ordered() bool { return strings.Contains(s.comment, "first come, first served") }
 
 func keysInOrder(objects []cluster.Object) (keys []string) {

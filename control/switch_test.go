@@ -13,14 +13,13 @@ import (
 	"github.com/antrail/antrail/internal/walktest"
 )
 
-// realSwitch is the switch itself as an Installer: what the model of
-// ledger.MemorySwitch stands in for elsewhere.
+// realSwitch is the switch itself as an Installer. In other tests ledger.MemorySwitch is its model.
 type realSwitch struct {
 	*dataplane.Switch
 	ct   *conntrack.Table
 	now  int64
 	took []time.Duration // of each Apply
-	// packetIns are those since somebody took them away.
+	// packetIns are the packet-ins since the test last took them.
 	packetIns []*telemetry.PacketIn
 }
 
@@ -56,7 +55,7 @@ func (s *realSwitch) Apply(b *flow.Bundle) error {
 	return err
 }
 
-// Program is what the switch has.
+// Program returns the contents of the switch.
 func (s *realSwitch) Program() *flow.Program {
 	p := &flow.Program{Names: s.Names()}
 	for _, e := range s.Flows() {
@@ -71,8 +70,8 @@ func (s *realSwitch) Program() *flow.Program {
 	return p
 }
 
-// Purge implements Installer: connections of an address, in either direction.
-// Those of paths are the concern of agent, which has tests of them.
+// Purge implements Installer. It removes the connections of an address, in either direction. The tests of package agent cover
+// paths.
 func (s *realSwitch) Purge(all []ledger.Purge) {
 	gone := map[netip.Addr]bool{}
 	for _, p := range all {

@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// wants collects the results of the builders (pods.go, serviceentries.go, reconcile_policies.go …) for a new
-// snapshot: the parts that they looked at, and the states of their objects.
+// wants collects the results of the builders (pods.go, serviceentries.go …) for a new snapshot. For
+// each object that changed, it has the parts and the state.
 type wants struct {
 	parts map[ledger.Part]*ledger.Desired // nil: remove the part
 	notes map[cluster.Key]note            // the last state of each object

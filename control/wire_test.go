@@ -20,14 +20,12 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// What objects do is asked of packets here: the Node of the stories, with the
-// switch itself and ports in memory. A packet is written
+// Tests by packets: the Node of the stories with the switch itself and ports in memory. A packet is written
 //
 //	client-a syn 10.10.0.12:1000 > 10.96.0.10:80
 //
-// with the port that it enters or leaves by. One to another Node leaves by
-// tunnel(ADDRESS OF THE NODE), one with a tag is tagged vlan:ID, and a
-// packet-in goes to the agent.
+// with the port that it enters or leaves by. A packet to another Node leaves by tunnel(ADDRESS OF THE NODE). A tagged packet has
+// vlan:ID. A packet-in goes to the agent.
 
 // wirePorts are the ports of the stories' Node, with their link addresses.
 var wirePorts = map[string]struct {
@@ -50,14 +48,14 @@ type wire struct {
 	*telling
 	sw    *realSwitch
 	ports map[string]*memory.Port
-	// around is asked around every change of the switch, with what just happened.
+	// around is called around every change of the switch, with the event.
 	around func(event string)
-	bundle int // how many changes there were
-	// fail, when not nil, says whether the switch refuses the next change.
+	bundle int // number of changes
+	// fail, if not nil, reports whether the switch refuses the next change.
 	fail func() bool
 }
 
-// newWire begins with node.yaml and more.
+// newWire starts with node.yaml and more.
 func newWire(t *testing.T, yaml string) *wire {
 	t.Helper()
 	w := &wire{sw: newRealSwitch(t), ports: map[string]*memory.Port{}}
@@ -81,10 +79,10 @@ func (w *wire) put(yaml string) {
 	w.change(released(w.t, decodeAll(w.t, yaml)), nil)
 }
 
-// releaseVariable is the environment's variable with the release of Antrea that wires have.
+// releaseVariable is the environment variable with the Antrea release of wires.
 const releaseVariable = "ANTRAIL_TEST_PIPELINE"
 
-// released gives NodeConfigs the release of releaseVariable.
+// released sets the release of releaseVariable in NodeConfigs.
 func released(t *testing.T, objects []cluster.Object) []cluster.Object {
 	t.Helper()
 	r, err := tables.ParseRelease(os.Getenv(releaseVariable))
@@ -99,7 +97,7 @@ func released(t *testing.T, objects []cluster.Object) []cluster.Object {
 	return objects
 }
 
-// Apply makes a wire an Installer that lets its test look between bundles.
+// Apply implements Installer. It calls around before and after each bundle.
 func (w *wire) Apply(b *flow.Bundle) error {
 	w.look("before a bundle")
 	if w.fail != nil && w.fail() {
@@ -123,19 +121,19 @@ func (w *wire) look(event string) {
 	}
 }
 
-// later turns the switch's clock.
+// later advances the switch's clock.
 func (w *wire) later(seconds int64) {
 	w.sw.now += seconds * 1e9
 	w.sw.Expire()
 }
 
-// kinds are the words for packets, and what they are in a match.
+// kinds maps the words for packets to matches.
 var kinds = map[string]string{
 	"syn": "tcp,tcp_flags=+syn", "synack": "tcp,tcp_flags=+syn+ack", "ack": "tcp,tcp_flags=+ack",
 	"fin": "tcp,tcp_flags=+fin+ack", "udp": "udp", "sctp": "sctp",
 }
 
-// send has a packet enter, and returns what leaves, sorted.
+// send injects a packet, and returns the packets that leave, sorted.
 func (w *wire) send(text string) []string {
 	w.t.Helper()
 	port, rest, _ := strings.Cut(text, " ")
@@ -144,7 +142,7 @@ func (w *wire) send(text string) []string {
 	return w.collect()
 }
 
-// expect has a packet enter and compares what leaves.
+// expect injects a packet and compares the packets that leave.
 func (w *wire) expect(text string, want ...string) {
 	w.t.Helper()
 	slices.Sort(want)
@@ -153,7 +151,7 @@ func (w *wire) expect(text string, want ...string) {
 	}
 }
 
-// frame makes the packet that stands behind a port's name.
+// frame builds the packet that a text describes.
 func (w *wire) frame(port, text string) []byte {
 	w.t.Helper()
 	words := strings.Fields(text)
@@ -178,12 +176,11 @@ func (w *wire) frame(port, text string) []byte {
 	return slices.Concat(b[:12], []byte{0x81, 0, byte(id >> 8), byte(id)}, b[12:])
 }
 
-// outside is for packets that the underlay's router is the next hop of.
+// outside matches packets whose next hop is the underlay's router.
 var outside = netip.MustParsePrefix("198.51.100.0/24")
 
-// linkTo is the link address of the next hop: Pods reach each other themselves,
-// Nodes and the Node's own network by the virtual router, everything else by the
-// gateway.
+// linkTo is the link address of the next hop. Pods reach each other themselves, Nodes and the Node's own network through the
+// virtual router, and everything else through the gateway.
 func linkTo(from string, to netip.Addr) string {
 	pods := map[string]string{
 		"10.10.0.11": "web-a", "10.10.0.12": "client-a", "10.10.0.13": "spare",
@@ -210,11 +207,11 @@ func (w *wire) inject(port string, frame []byte) {
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.1.2"), Dst: netip.MustParseAddr("192.168.1.1")}
 	}
 	if w.ports[port].Inject(f) != 1 {
-		w.t.Fatalf("%s takes no frame", port)
+		w.t.Fatalf("%s accepts no frame", port)
 	}
 }
 
-// collect is what left since it was last called.
+// collect returns the packets that left since its last call.
 func (w *wire) collect() (all []string) {
 	one := make([]*packet.Frame, 1)
 	for name, p := range w.ports {
@@ -235,7 +232,7 @@ func (w *wire) collect() (all []string) {
 	return all
 }
 
-// frameText is a packet as send reads it.
+// frameText describes a packet in the form that send reads.
 func frameText(b []byte) string {
 	tag := ""
 	if binary.BigEndian.Uint16(b[12:]) == 0x8100 {
@@ -260,8 +257,7 @@ func kindOf(proto uint8, l4 []byte) string {
 	return fmt.Sprintf("proto-%d", proto)
 }
 
-// expectOneOf has a packet enter that must leave by one of several ways, and
-// returns which it was.
+// expectOneOf injects a packet that must leave in one of several ways, and returns which.
 func (w *wire) expectOneOf(text string, want ...string) string {
 	w.t.Helper()
 	got := w.send(text)

@@ -16,7 +16,7 @@ type PodSet struct {
 type Egress struct {
 	Meta
 	AppliedTo PodSet
-	// Addr is the address in use: that of the status, or else that of the spec. It is
+	// Addr is the address in use: that of the status if set, otherwise that of the spec. It is
 	// invalid until one is chosen.
 	Addr netip.Addr
 	// Node holds the address (status.egressNode); empty: no Node does yet.
@@ -66,7 +66,7 @@ type TrafficControl struct {
 	Meta
 	AppliedTo  PodSet
 	Direction  TrafficDirection
-	Redirect   bool // else mirror
+	Redirect   bool // false: mirror
 	TargetPort TrafficPort
 	ReturnPort *TrafficPort // of a redirect
 }

@@ -116,8 +116,8 @@ type PolicyPeer struct {
 	ClusterSet       bool // scope ClusterSet: Pods of other clusters too
 }
 
-// PeerNamespaces chooses namespaces by their relation to the namespace of the Pod that the
-// policy applies to: the same namespace, or equal values of some labels.
+// PeerNamespaces chooses namespaces relative to that of the Pod that the policy applies to: the
+// same namespace, or those with equal values of some labels.
 type PeerNamespaces struct {
 	Self       bool
 	SameLabels []string

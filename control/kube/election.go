@@ -92,7 +92,7 @@ func (s *Source) startStatusWriter(ctx context.Context, of Reporter) (stop func(
 	return func() { cancel(); wg.Wait() }
 }
 
-// look takes or renews the Lease, if it may. An error does not change who holds it.
+// look takes or renews the Lease, if it may. After an error the holder stays the same.
 func (e *election) look(ctx context.Context, every time.Duration, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()

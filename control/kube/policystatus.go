@@ -12,8 +12,8 @@ import (
 // The status of an Antrea-native policy, with the words and meanings of Antrea's API
 // (NetworkPolicyStatus of crd.antrea.io/v1beta1).
 
-// Phases of a policy: not processed or refused; realised on some of its Nodes; realised on all;
-// failed on some Nodes and realised on all others.
+// Phases of a policy. Pending: not processed or refused. Realizing: in force on some of its Nodes.
+// Realized: in force on all. Failed: failed on some Nodes and in force on all others.
 const (
 	phasePending   = "Pending"
 	phaseRealizing = "Realizing"

@@ -20,7 +20,7 @@ import (
 //     Services with one endpoint share such an entry.
 //   - If both want only conjunctions, the entry has the conjunctions of both. Two policies
 //     that name an address share such an entry.
-//   - Anything else is a clash: the ledger refuses the later object.
+//   - All other cases are a clash: the ledger refuses the later object.
 
 // Origin says where an entry comes from: an object and the place in it.
 type Origin struct {

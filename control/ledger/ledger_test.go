@@ -91,7 +91,7 @@ func TestLedgerConjunctions(t *testing.T) {
 	}
 }
 
-// TestLedgerShared counts who wants an equal entry.
+// TestLedgerShared counts the claims of an entry: it stays until the last part releases it.
 func TestLedgerShared(t *testing.T) {
 	const line = "priority=200,tcp,reg3=0xa000001 actions=drop"
 	l, sw := New(), NewMemorySwitch()

@@ -24,7 +24,7 @@ type Step struct {
 	groups  []uint32
 	meters  []uint32
 	before  map[Part]*Desired // what parts claimed before the step
-	order   []Part            // the keys of before, in order
+	order   []Part            // the keys of the map before, in order
 	sets    map[Part]bool     // sets whose clauses moved
 }
 

@@ -28,8 +28,8 @@ type NodeSide struct {
 	Peers []PeerPods
 	// Pods are the Pods of this Node whose routes, made by another CNI, must lead to the switch.
 	Pods []netip.Addr
-	// Multicast are the other Nodes' addresses. What their pods send to groups comes by the
-	// tunnel, so the Node drops the copy that comes by the underlay.
+	// Multicast are the other Nodes' addresses. The tunnel brings their pods' packets to groups,
+	// so the Node drops the copies from the underlay.
 	Multicast []netip.Addr
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What the ledger tells: whose an entry, a group or a meter is, and what an object has.
+// Questions about owners: the owner of an entry, group or meter, and the entries of an object.
 
 // Entry is the entry that the switch has, or nil.
 func (r *Row) Entry() *flow.Entry { return r.has }

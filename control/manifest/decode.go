@@ -66,8 +66,8 @@ func Decode(file string, text []byte) *Decoded {
 	return d
 }
 
-// DecodeChanged reads a text that has changed. A document that equals one of before, at the same
-// line, keeps that result. It also returns the documents for the next change.
+// DecodeChanged reads a text that has changed. If a document with the same text and line is in
+// before, its result is reused. It also returns the documents for the next change.
 func DecodeChanged(file string, text []byte, before Documents) (*Decoded, Documents) {
 	d := newDecoding(file, before)
 	d.text(text)

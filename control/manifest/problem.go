@@ -13,7 +13,7 @@ type Problem struct {
 	Key    cluster.Key    // of the object; zero if unknown
 	Field  string         // such as spec.ports[0].port; empty for the whole object
 	Reason string
-	// Ignored is set for a kind that is not used here, which is no fault.
+	// Ignored is set for a kind that is not used here. That is not a fault.
 	Ignored bool
 }
 

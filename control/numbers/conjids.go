@@ -3,8 +3,8 @@ package numbers
 import "time"
 
 // A conjunction id numbers a rule in the tables. Connections carry it in their ct_label and
-// packets in a register, so an id is still in use for a moment after its rule has gone. A
-// freed id therefore rests before another rule gets it.
+// packets in a register. So an id is still in use for a moment after its rule has gone, and a
+// freed id rests before another rule gets it.
 
 const (
 	// FirstConjunctionID is the lowest id of a rule: 0 means none, and 1 belongs to the

@@ -14,8 +14,8 @@ import (
 // OpenFlow priorities of Antrea-native rules.
 //
 // Tier, policy priority and place in the policy give the order of rules: Order. A flow
-// entry has 16 bits of priority, and a policy's priority is a float, so no formula gives
-// every rule a number of its own. Three steps choose the number:
+// entry has 16 bits of priority, and a policy's priority is a float. So no formula gives
+// every rule its own number. Three steps choose the number:
 //
 //  1. Antrea's formula. It leaves room where new rules are likely.
 //  2. If that number is taken or out of order, the rules of a policy go as a block into
@@ -203,8 +203,8 @@ func (p *Priorities) bounds(pos int) (above, below int) {
 	return above, below
 }
 
-// place chooses the highest priority of a block between low and high: the formula's, or a
-// little off the neighbour in its way, or the middle of a narrow gap.
+// place chooses the highest priority of a block between low and high. It takes the formula's,
+// or one a little off the neighbour in its way. In a narrow gap it takes the middle.
 func place(want, low, high int) int {
 	switch {
 	case want >= low && want <= high:

@@ -18,8 +18,8 @@ import (
 // slice by one merge. A rule that holds the old slice still holds the old addresses, and
 // compareAddresses finds the difference by one merge.
 //
-// There are two indexes of sets: of all Pods, for peers, and of the Pods of this Node that
-// have a port, for what rules apply to.
+// There are two indexes of sets. That of all Pods is for peers. That of this Node's Pods with a
+// port is for the subjects of rules.
 
 // podChoice chooses Pods of one namespace or of chosen ones, by labels or by service account.
 // A nil Selector does not restrict. With entities, it chooses ExternalEntities in the same

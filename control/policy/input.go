@@ -3,7 +3,7 @@ package policy
 import "github.com/antrail/antrail/control/cluster"
 
 // The first stage of an Update finds what changed in the cluster and marks the specs that
-// depend on it. For Pods the sets know their users. For everything else each spec is checked.
+// depend on it. For Pods the sets know their users. For other objects each spec is checked.
 
 // movePods updates the sets of Pods, and marks the specs that depend on the sets that changed.
 // ExternalEntities are Pods here.

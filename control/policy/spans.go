@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// Spans has the Nodes that must realise each Antrea-native policy: the Nodes of the Pods that it
-// applies to, or all Nodes if it applies to a Service. A policy's status counts these Nodes.
-// They follow from the cluster's objects only. Only the agent that sums up statuses has a Spans.
-// One goroutine uses it.
+// Spans has the Nodes that must realise each Antrea-native policy. If the policy applies to a
+// Service, these are all Nodes. Otherwise they are the Nodes of the Pods that it applies to. A
+// policy's status counts these Nodes. They follow from the cluster's objects only. Only the agent
+// that sums up statuses has a Spans. One goroutine uses it.
 type Spans struct {
 	features tables.Features
 	cluster  *cluster.Cluster

@@ -139,9 +139,9 @@ func (p *Policies) replanK8s(old *cluster.Cluster, change *Change) {
 	}
 }
 
-// replanAntrea plans three kinds of policies: those that changed, those that were refused, and,
-// if a Group, Service or Tier changed, those that depend on one. What a refused policy lacked
-// may exist now.
+// replanAntrea plans the policies that changed and those that were refused, because the cause of
+// a refusal may have gone. If a Group, Service or Tier changed, it also plans all policies that
+// depend on one.
 func (p *Policies) replanAntrea(old *cluster.Cluster, change *Change) {
 	dropGone(p, old.AntreaPolicies, p.cluster.AntreaPolicies, change)
 	lenders := !equalMaps(old.Groups, p.cluster.Groups) || !equalMaps(old.Services, p.cluster.Services) ||

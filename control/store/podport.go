@@ -14,8 +14,8 @@ import (
 //
 // A Pod may have more than one interface. The port of each further interface has the name
 // POD@INTERFACE. For each, the snapshot has a twin of that name: a copy of the Pod with the
-// port and addresses of that interface. Policies of the Pod thus hold on all its ports. A twin
-// is no endpoint of a Service.
+// port and addresses of that interface. Policies of the Pod thus hold on all its ports. Services
+// have no twins as endpoints.
 type PodPort struct {
 	cluster.Meta
 	cluster.SwitchPort              // Pod is the Pod's name

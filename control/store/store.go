@@ -318,8 +318,8 @@ func SameObject(a, b cluster.Object) bool {
 }
 
 // Problems returns the objects that the store holds but does not publish, in order of their
-// keys: those that another source has already, and those that it refuses (store_refuse.go). It
-// adds the deleted tiers that stay. The reader of a file reports why it cannot read the file.
+// keys. Another source has them already, or the store refuses them (store_refuse.go). It adds
+// the deleted tiers that stay. The reader of a file reports why it cannot read the file.
 func (s *Store) Problems() []manifest.Problem {
 	s.mu.Lock()
 	defer s.mu.Unlock()

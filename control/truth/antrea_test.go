@@ -15,16 +15,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// Antrea-native policies, of which cyclonus knows nothing: random ones are
-// judged by reading them as their documentation says, from the first tier to
-// the last, rule by rule; what no rule decides, or one that says Pass, is
-// judged by cyclonus for the NetworkPolicies, and then by the baseline tier.
+// Antrea-native policies, which cyclonus does not know. The oracle reads random policies as their documentation says, from the
+// first tier to the last, rule by rule. If no rule decides, or one says Pass, cyclonus decides for the NetworkPolicies, and then
+// the baseline tier.
 
 // tiers are the names of tiers and their priorities.
 var tiers = map[string]int{"emergency": 50, "securityops": 100, "platform": 200, "application": 250, "baseline": 253}
 
-// choice is Pods by the value of their label pod and of their namespace's
-// label ns; empty: any.
+// choice chooses Pods by the label pod and by the label ns of their namespace; empty: any.
 type choice struct{ pod, ns string }
 
 func (c choice) yaml() string {
@@ -116,7 +114,7 @@ func (p *nativePolicy) yaml() string {
 	return text
 }
 
-// side is one end of a connection that is being opened, seen from that end.
+// side is one end of a new connection, seen from that end.
 type side struct {
 	ingress    bool
 	self, peer *endpoint
@@ -124,7 +122,7 @@ type side struct {
 	proto      corev1.Protocol
 }
 
-// decide is the action of the first rule that matches; empty: none does.
+// decide is the action of the first matching rule; empty: none matches.
 func (s side) decide(policies []nativePolicy) string {
 	for i := range policies {
 		p := &policies[i]
@@ -144,8 +142,8 @@ func (s side) decide(policies []nativePolicy) string {
 	return ""
 }
 
-// passes is whether one side of a connection lets it pass, where k8s is what
-// NetworkPolicies say. A side on another Node always does, here.
+// passes reports whether one side of a connection lets it pass; k8s is the verdict of NetworkPolicies. A side on another Node
+// always does.
 func (s side) passes(policies []nativePolicy, k8s *matcher.DirectionResult) bool {
 	if s.self.port == 0 {
 		return true
@@ -187,12 +185,12 @@ func randomRules(rng *rand.Rand, baseline bool) (rules []nativeRule) {
 	return rules
 }
 
-// randomPolicies are policies of different rank, the first to decide first.
+// randomPolicies returns policies of different rank, the first to decide first.
 func randomPolicies(rng *rand.Rand) (all []nativePolicy) {
 	for i := range 1 + rng.IntN(6) {
 		p := nativePolicy{
 			name: fmt.Sprint("native", i), tier: pick(rng, "emergency", "securityops", "platform", "application", "baseline"),
-			priority: float64(1+rng.IntN(30)) + float64(i)/16, // no two alike
+			priority: float64(1+rng.IntN(30)) + float64(i)/16, // all different
 			applied:  choice{pick(rng, "", "a", "b"), pick(rng, "", "x", "y")},
 		}
 		p.ingress, p.egress = randomRules(rng, p.tier == "baseline"), randomRules(rng, p.tier == "baseline")
@@ -206,8 +204,8 @@ func randomPolicies(rng *rand.Rand) (all []nativePolicy) {
 	return all
 }
 
-// TestAntreaPolicies puts random Antrea-native policies in force beside
-// generated NetworkPolicies, one set after the other on one switch.
+// TestAntreaPolicies installs random Antrea-native policies beside generated NetworkPolicies, one set after the other on one
+// switch.
 func TestAntreaPolicies(t *testing.T) {
 	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
 	for seed := range testsize.Rounds(uint64(150)) {
@@ -236,7 +234,7 @@ func TestAntreaPolicies(t *testing.T) {
 	}
 }
 
-// firstPolicies are those that the generated cases begin with.
+// firstPolicies are the policies of the first generated cases.
 func firstPolicies(c *testCluster) (pool []*networkingv1.NetworkPolicy) {
 	for _, tc := range generated(c) {
 		for _, a := range tc.Steps[0].Actions {

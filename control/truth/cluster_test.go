@@ -1,12 +1,10 @@
-// Package truth holds truth tables of NetworkPolicies: whether a packet from
-// here to there passes, as the switch has it and as somebody else does.
+// Package truth holds truth tables of NetworkPolicies. It compares the verdict of the switch on a packet with that of another
+// program.
 //
-// Policies, Pods and Namespaces come from the generator of cyclonus, go in as
-// manifests, and through all of control and tables become entries of a switch
-// with memory ports. First packets of connections are then sent by every Pod
-// to every other, at every port. What should become of each is said by the
-// matcher of cyclonus, which shares no code with this repository and knows
-// nothing of Nodes, addresses of ports or flow entries.
+// Policies, Pods and Namespaces come from the generator of cyclonus. They enter as manifests, and all of control and tables
+// turns them into entries of a switch with memory ports. Then every Pod sends the first packet of a connection to every other
+// Pod, at every port. The matcher of cyclonus gives the expected verdicts. It shares no code with this repository, and does not
+// know Nodes, switch ports or flow entries.
 package truth
 
 import (
@@ -28,8 +26,7 @@ import (
 	"github.com/antrail/antrail/control/store"
 )
 
-// The cluster: this Node and another, with Pods a, b and c in the namespaces
-// x, y and z. Those of z live on the other Node.
+// The cluster has this Node and another one, with Pods a, b and c in the namespaces x, y and z. Those of z are on the other Node.
 const (
 	thisNode  = "here"
 	otherNode = "there"
@@ -42,10 +39,10 @@ var (
 	protocols = []corev1.Protocol{corev1.ProtocolTCP, corev1.ProtocolUDP, corev1.ProtocolSCTP}
 )
 
-// endpoint is a Pod, or somebody outside the cluster, as packets know it.
+// endpoint is a Pod, or an address outside the cluster.
 type endpoint struct {
 	namespace, name string     // empty: outside
-	ip              netip.Addr // that packets are sent from and to
+	ip              netip.Addr // source and destination address of packets
 	other           netip.Addr // of the other family
 	labels          map[string]string
 	port            uint32 // of the switch; 0: not on this Node
@@ -61,7 +58,7 @@ func (e *endpoint) String() string {
 // mac is the address of an endpoint's link on this Node.
 func (e *endpoint) mac() string { return fmt.Sprintf("02:00:00:00:01:%02x", e.port) }
 
-// testCluster is what the steps of a test case change.
+// testCluster is the cluster that the steps of a test case change.
 type testCluster struct {
 	family     family // of the packets; the cluster is dual-stack
 	namespaces map[string]map[string]string
@@ -83,7 +80,7 @@ func (f family) host(node, n byte) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, 10, node, n})
 }
 
-// outside is an address that is no Pod's.
+// outside is an address that belongs to no Pod.
 func (f family) outside() netip.Addr {
 	if f == 6 {
 		return netip.MustParseAddr("2001:db8::9")
@@ -119,7 +116,7 @@ func (c *testCluster) addPod(t *testing.T, ns, name string, labels map[string]st
 	c.pods[ns+"/"+name] = e
 }
 
-// endpoints are the Pods in order of their names, and somebody outside.
+// endpoints returns the Pods in order of their names, and an outside address.
 func (c *testCluster) endpoints() (all []*endpoint) {
 	for _, k := range slices.Sorted(maps.Keys(c.pods)) {
 		all = append(all, c.pods[k])
@@ -127,7 +124,7 @@ func (c *testCluster) endpoints() (all []*endpoint) {
 	return append(all, &endpoint{ip: c.family.outside()})
 }
 
-// act carries out one action of a generated test case.
+// act performs one action of a generated test case.
 func (c *testCluster) act(t *testing.T, a *generator.Action) {
 	t.Helper()
 	switch {
@@ -150,11 +147,11 @@ func (c *testCluster) act(t *testing.T, a *generator.Action) {
 	case a.DeletePod != nil:
 		delete(c.pods, a.DeletePod.Namespace+"/"+a.DeletePod.Pod)
 	default:
-		t.Fatalf("an action of a kind that is not known: %+v", a)
+		t.Fatalf("an action of an unknown kind: %+v", a)
 	}
 }
 
-// label sets the labels of a namespace, and the one that an API server adds.
+// label sets the labels of a namespace, and the label that an API server adds.
 func (c *testCluster) label(ns string, labels map[string]string) {
 	labels = maps.Clone(labels)
 	if labels == nil {
@@ -164,7 +161,7 @@ func (c *testCluster) label(ns string, labels map[string]string) {
 	c.namespaces[ns] = labels
 }
 
-// putPolicy fills in what an API server does.
+// putPolicy sets the defaults of an API server.
 func (c *testCluster) putPolicy(p *networkingv1.NetworkPolicy) {
 	p = p.DeepCopy()
 	p.TypeMeta = metav1.TypeMeta{APIVersion: "networking.k8s.io/v1", Kind: "NetworkPolicy"}
@@ -192,7 +189,7 @@ func (c *testCluster) removeNamespace(ns string) {
 	maps.DeleteFunc(c.policies, func(_ string, p *networkingv1.NetworkPolicy) bool { return p.Namespace == ns })
 }
 
-// nodes are the manifests that do not change, and the ports that Pods have.
+// nodes are the manifests that do not change, and the ports of Pods.
 func (c *testCluster) nodes() string {
 	var b strings.Builder
 	b.WriteString(`apiVersion: v1
@@ -225,7 +222,7 @@ spec:
 	return b.String()
 }
 
-// manifests are all objects of the cluster.
+// manifests returns all objects of the cluster.
 func (c *testCluster) manifests(t *testing.T) string {
 	t.Helper()
 	docs := []string{c.nodes()}
@@ -278,7 +275,7 @@ func (e *endpoint) pod() *corev1.Pod {
 	return p
 }
 
-// portName is the name that containers give a port, empty when none has it.
+// portName is the containers' name of a port; empty if it has none.
 func portName(port int32, proto corev1.Protocol) string {
 	if !slices.Contains(serving, port) {
 		return ""
@@ -286,7 +283,7 @@ func portName(port int32, proto corev1.Protocol) string {
 	return fmt.Sprintf("serve-%d-%s", port, strings.ToLower(string(proto)))
 }
 
-// apply gives the manifests to a store.
+// apply applies the manifests to a store.
 func (c *testCluster) apply(t *testing.T, objects *store.Store) store.Update {
 	t.Helper()
 	const source = "truth.yaml"
@@ -303,7 +300,7 @@ func (c *testCluster) apply(t *testing.T, objects *store.Store) store.Update {
 	return objects.Apply(change)
 }
 
-// gone are the objects of a snapshot that are not to be kept.
+// gone returns the objects of a snapshot to remove.
 func gone(c *cluster.Cluster, keep map[cluster.Key]bool) (keys []cluster.Key) {
 	for k := range c.Namespaces {
 		keys = append(keys, k)

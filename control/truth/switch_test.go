@@ -26,7 +26,7 @@ const (
 	gatewayPort = 2
 	gatewayMAC  = "02:00:00:00:00:02"
 	virtualMAC  = "aa:bb:cc:dd:ee:ff"
-	elsewhere   = "02:00:00:00:00:99" // of whoever sends to the gateway
+	elsewhere   = "02:00:00:00:00:99" // the sender behind the tunnel
 )
 
 // bench is a switch with memory ports under the control of a Reconciler.
@@ -73,10 +73,10 @@ func (b *bench) Apply(c *flow.Bundle) error {
 	})
 }
 
-// Purge has nothing to do: the connections of older probes have ended.
+// Purge does nothing: the connections of older probes have ended.
 func (b *bench) Purge([]ledger.Purge) {}
 
-// bring makes the switch that of a cluster.
+// bring brings the switch to the state of a cluster.
 func (b *bench) bring(c *testCluster) {
 	b.t.Helper()
 	b.now += int64(10 * time.Minute) // long enough for the last probes' connections to end
@@ -97,7 +97,7 @@ func (b *bench) bring(c *testCluster) {
 	}
 }
 
-// where is the port of this Node's switch by which an endpoint is reached.
+// where is the port of this Node's switch that leads to an endpoint.
 func where(e *endpoint) uint32 {
 	switch {
 	case e.port != 0:
@@ -108,7 +108,7 @@ func where(e *endpoint) uint32 {
 	return gatewayPort
 }
 
-// links are the link addresses of a packet that comes from an endpoint.
+// links returns the link addresses of a packet from an endpoint.
 func links(from, to *endpoint) (src, dst string) {
 	switch where(from) {
 	case tunnelPort:
@@ -122,9 +122,8 @@ func links(from, to *endpoint) (src, dst string) {
 	return from.mac(), gatewayMAC
 }
 
-// probe sends the first packet of a connection and reports whether it left, and
-// only, where it should. A reply must then pass in any case, which is tried with
-// UDP, whose replies are what its first packets are.
+// probe sends the first packet of a connection and reports whether it left by the right port only. A reply must then always
+// pass. UDP checks this, because its replies look like first packets.
 func (b *bench) probe(from, to *endpoint, port int32, proto corev1.Protocol) bool {
 	b.t.Helper()
 	const anyPort = 20000
@@ -161,11 +160,11 @@ func (b *bench) inject(port uint32, frame []byte) {
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.77.102"), Dst: netip.MustParseAddr("192.168.77.101")}
 	}
 	if b.ports[port].Inject(f) != 1 {
-		b.t.Fatalf("port %d takes no frame", port)
+		b.t.Fatalf("port %d accepts no frame", port)
 	}
 }
 
-// left collects what was sent by all ports.
+// left collects the packets that left by all ports.
 func (b *bench) left(want uint32, text string) bool {
 	b.t.Helper()
 	passed, one := false, make([]*packet.Frame, 1)

@@ -14,20 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// probed are the ports that are tried: those that containers serve and name,
-// and one that none does.
+// probed are the ports of the probes: those that containers serve and name, and one that no container serves.
 var probed = []int32{80, 81, 79}
 
-// generated are all test cases of cyclonus. The IP is that of a Pod whose
-// neighbours some blocks leave out.
+// generated are all test cases of cyclonus. The IP is that of a Pod; some blocks exclude its neighbours.
 func generated(c *testCluster) []*generator.TestCase {
 	g := generator.NewTestCaseGenerator(true, c.pods["z/c"].ip.String(), []string{"x", "y", "z"}, nil, nil)
 	return g.GenerateAllTestCases()
 }
 
-// TestGeneratedCases walks through every generated case on one switch, so that
-// what one case leaves behind would be found by the next. In none of them does
-// the switch differ from cyclonus.
+// TestGeneratedCases runs every generated case on one switch, so that leftovers of one case affect the next. The switch and
+// cyclonus agree in all of them.
 func TestGeneratedCases(t *testing.T) {
 	for _, f := range families {
 		t.Run(fmt.Sprint("IPv", f), func(t *testing.T) { runGenerated(t, f) })
@@ -64,8 +61,7 @@ func runGenerated(t *testing.T, f family) {
 	t.Logf("%d cases, %d probes", len(cases), probes)
 }
 
-// TestPoliciesTogether puts several policies of different cases in force at
-// once.
+// TestPoliciesTogether installs several policies of different cases at once.
 func TestPoliciesTogether(t *testing.T) {
 	b, pool := newBench(t), firstPolicies(newCluster(t, 4))
 	for seed := range testsize.Rounds(uint64(60)) {
@@ -86,15 +82,13 @@ func TestPoliciesTogether(t *testing.T) {
 	}
 }
 
-// compare probes all pairs and returns the number of probes and those that
-// went otherwise than they should.
+// compare probes all pairs. It returns the number of probes and the wrong ones.
 //
-// A Pod and itself is no pair. Here cyclonus and the API differ: its matcher
-// applies policies to such traffic too, while the documentation of
-// NetworkPolicies says "a pod cannot block access to itself". The traffic does
-// not leave the Pod's own loopback, so that no switch has a say in it.
+// A Pod does not probe itself, because there cyclonus and the API differ. The matcher applies policies to such traffic too, but
+// the documentation of NetworkPolicies says "a pod cannot block access to itself". The traffic stays in the Pod's own loopback,
+// so no switch sees it.
 //
-// expect says what should become of a packet, given what cyclonus says.
+// expect computes the expected verdict from that of cyclonus.
 func (b *bench) compare(c *testCluster, expect func(packetCase, *matcher.AllowedResult) bool) (n int, wrong []string) {
 	b.t.Helper()
 	oracle := matcher.BuildNetworkPolicies(false, slices.Collect(maps.Values(c.policies)))
@@ -115,8 +109,7 @@ type packetCase struct {
 	proto    corev1.Protocol
 }
 
-// packets are all packets between two ends of which one is on this Node; its
-// switch never sees others.
+// packets returns all packets between two ends of which one is on this Node, because its switch sees no others.
 func (c *testCluster) packets() (all []packetCase) {
 	ends := c.endpoints()
 	for _, from := range ends {
@@ -134,13 +127,12 @@ func (c *testCluster) packets() (all []packetCase) {
 	return all
 }
 
-// here is the oracle's verdict as far as this Node has to enforce it: its own
-// Pods' side of a connection.
+// here is the part of the oracle's verdict that this Node must enforce: the side of its own Pods.
 func here(pk packetCase, k8s *matcher.AllowedResult) bool {
 	return (pk.from.port == 0 || k8s.Egress.IsAllowed()) && (pk.to.port == 0 || k8s.Ingress.IsAllowed())
 }
 
-// traffic is a packet as cyclonus knows it.
+// traffic is a packet in the form of cyclonus.
 func (c *testCluster) traffic(pk packetCase) *matcher.Traffic {
 	tr := &matcher.Traffic{Source: c.peer(pk.from), Destination: c.peer(pk.to), ResolvedPort: int(pk.port), Protocol: pk.proto}
 	if pk.to.name != "" { // nothing outside names its ports
