@@ -25,9 +25,9 @@ func Sum(b []byte, initial uint16) uint16 {
 	return fold(uint64(bits.ReverseBytes16(fold(addWords(b, 0)))) + uint64(initial))
 }
 
-// sumsToOnes says whether b and the words that s is the sum of, the checksum among them, sum up to
+// foldsToOnes says whether b and the words that s is the sum of, the checksum among them, sum up to
 // all ones. Those are the same bits in any order of bytes. So only one fold is needed.
-func sumsToOnes(b []byte, s uint64) bool { return fold(addWords(b, s)) == 0xffff }
+func foldsToOnes(b []byte, s uint64) bool { return fold(addWords(b, s)) == 0xffff }
 
 // addWords adds b to s, as little-endian words with the carries added at the low end. s is less
 // than 1<<62. fold makes the 16-bit sum of the result, with its two bytes swapped. The carries of
@@ -154,9 +154,9 @@ func (l *Layers) L4Valid(b []byte) bool {
 	case ProtoUDP:
 		return l.udpValid(b, UDP(p))
 	case ProtoTCP, ProtoICMPv6:
-		return sumsToOnes(p, l.pseudoWords(b, len(p)))
+		return foldsToOnes(p, l.pseudoWords(b, len(p)))
 	case ProtoICMP, ProtoIGMP:
-		return sumsToOnes(p, 0)
+		return foldsToOnes(p, 0)
 	case ProtoSCTP:
 		return SCTP(p).Checksum() == SCTP(p).ComputeChecksum()
 	}
@@ -171,7 +171,7 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 		return l.EtherType == EtherTypeIPv4
 	}
 	n := int(h.Length())
-	return sumsToOnes(h[:n], l.pseudoWords(b, n))
+	return foldsToOnes(h[:n], l.pseudoWords(b, n))
 }
 
 // SetL4Checksum computes the transport checksum of the packet in frame b and
@@ -220,7 +220,7 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 	return IPv6(b[l.L3:]).PseudoSum(l.Proto, n)
 }
 
-// pseudoWords is PseudoSum as addWords adds, for sumsToOnes.
+// pseudoWords is PseudoSum as addWords adds, for foldsToOnes.
 func (l *Layers) pseudoWords(b []byte, n int) uint64 {
 	s := uint64(l.Proto)<<24 + uint64(bits.ReverseBytes32(uint32(n))) // as two words of 32 bits
 	if l.EtherType == EtherTypeIPv4 {

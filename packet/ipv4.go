@@ -161,7 +161,7 @@ func (h IPv4) SetDst(a netip.Addr) { b := a.As4(); copy(h[ipv4Dst:], b[:]) }
 // ChecksumValid verifies the Header Checksum. HeaderLen must be sound.
 func (h IPv4) ChecksumValid() bool {
 	if n := h.HeaderLen(); n != IPv4Len {
-		return sumsToOnes(h[:n], 0)
+		return foldsToOnes(h[:n], 0)
 	}
 	b := (*[IPv4Len]byte)(h) // without options, as most are: the same sum in halves that cannot overflow
 	a, c := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
