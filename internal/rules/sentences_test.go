@@ -20,7 +20,6 @@ var notYet = []string{
 	"agent/api",
 	"agent/assignments",
 	"agent/config",
-	"agent/packetin",
 	"agent/pipeline",
 	"agent/podports",
 	"agent/reach",
