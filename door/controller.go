@@ -79,7 +79,7 @@ func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 // called before the first request.
 func (s *Server) OnTTL(f func(bool)) { s.controllers.tellTTL = f }
 
-// wantTTL says whether a controller wants packets whose TTL ends.
+// wantTTL reports whether a controller wants packets whose TTL ends.
 func (c *controllers) wantTTL(who *controller, wants bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -39,7 +39,7 @@ type PortOpener interface {
 	// that tunnel's link, and with a driver, that of its device. It is nil for none. They
 	// stay the switch's.
 	Programs(ProgramsQuery) []int
-	// Confined says whether OpenPort opens no port.
+	// Confined reports whether OpenPort opens no port.
 	Confined() bool
 	// Cards is how ports on AF_XDP drive cards.
 	Cards() Cards

@@ -2,9 +2,8 @@ package flow
 
 import "net/netip"
 
-// Action is one action of a flow entry: a plain struct below. Actions are
-// immutable once an entry is made; the datapath switches on their type, the
-// printer writes them as ovs-ofctl does.
+// Action is one action of a flow entry: a plain struct below. Actions are immutable once an entry
+// is made. The datapath switches on their type. The printer writes them as ovs-ofctl does.
 type Action interface{ isAction() }
 
 // Subfield is N bits of a field from bit Ofs up: NXM_NX_REG0[0..3].
@@ -26,20 +25,20 @@ const (
 	PortNone       = 0xffffffff // OFPP_ANY
 )
 
-// The actions. Drop is no action of its own: an entry without actions drops.
+// The actions. There is none for drop: an entry without actions drops.
 type (
 	// Output sends to a port: output:3, output:"antrea-tun0", LOCAL. The
 	// reserved ports have actions of their own below.
 	Output struct{ Port uint32 }
 	// OutputReg sends to the port whose number a field holds: output:NXM_NX_REG1[].
 	OutputReg struct{ Src Subfield }
-	// OutputInPort sends back where the packet came from: IN_PORT.
+	// OutputInPort sends the packet back to its input port: IN_PORT.
 	OutputInPort struct{}
 	// Normal is the MAC learning switch: NORMAL.
 	Normal struct{}
-	// Flood sends to every port but the one of entry: FLOOD; All likewise.
+	// Flood sends to every port but the input port: FLOOD.
 	Flood struct{}
-	// All sends to every port but the one of entry: ALL.
+	// All sends to every port but the input port: ALL.
 	All struct{}
 	// Controller is a packet-in: controller(reason=no_match,id=62373,userdata=01.02,pause).
 	Controller struct {
@@ -52,8 +51,8 @@ type (
 	}
 	// GotoTable continues in a later table: goto_table:SpoofGuard.
 	GotoTable struct{ Table uint8 }
-	// Resubmit looks a table up and comes back: resubmit(,ServiceLB). InPort is
-	// PortInPort when the packet's own is to be kept (printed empty).
+	// Resubmit looks up a table and comes back: resubmit(,ServiceLB). InPort is PortInPort if the
+	// packet keeps its own (printed empty).
 	Resubmit struct {
 		InPort uint32
 		Table  uint8 // CurrentTable: the one the entry is in
@@ -72,7 +71,7 @@ type (
 	}
 	// Move copies bits: move:NXM_NX_REG0[0..3]->NXM_NX_CT_MARK[0..3].
 	Move struct{ Src, Dst Subfield }
-	// DecTTL is dec_ttl: at TTL 1 the packet is lost.
+	// DecTTL is dec_ttl. It drops a packet with TTL 1.
 	DecTTL struct{}
 	// PushVLAN adds a tag with VLAN 0: push_vlan:0x8100.
 	PushVLAN struct{ EtherType uint16 }
@@ -88,7 +87,7 @@ type (
 		Exec          []Action  // SetField, Load, Move to ct_mark and ct_label only
 		ALG           string    // parsed and printed; the datapath refuses it
 	}
-	// CTClear forgets what conntrack said about the packet: ct_clear.
+	// CTClear clears the packet's conntrack state: ct_clear.
 	CTClear struct{}
 	// GroupAction is group:10.
 	GroupAction struct{ ID uint32 }
@@ -106,7 +105,7 @@ type (
 	Note struct{ Bytes []byte }
 )
 
-// NoTable says that ct() has no table=; CurrentTable that resubmit names none.
+// NoTable: ct() has no table=. CurrentTable: resubmit names no table.
 const (
 	NoTable      = 255
 	CurrentTable = 255
@@ -120,7 +119,7 @@ type NAT struct {
 	Persistent, Hash, Random bool
 }
 
-// NATType is which side ct(nat) translates.
+// NATType is the side that ct(nat) translates.
 type NATType uint8
 
 // Kinds of NAT: NATRestore is nat without arguments.
@@ -130,7 +129,7 @@ const (
 	NATDestination
 )
 
-// Learn makes an entry out of the packet: learn(table=…,…).
+// Learn makes an entry from the packet: learn(table=…,…).
 type Learn struct {
 	Table                    uint8
 	Priority                 uint16
@@ -144,9 +143,9 @@ type Learn struct {
 	Specs                    []LearnSpec
 }
 
-// LearnSpec is one part of a learn action. Src is a field of the packet when
-// FromField, else Immediate. It becomes a match on Dst, a load into Dst or an
-// output to the port it holds.
+// LearnSpec is one part of a learn action. Src is a field of the packet if FromField is set;
+// otherwise the value is Immediate. It becomes a match on Dst, a load into Dst or an output to
+// the port that it holds.
 type LearnSpec struct {
 	Kind      LearnKind
 	FromField bool
@@ -155,7 +154,7 @@ type LearnSpec struct {
 	Dst       Subfield
 }
 
-// LearnKind is what a LearnSpec becomes in the learned entry.
+// LearnKind is the form of a LearnSpec in the learned entry.
 type LearnKind uint8
 
 // Kinds of LearnSpec: NXM_OF_IP_DST[] or eth_type=0x800 is a LearnMatch,

@@ -7,24 +7,24 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// payloadLen is the length of what stands behind a UDP header, an ICMP echo and
-// a TCP segment that neither opens nor ends a connection: the bytes 0, 1, 2 …,
-// as in a packet that Open vSwitch composes from a flow.
+// payloadLen is the length of the payload behind a UDP header, an ICMP echo, and a TCP segment
+// that neither opens nor ends a connection. The bytes are 0, 1, 2 …, as in a packet that Open
+// vSwitch composes from a flow.
 const payloadLen = 64
 
-// fragmentOffset is where a composed later fragment begins, in units of 8
-// bytes.
+// fragmentOffset is the offset of a composed later fragment, in units of 8 bytes.
 const fragmentOffset = 100
 
 // noNextHeader ends an IPv6 header chain (RFC 8200, section 4.7).
 const noNextHeader = 59
 
-// Compose makes the packet that a key describes: an Ethernet frame, not padded,
-// with valid lengths and checksums: the bytes of ovs-ofctl compose-packet, but
-// that SCTP gets its checksum and a chunk, and IPv6 its fragment header. What
-// the key leaves zero is zero in the packet, a TTL too. Extract gives the key's header fields back, but for a
-// key that no packet has: one without eth_type (it becomes an 802.3 frame), or
-// an IPv6 protocol that is an extension header.
+// Compose makes the packet that a key describes: an Ethernet frame, not padded, with valid
+// lengths and checksums. The bytes are those of ovs-ofctl compose-packet, except that SCTP gets
+// its checksum and a chunk, and IPv6 its fragment header. A field that is zero in the key is zero
+// in the packet, a TTL too.
+//
+// Extract returns the key's header fields, except for a key that no packet has. One without
+// eth_type becomes an 802.3 frame; an IPv6 protocol may be an extension header.
 func Compose(k *Key) []byte {
 	b := k.appendEthernet(make([]byte, 0, 256))
 	switch k.u16(offEthType) {
@@ -42,7 +42,7 @@ func Compose(k *Key) []byte {
 
 func (k *Key) u16(off int) uint16 { return binary.BigEndian.Uint16(k[off:]) }
 
-// extend appends n zeros to b and returns the whole and the new part.
+// extend appends n zeros to b and returns the whole slice and the new part.
 func extend(b []byte, n int) (whole, part []byte) {
 	whole = append(b, make([]byte, n)...)
 	return whole, whole[len(b):]
@@ -125,8 +125,8 @@ func (k *Key) appendIPv6(b []byte) []byte {
 	return b
 }
 
-// appendFragmentHeader makes a first fragment of the key's protocol, or a later
-// one of no protocol, since a key holds 44 for it.
+// appendFragmentHeader makes a first fragment of the key's protocol, or a later one without a
+// protocol, because its key holds 44.
 func (k *Key) appendFragmentHeader(b []byte) []byte {
 	if k[offNwFrag]&packet.FragLater != 0 {
 		return append(b, noNextHeader, 0, fragmentOffset>>5, fragmentOffset<<3&0xff|1, 0, 0, 0, 0)
@@ -134,7 +134,7 @@ func (k *Key) appendFragmentHeader(b []byte) []byte {
 	return append(b, k[offNwProto], 0, 0, 1, 0, 0, 0, 0)
 }
 
-// appendL4 makes the transport header and payload, their checksum still 0.
+// appendL4 makes the transport header and payload, with a checksum of 0.
 func (k *Key) appendL4(b []byte) []byte {
 	if k[offNwFrag]&packet.FragLater != 0 {
 		return b
@@ -169,8 +169,7 @@ func (k *Key) appendTCP(b []byte) []byte {
 	return appendPayload(b)
 }
 
-// appendSCTP makes a packet with one INIT chunk, the smallest with which an
-// association can begin.
+// appendSCTP makes a packet with one INIT chunk, the smallest that can begin an association.
 func (k *Key) appendSCTP(b []byte) []byte {
 	const chunk = 20
 	b, h := extend(b, packet.SCTPLen+chunk)

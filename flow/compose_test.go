@@ -11,7 +11,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// sameHeaders says whether composing k's packet and extracting it again gives
+// sameHeaders reports whether composing k's packet and extracting it again gives
 // k's header fields.
 func sameHeaders(t *testing.T, k *flow.Key, why string) {
 	t.Helper()
@@ -106,7 +106,7 @@ func TestComposeForGopacket(t *testing.T) {
 	}
 }
 
-// TestComposePayload pins what a composed packet carries behind its headers.
+// TestComposePayload pins the payload of composed packets.
 func TestComposePayload(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -127,7 +127,7 @@ func TestComposePayload(t *testing.T) {
 }
 
 // FuzzExtract extracts a key from any bytes, composes the packet that the key
-// describes, and extracts that: the same key.
+// describes, and extracts the same key from that.
 func FuzzExtract(f *testing.F) {
 	for _, b := range canonical() {
 		f.Add(b)

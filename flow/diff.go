@@ -1,7 +1,7 @@
 package flow
 
-// Diff lists the fields in which two keys differ: whole registers rather than
-// their unions, TCP's names for ports.
+// Diff lists the fields in which two keys differ. It names whole registers rather
+// than their unions, and ports by TCP's names.
 func Diff(a, b *Key) []FieldID {
 	if *a == *b {
 		return nil
@@ -15,8 +15,8 @@ func Diff(a, b *Key) []FieldID {
 	return ids
 }
 
-// Unmet lists the fields in which a packet is not as a match asks, under the names
-// that Diff has for them; nil when the match takes it.
+// Unmet lists the fields in which a packet differs from a match, under the names
+// that Diff uses. It is nil if the packet matches.
 func (m *Match) Unmet(k *Key) []FieldID {
 	looked := *k
 	for i := range looked {
@@ -25,7 +25,7 @@ func (m *Match) Unmet(k *Key) []FieldID {
 	return Diff(&looked, k)
 }
 
-// isUnion says whether a field's bytes are shown under another name too.
+// isUnion reports whether a field's bytes are shown under another name too.
 func isUnion(id FieldID) bool {
 	switch id {
 	case VlanVID, VlanPCP, IPDSCP, IPECN, ArpSPA, ArpTPA, UDPSrc, UDPDst, SCTPSrc, SCTPDst,
@@ -42,8 +42,7 @@ func FieldText(id FieldID, k *Key, n *Names) string {
 	return string(appendExact(append([]byte(f.Name), '='), f, f.Get(k), n))
 }
 
-// KeyText is a packet's key as a match on each of its fields that is not zero:
-// what a trace shows of a packet.
+// KeyText is a packet's key as a match on each of its nonzero fields, for traces.
 func KeyText(k *Key, n *Names) string {
 	var m Match
 	for id := Reg0; id < NumFields; id++ {

@@ -1,7 +1,7 @@
 package flow
 
-// Match is what an entry asks of a packet: Key.And(Mask) == Value. Value has
-// no bit outside Mask.
+// Match is the condition of an entry: Key.And(Mask) == Value. Value has no bit
+// outside Mask.
 type Match struct {
 	Value, Mask Key
 }
@@ -9,21 +9,21 @@ type Match struct {
 // Entry is one flow entry. Its identity within a pipeline is table, priority
 // and match.
 type Entry struct {
-	Actions     []Action // first, because the garbage collector reads no further than the last pointer
+	Actions     []Action // first, because the garbage collector reads only up to the last pointer
 	Match       Minimatch
 	Table       uint8
-	Priority    uint16 // 32768 when the text gives none
+	Priority    uint16 // 32768 if the text has none
 	Cookie      uint64
 	IdleTimeout uint16 // seconds, 0 for never
 	HardTimeout uint16 // seconds, 0 for never
-	SendFlowRem bool   // tell the controller when the entry goes
+	SendFlowRem bool   // send the controller a flow-removed message
 }
 
 // GroupType is how a group picks buckets.
 type GroupType uint8
 
-// Group types: GroupSelect picks one bucket by the packet's hash and the
-// weights, GroupAll runs every bucket on a copy, GroupIndirect has one bucket,
+// Group types. GroupSelect picks one bucket by the packet's hash and the weights.
+// GroupAll runs every bucket on a copy. GroupIndirect has one bucket.
 // GroupFastFailover takes the first live one.
 const (
 	GroupAll GroupType = iota
@@ -42,7 +42,7 @@ type Group struct {
 // Bucket is one choice of a group.
 type Bucket struct {
 	ID     uint32
-	Weight uint16 // select groups only; 1 when the text gives none
+	Weight uint16 // select groups only; 1 if the text has none
 	// WatchPort is the port whose state decides whether a bucket of a
 	// fast-failover group is live; 0 for none.
 	WatchPort uint32
@@ -52,9 +52,9 @@ type Bucket struct {
 // Meter is a rate limit: packets above it are dropped.
 type Meter struct {
 	ID    uint32
-	PktPS bool // rate counts packets per second, else kilobits per second
+	PktPS bool // rate is packets per second, otherwise kilobits per second
 	Burst bool // BurstSize is used
-	Stats bool // as written; every meter counts here
+	Stats bool // as written; every meter counts in antrail
 	Bands []Band
 }
 

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Error says where a text cannot be read and what was expected there.
+// Error is the place in a text that cannot be read, and what is expected there.
 type Error struct {
-	File   string // "" when the text has no name
+	File   string // "" if the text has no name
 	Line   int    // from 1; 0 for a text of one line
 	Column int    // from 1, in bytes
 	Msg    string
 }
 
-// Error is file:line:column: message, without the parts that are not known.
+// Error is file:line:column: message, without unknown parts.
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.File != "" {
@@ -27,8 +27,8 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// Suggest is " (did you mean NAME?)" for the name nearest to a misspelt one, at most
-// two letters and half of it away, or nothing when none is near.
+// Suggest is " (did you mean NAME?)" for the name nearest to a misspelt one. It allows at most
+// two wrong letters and half of the name. Without a near name it is "".
 func Suggest(wrong string, names []string) string {
 	if len(wrong) > 40 {
 		return ""
@@ -45,7 +45,7 @@ func Suggest(wrong string, names []string) string {
 	return fmt.Sprintf(" (did you mean %s?)", best)
 }
 
-// EditDistance is the number of letters to insert, delete or replace on the way from a to b
+// EditDistance is the number of letters to insert, delete or replace to get from a to b
 // (Levenshtein distance).
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)

@@ -8,32 +8,31 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// From a packet's bytes to the key that entries match on, by the rules of Open
-// vSwitch's flow extraction:
+// Extraction makes the key of a packet from its bytes, by the rules of Open vSwitch's flow
+// extraction:
 //
-//   - a header whose lengths do not fit contributes nothing: an IPv4 packet
-//     with a wrong Total Length has dl_type 0x0800 and no addresses;
-//   - Ethernet padding behind the IP packet is never read as payload;
-//   - a later fragment has addresses and protocol, but no ports;
-//   - ARP counts only for IPv4 over Ethernet, and an operation above 255 is 0;
-//   - neighbour discovery options given twice void the ND fields.
+//  - a header whose lengths do not fit contributes nothing: an IPv4 packet
+//    with a wrong Total Length has dl_type 0x0800 and no addresses;
+//  - Ethernet padding behind the IP packet is never read as payload;
+//  - a later fragment has addresses and protocol, but no ports;
+//  - ARP counts only for IPv4 over Ethernet, and an operation above 255 is 0;
+//  - neighbour discovery options given twice void the ND fields.
 //
-// It is stricter in one point: an IP header whose version is not that of its
-// EtherType contributes nothing, where Open vSwitch does not look at it.
+// It is stricter in one point. If the version of an IP header differs from its EtherType, the
+// header contributes nothing. Open vSwitch does not check this.
 //
-// Nothing is allocated; a worker extracts into a key it owns.
+// It allocates nothing: a worker extracts into a key that it owns.
 
-// Extract fills a key from a frame: headers from its bytes, in_port as given,
-// tunnel fields from f.Tunnel, but for its options (SetTunnelOptions), pkt_mark from f.Mark.
-// Registers, conntrack fields and the other marks are zero.
-// It returns where the headers are.
+// Extract fills a key from a frame: headers from its bytes, tunnel fields from f.Tunnel, pkt_mark
+// from f.Mark. The options of a tunnel are apart (SetTunnelOptions). Registers, conntrack fields
+// and the other marks are zero. It returns the places of the headers.
 func Extract(f *packet.Frame, inPort uint32, k *Key) packet.Layers {
 	l := packet.ParseLayers(f.Bytes())
 	ExtractAt(f, inPort, k, &l)
 	return l
 }
 
-// ExtractAt is Extract for a frame of which it is known where its headers are.
+// ExtractAt is Extract for a frame whose header places are known.
 func ExtractAt(f *packet.Frame, inPort uint32, k *Key, l *packet.Layers) {
 	clear(k[:])
 	k.putU32(offInPort, inPort)
@@ -42,8 +41,8 @@ func ExtractAt(f *packet.Frame, inPort uint32, k *Key, l *packet.Layers) {
 	k.setHeaders(f.Bytes(), l)
 }
 
-// Readdress reads again what NAT changes in a frame, addresses and ports; l is
-// where its headers are.
+// Readdress reads the addresses and ports again after NAT has changed them in a frame. l has the
+// places of the headers.
 func Readdress(f *packet.Frame, l *packet.Layers, k *Key) {
 	b := f.Bytes()
 	if l.End == 0 {
@@ -67,8 +66,8 @@ func Readdress(f *packet.Frame, l *packet.Layers, k *Key) {
 	}
 }
 
-// Refresh reads the header fields again, from a frame whose headers came or
-// went (a VLAN tag), and leaves all other fields of the key alone.
+// Refresh reads the header fields again after a frame has gained or lost a header (a VLAN tag).
+// All other fields of the key stay.
 func Refresh(f *packet.Frame, k *Key) packet.Layers {
 	l := packet.ParseLayers(f.Bytes())
 	clear(k[HeaderStart:])
@@ -76,7 +75,7 @@ func Refresh(f *packet.Frame, k *Key) packet.Layers {
 	return l
 }
 
-// setHeaders fills in the fields of a frame's headers, which are zero before.
+// setHeaders fills in the fields of a frame's headers, which must be zero.
 func (k *Key) setHeaders(b []byte, l *packet.Layers) {
 	k[offNwFrag] = l.Frag
 	if len(b) < packet.EthernetLen {
@@ -111,9 +110,10 @@ func (k *Key) setTunnel(t *packet.Tunnel) {
 	k.putAddr(offTunDst, offTunDst6, t.Dst)
 }
 
-// SetTunnelOptions fills in the fields tun_metadata from the options of a packet's Geneve header, by
-// the table of its switch. It returns false for options for which Open vSwitch drops the packet: a critical
-// one that the table lacks (RFC 8926, section 3.5.1), and one of another length than the table says.
+// SetTunnelOptions fills in the fields tun_metadata from the options of a packet's Geneve header,
+// by the table of its switch. It returns false if Open vSwitch drops the packet: for a critical
+// option that the table lacks (RFC 8926, section 3.5.1), or one of another length than in the
+// table.
 func (k *Key) SetTunnelOptions(all packet.TunnelOptions, table []TunnelOption) bool {
 	for len(all) > 0 {
 		class, kind, data, rest, ok := packet.NextOption(all)
@@ -131,14 +131,14 @@ func (k *Key) SetTunnelOptions(all packet.TunnelOptions, table []TunnelOption) b
 	return true
 }
 
-// optionPlace is where a key has the data of an option.
+// optionPlace is the place of an option's data in a key.
 func optionPlace(o *TunnelOption) (from, to int) {
 	to = offTunData + MaxTunMetadata*(int(o.Index)+1)
 	return to - int(o.Size), to
 }
 
-// TunnelOptions are the options that a packet has when it leaves by a Geneve tunnel: those of which the
-// fields are there, by their numbers, as in Open vSwitch.
+// TunnelOptions are the options of a packet that leaves by a Geneve tunnel: those whose fields
+// are present, in the order of their numbers, as in Open vSwitch.
 func (k *Key) TunnelOptions(table []TunnelOption) packet.TunnelOptions {
 	if k[offTunPresent] == 0 {
 		return ""
@@ -154,8 +154,7 @@ func (k *Key) TunnelOptions(table []TunnelOption) packet.TunnelOptions {
 	return packet.TunnelOptions(b)
 }
 
-// putAddr writes an address at off4 or off16 by its family, an unset one
-// nowhere.
+// putAddr writes an address at off4 or off16 by its family. It ignores an unset one.
 func (k *Key) putAddr(off4, off16 int, a netip.Addr) {
 	switch {
 	case a.Is4():
@@ -175,8 +174,8 @@ func (k *Key) setIPv4(h packet.IPv4) {
 	k[offNwProto], k[offNwTOS], k[offNwTTL] = h.Proto(), h.TOS(), h.TTL()
 }
 
-// setIPv6 fills in the addresses even when the extension headers do not fit,
-// and the rest only when they do, which proto 0 denies.
+// setIPv6 fills in the addresses, also if the extension headers do not fit. It fills in the rest
+// only if they do; proto is 0 if they do not.
 func (k *Key) setIPv6(h packet.IPv6, proto uint8) {
 	copy(k[offIPv6Src:], h.SrcBytes())
 	copy(k[offIPv6Dst:], h.DstBytes())
@@ -199,7 +198,7 @@ func (k *Key) setARP(h packet.ARP) {
 	}
 }
 
-// setL4 reads the transport header in b, whose fixed part is there.
+// setL4 reads the transport header in b, which has at least its fixed part.
 func (k *Key) setL4(b []byte, proto uint8) {
 	switch proto {
 	case packet.ProtoTCP:

@@ -23,7 +23,7 @@ func extract(b []byte) *flow.Key {
 
 func get(k *flow.Key, id flow.FieldID) flow.Value { return flow.FieldByID(id).Get(k) }
 
-// num is a field's value when it has at most 64 bits.
+// num is the value of a field of at most 64 bits.
 func num(k *flow.Key, id flow.FieldID) uint64 { return get(k, id).Lo }
 
 // fields is the values that a packet's key must have; every other header field
@@ -78,7 +78,7 @@ func (f fields) with(more fields) fields {
 	return all
 }
 
-// checkHeader wants the header fields of k to be want and nothing else.
+// checkHeader checks that the header fields of k are want and nothing else.
 func checkHeader(t *testing.T, k *flow.Key, want fields) {
 	t.Helper()
 	rest := *k
@@ -152,7 +152,7 @@ func TestExtractMetadata(t *testing.T) {
 	f.Tunnel = packet.Tunnel{Src: pt.Addr("192.168.77.101"), Dst: pt.Addr("192.168.77.102"), ID: 0x123456, TOS: 4, TTL: 63}
 	k := new(flow.Key)
 	for i := range k {
-		k[i] = 0xaa // what the key held before must not shine through
+		k[i] = 0xaa // Extract must overwrite old contents
 	}
 	l := flow.Extract(f, 7, k)
 	if l != packet.ParseLayers(f.Bytes()) {
@@ -179,8 +179,8 @@ func TestExtractMetadata(t *testing.T) {
 	}
 }
 
-// TestTunnelOptions: options become fields by the table of the switch, and fields become options, in the
-// order of their numbers.
+// TestTunnelOptions: options become fields by the table of the switch. Fields become options in
+// the order of their numbers.
 func TestTunnelOptions(t *testing.T) {
 	table := []flow.TunnelOption{{Index: 0, Class: 0x102, Type: 0x80, Size: 4}, {Index: 3, Class: 0xffff, Type: 0, Size: 8}}
 	const first, third = "\x01\x02\x80\x01\x00\x01\x00\x02", "\xff\xff\x00\x02\x01\x02\x03\x04\x05\x06\x07\x08"
@@ -265,8 +265,7 @@ func TestRefresh(t *testing.T) {
 	}
 }
 
-// TestReaddress: after addresses and ports changed, in place, the key is that
-// of the new bytes.
+// TestReaddress: after addresses and ports changed in place, the key has the new values.
 func TestReaddress(t *testing.T) {
 	old, now := pt.Options{SrcPort: 1000, DstPort: 80}, pt.Options{SrcPort: 2000, DstPort: 8080, Src: pt.Addr("10.9.9.9"), Dst: pt.Addr("10.8.8.8")}
 	old6, now6 := old, now

@@ -1,14 +1,12 @@
 package flow
 
-// The registry of fields has one row for each field that a flow entry can
-// match on, set or move: where it lies in a Key, how wide it is, how people
-// write it, and what a match must say before the field makes sense. Parser,
-// printer, matcher, set_field and trace all read the same row; none of them
-// knows a field by itself.
+// The registry of fields has one row for each field that a flow entry can match on, set or move.
+// A row has its place in a Key, its width, its spelling, and its prerequisites. Parser, printer,
+// matcher, set_field and trace all read the same row. None of them knows a field by itself.
 //
-// Rows are in registry.go, kinds of text in form.go, prerequisites in
-// prereq.go. A test (registry_test.go) walks the Key and fails when a byte
-// belongs to no row, or to two that are not a declared union.
+// Rows are in registry.go, kinds of text in form.go, prerequisites in prereq.go. A test
+// (registry_test.go) checks every byte of the Key. It fails if a byte belongs to no row, or to
+// two that are not a declared union.
 
 import (
 	"encoding/binary"
@@ -122,13 +120,13 @@ const (
 	NumFields // one more than the last
 )
 
-// Field is one row of the registry: all that parser, printer, matcher,
-// set_field and trace know about a field.
+// Field is one row of the registry: everything about a field that parser, printer, matcher,
+// set_field and trace need.
 type Field struct {
 	ID       FieldID
 	Name     string // in set_field and modern matches: eth_dst, reg0, ip_dst
-	Alias    string // another name that is read, never written: dl_dst; "" for none
-	NXM      string // in move, load, learn and output: NXM_OF_ETH_DST; "" where OpenFlow has none
+	Alias    string // another name that is read but not written: dl_dst; "" for none
+	NXM      string // in move, load, learn and output: NXM_OF_ETH_DST; "" if OpenFlow has none
 	OXM      string // another header name that is read; "" for none
 	Off      int    // first byte in the Key
 	Size     int    // bytes in the Key that hold it
@@ -182,7 +180,7 @@ var fieldWords = func() (all [NumFields]uint64) {
 	return all
 }()
 
-// Put writes v's bits under mask into a key; other bits stay.
+// Put writes v's bits under mask into a key. Other bits stay.
 func (f *Field) Put(k *Key, v, mask Value) {
 	if f.Size <= 8 {
 		f.putLow(k, v.Lo, mask.Lo)
@@ -228,8 +226,8 @@ func FieldByID(id FieldID) *Field { return &fields[id] }
 // FieldNames are all names of all fields, in no order.
 func FieldNames() []string { return slices.Collect(maps.Keys(fieldNames)) }
 
-// FieldByName finds a field by any of its names: eth_dst, dl_dst,
-// NXM_OF_ETH_DST, OXM_OF_ETH_DST. It is nil for a name no field has.
+// FieldByName finds a field by any of its names: eth_dst, dl_dst, NXM_OF_ETH_DST, OXM_OF_ETH_DST.
+// It is nil for an unknown name.
 func FieldByName(name string) *Field { return fieldNames[name] }
 
 // Get reads a subfield from a key, right aligned.
@@ -246,5 +244,5 @@ func (s Subfield) Put(k *Key, v Value) {
 	fields[s.Field].Put(k, v.Shl(int(s.Ofs)), s.Mask())
 }
 
-// Mask is the subfield's bits within its field.
+// Mask has the subfield's bits within its field.
 func (s Subfield) Mask() Value { return Ones(int(s.N)).Shl(int(s.Ofs)) }

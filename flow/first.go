@@ -2,16 +2,17 @@ package flow
 
 import "github.com/antrail/antrail/packet"
 
-// FirstPort is the client port of a packet whose description names none.
+// FirstPort is the client port of a packet whose description has none.
 const FirstPort = 40000
 
-// neighborTTL is the hop limit of neighbour discovery: who gets less knows that a router
-// has passed the packet on (RFC 4861, section 7.1).
+// neighborTTL is the hop limit of neighbour discovery. With a lower one, a router has forwarded
+// the packet (RFC 4861, section 7.1).
 const neighborTTL = 255
 
-// AssumeFirst fills in what a packet that begins a connection has, where its description
-// does not say: TTL 64, client port 40000, SYN, an echo request. A TTL or port of 0, or
-// TCP without any flag, is never meant. Neighbour discovery gets its hop limit of 255.
+// AssumeFirst fills in the missing parts of a packet's description, as in the first packet of a
+// connection: TTL 64, client port 40000, SYN, an echo request. It replaces a TTL or port of 0,
+// and TCP without flags, because no description means these. Neighbour discovery gets its hop
+// limit of 255.
 func AssumeFirst(m *Match) {
 	etherType, _ := m.Get(EthType)
 	proto, _ := m.Get(IPProto)
@@ -36,8 +37,8 @@ func AssumeFirst(m *Match) {
 	}
 }
 
-// isNeighbor says whether a description is of a message of neighbour discovery (RFC 4861,
-// section 4).
+// isNeighbor reports whether a description is a message of neighbour discovery (RFC 4861, section
+// 4).
 func isNeighbor(m *Match) bool {
 	proto, _ := m.Get(IPProto)
 	typ, mask := m.Get(ICMPv6Type)

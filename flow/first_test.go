@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// TestAssumeFirst: what a description leaves out is as in the first packet of a
-// connection; what it says stays.
+// TestAssumeFirst: missing parts of a description are as in the first packet of a
+// connection. Given parts stay.
 func TestAssumeFirst(t *testing.T) {
 	for text, want := range map[string]string{
 		"tcp":                            "tcp,nw_ttl=64,tp_src=40000,tcp_flags=syn",

@@ -36,11 +36,11 @@ var flagWords = map[Form][]string{
 	TunnelFlagBits: {"oam"},
 }
 
-// Flags are the words for the bits of a form, from bit 0 up; none if its values are no
-// bits. The list must not be changed.
+// Flags are the words for the bits of a form, from bit 0 up. It is empty for a form without
+// flags. The list must not be changed.
 func (f Form) Flags() []string { return flagWords[f] }
 
-// Bits of ip_frag (the values of the Key, as Open vSwitch has them).
+// Bits of ip_frag: the values in the Key, as in Open vSwitch.
 const (
 	fragAny   = 1
 	fragLater = 2
@@ -82,8 +82,8 @@ func appendExact(b []byte, f *Field, v Value, n *Names) []byte {
 	return appendHex(b, v)
 }
 
-// appendMasked writes value/mask as set_field does: the mask is left out when
-// it covers the field, addresses use a prefix length where one fits.
+// appendMasked writes value/mask as set_field does. It leaves out a mask that covers the field,
+// and writes a prefix length for addresses where one fits.
 func appendMasked(b []byte, f *Field, v, mask Value, n *Names) []byte {
 	b = appendExact(b, f, v, n)
 	if mask == Ones(f.Bits) {
@@ -110,8 +110,8 @@ func appendNetmask(b []byte, f *Field, mask Value) []byte {
 	return appendIPv6(b, mask)
 }
 
-// appendIPv6 writes an address as C's inet_ntop does: like netip, but with the
-// last 32 bits as an IPv4 address when only those are set.
+// appendIPv6 writes an address as C's inet_ntop does: like netip, but the last 32 bits as an IPv4
+// address if only those are set.
 func appendIPv6(b []byte, v Value) []byte {
 	if v.Hi == 0 && v.Lo>>32 == 0 && v.Lo>>16 != 0 {
 		return ipv4Of(v).AppendTo(append(b, "::"...))
@@ -119,8 +119,8 @@ func appendIPv6(b []byte, v Value) []byte {
 	return ipv6Of(v).AppendTo(b)
 }
 
-// prefixLen is the number of leading ones of a mask of width bits, if all its
-// ones lead.
+// prefixLen is the number of leading ones of a mask of width bits. It is false if other ones
+// follow.
 func prefixLen(mask Value, width int) (int, bool) {
 	for n := range width + 1 {
 		if mask == Ones(n).Shl(width-n) {
@@ -130,7 +130,7 @@ func prefixLen(mask Value, width int) (int, bool) {
 	return 0, false
 }
 
-// appendHex writes 0x2f; zero is 0, as C's %#x has it.
+// appendHex writes 0x2f, and zero as 0, like C's %#x.
 func appendHex(b []byte, v Value) []byte {
 	if v.IsZero() {
 		return append(b, '0')
@@ -206,7 +206,7 @@ func appendFragment(b []byte, v, mask uint64) []byte {
 			return append(b, f.word...)
 		}
 	}
-	return append(b, "<error>"...) // later without any: no packet is that; OVS's word
+	return append(b, "<error>"...) // later without any: no packet has this; OVS's word
 }
 
 // ValueOfMAC is a hardware address as a Value.
@@ -236,8 +236,8 @@ func (v Value) Addr(bits int) netip.Addr {
 	return ipv6Of(v)
 }
 
-// AddrIn is the address in a field of a packet: in v6 of an IPv6 packet, in v4 of any
-// other, where it is 0.0.0.0 if the packet has none.
+// AddrIn is an address of a packet: from v6 in an IPv6 packet, otherwise from v4. It is 0.0.0.0
+// if the packet has none.
 func AddrIn(k *Key, v4, v6 FieldID) netip.Addr {
 	if FieldByID(EthType).Get(k).Lo == packet.EtherTypeIPv6 {
 		return ipv6Of(FieldByID(v6).Get(k))

@@ -9,8 +9,7 @@ import (
 	"strings"
 )
 
-// The values that form.go writes are read here. Error columns count from the beginning of
-// the value.
+// The reading side of form.go. Error columns count from the beginning of the value.
 
 // errorAt is an error i bytes behind the beginning.
 func errorAt(i int, format string, args ...any) error {
@@ -59,9 +58,9 @@ func ParseNumber(s string) (Value, error) {
 	return v, nil
 }
 
-// ParseValue reads a value of the field, with a mask behind / where the form allows one.
-// The mask is the whole field when none is written. Bits of the value outside the mask are
-// kept, for the caller to clear or refuse. The error is an *Error.
+// ParseValue reads a value of the field, with a mask behind / where the form allows one. Without
+// one, the mask is the whole field. Bits of the value outside the mask stay: the caller clears or
+// refuses them. The error is an *Error.
 func (f *Field) ParseValue(s string) (v, mask Value, err error) {
 	switch f.Form {
 	case CTStateBits, TCPFlagBits, TunnelFlagBits:
@@ -81,8 +80,8 @@ func (f *Field) ParseValue(s string) (v, mask Value, err error) {
 	return v, mask, behind(len(text)+1, err)
 }
 
-// fixedMask says whether text is the mask that OVS itself prints when a load
-// fills a field that does not fill its bytes (nw_ecn=1/0x3).
+// fixedMask reports whether text is the mask that OVS prints for a load of a whole field that
+// does not fill its bytes (nw_ecn=1/0x3).
 func (f *Field) fixedMask(text string) bool {
 	return f.Bits%8 != 0 && text == string(appendHex(nil, Ones(f.Bits)))
 }
@@ -201,7 +200,7 @@ func signedFlags(f *Field, s string) (v, mask Value, err error) {
 	return v, mask, nil
 }
 
-// numericFlags reads flags as a number; only flags that exist may be set.
+// numericFlags reads flags as a number. It refuses bits without a flag.
 func numericFlags(f *Field, s string) (v, mask Value, err error) {
 	all := f.allFlags()
 	text, maskText, hasMask := strings.Cut(s, "/")

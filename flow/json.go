@@ -10,21 +10,20 @@ import (
 	"strings"
 )
 
-// Keys, matches and names as JSON, for a peer in another process. A key or match is an
-// object with a member for each field that is not zero, or that is asked for, under the
-// field's name. A field stands there once, under the names that Diff has: whole registers
-// rather than their unions, TCP's names for ports. Package text has entries and groups.
+// JSON of keys, matches and names, for a peer in another process. A key is an object with a
+// member for each nonzero field, a match one with each field that it matches on. A field appears
+// once, under the name that Diff uses: whole registers rather than their unions, TCP's names for
+// ports. Package wire has entries and groups.
 //
 //	Key    {"reg0":"0x3","in_port":"7","ct_state":"new|trk","ip_dst":"10.96.0.1"}
 //	Match  {"reg0":"0x3/0xf","tun_dst":"192.168.77.102"}: a mask, if not whole, in hexadecimal
 //	Names  {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}, and "options" if there are some
 //	Meter  an object with the fields' Go names
 //
-// Unlike a match in text, a key says what prerequisites would forbid, and all 32 bits
+// Unlike the text of a match, a key may have fields without their prerequisites, and all 32 bits
 // of in_port. A FieldID is the field's name; the empty text is FieldNone.
 
-// MarshalText implements encoding.TextMarshaler. The error is for a number that no
-// field has.
+// MarshalText implements encoding.TextMarshaler. It returns an error for an unknown number.
 func (id FieldID) MarshalText() ([]byte, error) {
 	if id >= NumFields {
 		return nil, fmt.Errorf("no field has the number %d", id)
@@ -46,7 +45,7 @@ func (id *FieldID) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// errBare keeps entries and groups from being written in a form that nobody reads.
+// errBare keeps entries and groups from being written in a form without a reader.
 var errBare = errors.New("entries and groups cross as wire.Entry and wire.Group (flow/wire)")
 
 // MarshalJSON implements json.Marshaler. It always fails: wire.Entry is an entry as JSON.
@@ -58,8 +57,7 @@ func (g Group) MarshalJSON() ([]byte, error) { return nil, errBare }
 // errStray is for a key that Diff would show only in part. Extract makes none.
 var errStray = errors.New("the key has a bit that belongs to no field")
 
-// MarshalJSON implements json.Marshaler. The error is for a key with a bit that
-// belongs to no field.
+// MarshalJSON implements json.Marshaler. It returns an error for a bit that belongs to no field.
 func (k Key) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	var said Key
@@ -94,8 +92,8 @@ func (k *Key) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// MarshalJSON implements json.Marshaler. The error is for a match with a bit that
-// belongs to no field, or with a value outside its mask.
+// MarshalJSON implements json.Marshaler. It returns an error for a bit that belongs to no field,
+// or a value outside its mask.
 func (m Match) MarshalJSON() ([]byte, error) {
 	b := []byte{'{'}
 	var said Match
@@ -230,8 +228,7 @@ func (n *Names) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wireNames{n.tables, n.ports, n.options})
 }
 
-// UnmarshalJSON implements json.Unmarshaler. The error names two tables, or two ports,
-// of one name.
+// UnmarshalJSON implements json.Unmarshaler. It refuses two tables, or two ports, with one name.
 func (n *Names) UnmarshalJSON(b []byte) error {
 	if string(b) == "null" {
 		return nil

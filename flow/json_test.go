@@ -92,7 +92,7 @@ func TestKeyStrayBit(t *testing.T) {
 	}
 }
 
-// TestBareEntries: an entry or a group is no JSON by itself.
+// TestBareEntries: an entry or a group has no JSON of its own.
 func TestBareEntries(t *testing.T) {
 	for _, x := range []any{Entry{}, &Entry{}, Group{}, &Group{}, Program{Entries: []*Entry{{}}}} {
 		if b, err := json.Marshal(x); err == nil {
@@ -101,7 +101,7 @@ func TestBareEntries(t *testing.T) {
 	}
 }
 
-// TestWrongJSON: what cannot be read is refused, and the error names the place.
+// TestWrongJSON: unreadable JSON is refused, and the error names the place.
 func TestWrongJSON(t *testing.T) {
 	for _, x := range []struct {
 		into       any
@@ -130,7 +130,7 @@ func TestWrongJSON(t *testing.T) {
 	}
 }
 
-// fuzzJSON: what a decoder takes is sent and arrives as it is.
+// fuzzJSON: a value that a decoder accepts arrives unchanged after it is sent.
 func fuzzJSON[T any](t *testing.T, text []byte) {
 	var v T
 	if json.Unmarshal(text, &v) == nil {
@@ -138,8 +138,8 @@ func fuzzJSON[T any](t *testing.T, text []byte) {
 	}
 }
 
-// FuzzUnmarshalKey: no text makes the decoder of a key or a match panic, and what it takes
-// arrives as it is.
+// FuzzUnmarshalKey: no text makes the decoder of a key or a match panic, and accepted values
+// arrive unchanged.
 func FuzzUnmarshalKey(f *testing.F) {
 	f.Add([]byte(`{"reg0":"0x3","in_port":"7","ct_state":"new|trk","ip_dst":"10.96.0.1","eth_src":"0a:00:00:00:00:01"}`))
 	f.Add([]byte(`{"reg0":"0x3/0xf","ipv6_src":"fd00::1","ip_frag":"3"}`))

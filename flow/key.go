@@ -2,18 +2,15 @@ package flow
 
 import "encoding/binary"
 
-// Key is everything a flow entry can match on, for one packet, as flat bytes in
-// network byte order: registers and other metadata first, then headers. Where
-// each field lies is written once, in the registry (field.go); a test walks
-// the key and fails when a byte belongs to no field, or to two that are not
-// declared a union.
+// Key is everything a flow entry can match on, for one packet, as flat bytes in network byte
+// order: registers and other metadata first, then headers. The registry (field.go) has the place
+// of each field. A test checks that each byte belongs to one field or to a declared union.
 //
-// A header that the packet does not have is zero, and the entry that matches
-// on it names its protocol too (a field's prerequisites), so zero is never
-// mistaken for a value.
+// A header that the packet does not have is zero. An entry that matches on it also matches on its
+// protocol (a field's prerequisites), so zero is never mistaken for a value.
 type Key [KeySize]byte
 
-// KeySize is a multiple of 8, so that lookups can walk a Key by words.
+// KeySize is a multiple of 8, so that lookups can read a Key by words.
 const KeySize = 376
 
 // KeyWords is the Key's size in 64-bit words.
@@ -33,7 +30,7 @@ const (
 	offTunSrc     = 116
 	offTunDst     = 120
 	offCTZone     = 124 // 2
-	offTunPresent = 126 // 1: bit i says that the packet has the option of tun_metadata i
+	offTunPresent = 126 // 1: bit i is set if the packet has the option of tun_metadata i
 	offTunFlags   = 127 // 1
 	offTunSrc6    = 128 // 16
 	offTunDst6    = 144 // 16
@@ -51,7 +48,7 @@ const (
 	offEthDst     = 272 // 6
 	offEthSrc     = 278 // 6
 	offEthType    = 284 // 2
-	offVlanTCI    = 286 // 2, with 0x1000 set when a tag is there
+	offVlanTCI    = 286 // 2, with 0x1000 set if there is a tag
 	offNwSrc      = 288 // 4, arp_spa for ARP
 	offNwDst      = 292 // 4, arp_tpa for ARP
 	offArpOp      = 296 // 2
@@ -82,29 +79,27 @@ func (k *Key) Reg(i int) uint32 { return k.u32(offReg + 4*i) }
 // SetReg writes register i, 0 to 15.
 func (k *Key) SetReg(i int, v uint32) { k.putU32(offReg+4*i, v) }
 
-// SetTunnelOptionPresent says that a packet has the option of a tun_metadata field. Code that writes
-// to the field calls it.
+// SetTunnelOptionPresent marks the option of a tun_metadata field as present. Code that writes
+// the field must call it.
 func (k *Key) SetTunnelOptionPresent(id FieldID) { k[offTunPresent] |= 1 << (id - TunMetadata0) }
 
 // IsTunMetadata reports whether a field is one of tun_metadata0 to tun_metadata7.
 func IsTunMetadata(id FieldID) bool { return id >= TunMetadata0 && id < TunMetadata0+TunMetadataFields }
 
-// HeaderStart is where the header fields of the key begin; what lies below is
-// metadata.
+// HeaderStart is the offset of the header fields. Below it is metadata.
 const HeaderStart = offEthDst
 
-// InPort is the OpenFlow port number that the packet came from, all 32 bits
-// (the field in_port shows 16).
+// InPort is the OpenFlow number of the input port, all 32 bits (the field in_port shows 16).
 func (k *Key) InPort() uint32 { return k.u32(offInPort) }
 
 // PktMark is the packet mark.
 func (k *Key) PktMark() uint32 { return k.u32(offPktMark) }
 
-// SetInPort writes the port of entry.
+// SetInPort writes the input port.
 func (k *Key) SetInPort(no uint32) { k.putU32(offInPort, no) }
 
-// Tuple is what tells one connection's packets from another's, as words to
-// hash: addresses of both families, protocol and ports.
+// Tuple has the fields that identify a connection, as words to hash: addresses of both families,
+// protocol and ports.
 func (k *Key) Tuple() [6]uint64 {
 	at := func(off int) uint64 { return binary.LittleEndian.Uint64(k[off:]) }
 	return [6]uint64{
@@ -113,29 +108,27 @@ func (k *Key) Tuple() [6]uint64 {
 	}
 }
 
-// CopyTransport takes protocol, ports (ICMP type and code) and TCP flags from
-// another key. A later fragment's own key has no ports, and in IPv6 the
-// fragment header (44) for its protocol.
+// CopyTransport copies protocol, ports (ICMP type and code) and TCP flags from another key. A
+// later fragment's own key has no ports, and in IPv6 the fragment header (44) as its protocol.
 func (k *Key) CopyTransport(from *Key) {
 	k[offNwProto] = from[offNwProto]
 	copy(k[offTCPFlags:offTpDst+2], from[offTCPFlags:offTpDst+2])
 }
 
-// ConjID is conj_id, 0 but within the lookup that completes a conjunction.
+// ConjID is conj_id. It is 0 except in the lookup that completes a conjunction.
 func (k *Key) ConjID() uint32 { return k.u32(offConjID) }
 
 // SetConjID writes conj_id.
 func (k *Key) SetConjID(id uint32) { k.putU32(offConjID, id) }
 
-// Conntrack is what the conntrack fields of a key say: ct_state, ct_zone,
-// ct_mark, ct_label and the original tuple. The zero value is an untracked
-// packet's.
+// Conntrack has the conntrack fields of a key: ct_state, ct_zone, ct_mark, ct_label and the
+// original tuple. The zero value is that of an untracked packet.
 type Conntrack struct {
 	State            uint32
 	Zone             uint16
 	Mark             uint32
 	Label            Value
-	IPv6             bool  // which fields Src and Dst are for
+	IPv6             bool  // Src and Dst are IPv6
 	Src, Dst         Value // as nw_src has it, or ipv6_src
 	Proto            uint8
 	SrcPort, DstPort uint16

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// A line holds up to 65,535 bytes, and some entries and groups need more: a group of
-// a Service with a thousand endpoints, an entry that is a clause of thousands of
-// conjunctions. Their text is several lines of the same identity. Each line can be
-// read by itself, and Join puts the parts together again.
+// A line holds up to 65,535 bytes, but some entries and groups need more: a group of a Service
+// with a thousand endpoints, an entry that is a clause of thousands of conjunctions. Their text
+// is several lines of the same identity. Each line can be read by itself, and Join puts the parts
+// together.
 
 // perLine is how many buckets of a group, or conjunctions of an entry, share a line.
 const perLine = 100
 
-// Parts gives the entry as entries that fit in a line each. Only an entry whose
-// actions are more than 100 conjunctions has several parts; its parts have the same
-// identity, and their actions follow each other. A part must not be changed.
+// Parts cuts the entry into entries that each fit in a line. Only an entry with more than 100
+// conjunctions has several parts. They have the same identity, and their actions follow each
+// other. A part must not be changed.
 func (e *Entry) Parts() iter.Seq[*Entry] {
 	return func(yield func(*Entry) bool) {
 		if len(e.Actions) <= perLine || slices.ContainsFunc(e.Actions, notConjunction) {
@@ -38,8 +38,8 @@ func notConjunction(a Action) bool {
 	return !is
 }
 
-// Join appends the actions of the next part to those of e. The error says why next
-// cannot be a part of the same entry; e is unchanged then.
+// Join appends the actions of the next part to those of e. If next is not a part of the same
+// entry, it returns an error and e stays unchanged.
 func (e *Entry) Join(next *Entry) error {
 	switch {
 	case e.Identity() != next.Identity():
@@ -54,8 +54,8 @@ func (e *Entry) Join(next *Entry) error {
 	return nil
 }
 
-// Parts gives the group as groups of up to 100 buckets, which fit in a line each. A
-// part must not be changed.
+// Parts cuts the group into groups of up to 100 buckets, which each fit in a line. A part must
+// not be changed.
 func (g *Group) Parts() iter.Seq[*Group] {
 	return func(yield func(*Group) bool) {
 		if len(g.Buckets) <= perLine {
@@ -70,8 +70,8 @@ func (g *Group) Parts() iter.Seq[*Group] {
 	}
 }
 
-// Join appends the buckets of the next part to those of g. The error says why next
-// cannot be a part of the same group; g is unchanged then.
+// Join appends the buckets of the next part to those of g. If next is not a part of the same
+// group, it returns an error and g stays unchanged.
 func (g *Group) Join(next *Group) error {
 	if g.ID != next.ID || g.Type != next.Type {
 		return fmt.Errorf("group %d, type %v, is not a part of group %d, type %v", next.ID, next.Type, g.ID, g.Type)

@@ -2,7 +2,7 @@ package flow
 
 import "encoding/binary"
 
-// Matches says whether a packet's key is one that m asks for.
+// Matches reports whether m matches a packet's key.
 func (m *Match) Matches(k *Key) bool {
 	for i := 0; i < KeySize; i += 8 {
 		have := binary.LittleEndian.Uint64(k[i:])
@@ -14,9 +14,9 @@ func (m *Match) Matches(k *Key) bool {
 	return true
 }
 
-// Add asks for value under mask in a field, beside what m asks for already.
-// Bits of value outside mask, and of both outside the field, are left out. A packet without a
-// Geneve option does not match on any value of it, and mask 0 asks whether the option is there.
+// Add adds value under mask of a field to the match. It ignores bits of value outside mask, and
+// bits outside the field. A packet without a Geneve option matches no value of it. Mask 0 matches
+// any packet with the option.
 func (m *Match) Add(id FieldID, value, mask Value) {
 	f := &fields[id]
 	f.Put(&m.Value, value, mask)
@@ -27,20 +27,20 @@ func (m *Match) Add(id FieldID, value, mask Value) {
 	}
 }
 
-// AddExact asks for exactly value in a field.
+// AddExact adds the exact value of a field to the match.
 func (m *Match) AddExact(id FieldID, value Value) { m.Add(id, value, Ones(fields[id].Bits)) }
 
-// Get is what m asks for in a field, as value and mask.
+// Get is the value and mask of a field in m.
 func (m *Match) Get(id FieldID) (value, mask Value) {
 	f := &fields[id]
 	return f.Get(&m.Value), f.Get(&m.Mask)
 }
 
-// IsAny says whether m matches every packet.
+// IsAny reports whether m matches every packet.
 func (m *Match) IsAny() bool { return m.Mask == Key{} }
 
-// Identity is what makes an entry itself: two entries of one pipeline with the
-// same Identity are the same entry. It can be compared, and used as a map key.
+// Identity identifies an entry: two entries of one pipeline with the same Identity are the same
+// entry. It is comparable, so it can be a map key.
 type Identity struct {
 	Table    uint8
 	Priority uint16

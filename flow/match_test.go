@@ -9,8 +9,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// keyOf is the key that a match describes: all bits that it does not ask for
-// are 0.
+// keyOf is the key that a match describes. All bits outside the mask are 0.
 func keyOf(t *testing.T, match string) *flow.Key {
 	t.Helper()
 	m, err := parse.Match(match, nil)
@@ -65,7 +64,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// A match built by code is the match that is read.
+// A match built by code equals the match that is read.
 func TestAdd(t *testing.T) {
 	var m flow.Match
 	m.AddExact(flow.EthType, flow.Value{Lo: 0x800})
@@ -109,7 +108,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// Entries that code makes are checked by what the parser checks.
+// Entries that code makes pass the same checks as those of the parser.
 func TestCheck(t *testing.T) {
 	e := &flow.Entry{Table: 4, Actions: []flow.Action{flow.DecTTL{}, flow.GotoTable{5}}}
 	if err := e.Check(); err == nil || err.Error() != "action 1 (dec_ttl): dec_ttl needs ip or ipv6 in the match" {
@@ -127,7 +126,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// A key is shown as the match on what is in it.
+// A key is shown as the match on its contents.
 func TestKeyText(t *testing.T) {
 	k := keyOf(t, "tcp,in_port=1,reg0=0x3,ct_state=new|trk,dl_vlan=5,dl_src=00:00:00:00:00:01,nw_src=10.0.0.1,tp_dst=80,nw_ttl=64")
 	want := "ct_state=new|trk,tcp,reg0=0x3,in_port=p1,dl_vlan=5,dl_vlan_pcp=0,dl_src=00:00:00:00:00:01,nw_src=10.0.0.1,nw_ttl=64,tp_dst=80"

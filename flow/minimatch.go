@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Minimatch is a match as entries keep it: only the words of the key in which the mask has a bit. A
-// Match has 752 bytes, of which most entries use fewer than 80. The name is that of Open vSwitch's
-// struct for the same purpose.
+// Minimatch is the form in which entries keep a match: only the words of the key in which the
+// mask has a bit. A Match has 752 bytes, of which most entries use fewer than 80. The name is
+// that of Open vSwitch's struct for the same purpose.
 //
-// It never changes, and it can be compared: equal matches are equal Minimatches. The zero value
-// matches every packet.
+// It is immutable and comparable: equal matches are equal Minimatches. The zero value matches
+// every packet.
 type Minimatch struct {
-	// words has, 8 bytes each: a bit for each word of the key, these words of the mask, and the
-	// same words of the value. It is empty if the mask is.
+	// words has, 8 bytes each: a bitmap of the key's words, these words of the mask, and the same
+	// words of the value. It is empty if the mask is.
 	words string
 }
 
-// Minimask is the mask of a Minimatch. It can be compared, and used as a map key.
+// Minimask is the mask of a Minimatch. It is comparable, so it can be a map key.
 type Minimask struct{ words string }
 
 // Mini returns the match in its short form.
@@ -51,8 +51,8 @@ func (m *Match) appendMini(b []byte) []byte {
 	return b
 }
 
-// MinimatchRoom makes many Minimatches in few objects, because the garbage collector looks at each
-// object. All of an object stay in memory as long as one is in use.
+// MinimatchRoom makes many Minimatches in few objects, because the garbage collector visits each
+// object. All Minimatches of an object stay in memory as long as one is in use.
 type MinimatchRoom struct{ room strings.Builder }
 
 // minimatchBytes is the size of an object of a MinimatchRoom.
@@ -71,7 +71,7 @@ func (r *MinimatchRoom) Mini(m *Match) Minimatch {
 	return Minimatch{all[len(all)-len(b):]}
 }
 
-// has has a bit for each word of the key that the mask has.
+// has is the bitmap of the key's words that the mask has.
 func (m Minimatch) has() uint64 {
 	if m.words == "" {
 		return 0
@@ -79,7 +79,7 @@ func (m Minimatch) has() uint64 {
 	return wordAt(m.words, 0)
 }
 
-// half is where the words of the value begin.
+// half is the offset of the value's words.
 func (m Minimatch) half() int {
 	if m.words == "" {
 		return 0
@@ -87,7 +87,7 @@ func (m Minimatch) half() int {
 	return 8 + (len(m.words)-8)/2
 }
 
-// wordAt reads a word. The compiler makes no copy, because nobody writes to it.
+// wordAt reads a word. The compiler makes no copy, because the slice is never written.
 func wordAt(s string, at int) uint64 { return binary.LittleEndian.Uint64([]byte(s[at : at+8])) }
 
 // expand puts words into a key.
@@ -138,7 +138,7 @@ func (m Minimask) Key() (k Key) {
 // IsAny reports whether m matches every packet.
 func (m Minimatch) IsAny() bool { return m.words == "" }
 
-// Get is Match.Get. It is cheap for a field for which m does not ask.
+// Get is Match.Get. It is cheap for a field that m does not match on.
 func (m Minimatch) Get(id FieldID) (value, mask Value) {
 	if m.has()&fieldWords[id] == 0 {
 		return Value{}, Value{}

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// randomMatch asks for bits of a few fields.
+// randomMatch matches bits of a few fields.
 func randomMatch(r *rand.Rand) (m flow.Match) {
 	for range r.IntN(6) {
 		id := flow.Reg0 + flow.FieldID(r.IntN(int(flow.NumFields-flow.Reg0)))
@@ -18,7 +18,7 @@ func randomMatch(r *rand.Rand) (m flow.Match) {
 	return m
 }
 
-// TestMinimatch: a short match says what the whole one says, in a room of many too.
+// TestMinimatch: a short match equals the whole one, also in a room of many.
 func TestMinimatch(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))

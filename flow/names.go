@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// Names translates between the names people use and the numbers entries hold. It knows, too, which
-// options of Geneve the numbers of tun_metadata fields stand for.
-// A nil *Names knows none: numbers are printed, names are refused.
+// Names translates between the names of tables and ports and their numbers in entries. It also
+// maps tun_metadata fields to Geneve options. A nil *Names is empty: numbers are printed, names
+// are refused.
 type Names struct {
 	tables   map[uint8]string
 	tableIDs map[string]uint8
@@ -23,15 +23,15 @@ func NewNames() *Names {
 	return &Names{tables: map[uint8]string{}, tableIDs: map[string]uint8{}, ports: map[uint32]string{}, portIDs: map[string]uint32{}}
 }
 
-// Options of Geneve have the fields tun_metadata0 to tun_metadata7, of which each has 8 bytes in a
-// key. In Open vSwitch they are 64, and an option may have 124 bytes.
+// Geneve options have the fields tun_metadata0 to tun_metadata7, each with 8 bytes in a key. Open
+// vSwitch has 64 fields, and options of up to 124 bytes.
 const (
 	TunMetadataFields = 8
 	MaxTunMetadata    = 8
 )
 
-// TunnelOption gives an option of Geneve a number, under which entries have it as a field (Open
-// vSwitch's NXT_TLV_TABLE_MOD).
+// TunnelOption gives a Geneve option the number of its field in entries (Open vSwitch's
+// NXT_TLV_TABLE_MOD).
 type TunnelOption struct {
 	Index uint8  `json:"index"` // N of tun_metadataN
 	Class uint16 `json:"class"`
@@ -39,8 +39,8 @@ type TunnelOption struct {
 	Size  uint8  `json:"size"` // bytes of its data: 4 or 8
 }
 
-// TunnelOptions are the options that fields tun_metadata stand for, by their numbers. The list must
-// not be changed.
+// TunnelOptions are the options of the fields tun_metadata, by their numbers. The list must not
+// be changed.
 func (n *Names) TunnelOptions() []TunnelOption {
 	if n == nil {
 		return nil
@@ -48,8 +48,8 @@ func (n *Names) TunnelOptions() []TunnelOption {
 	return n.options
 }
 
-// SetTunnelOptions replaces the options. The error is for a number or a size that no field has, and for
-// two of a number, or of a class and type.
+// SetTunnelOptions replaces the options. It refuses a number or a size that no field has, and two
+// with one number, or with one class and type.
 func (n *Names) SetTunnelOptions(all []TunnelOption) error {
 	sorted := slices.Clone(all)
 	slices.SortFunc(sorted, func(a, b TunnelOption) int { return int(a.Index) - int(b.Index) })
@@ -70,7 +70,7 @@ func (n *Names) SetTunnelOptions(all []TunnelOption) error {
 	return nil
 }
 
-// Table is the table's name, "" when it has none.
+// Table is the table's name, "" if it has none.
 func (n *Names) Table(id uint8) string {
 	if n == nil {
 		return ""
@@ -87,7 +87,7 @@ func (n *Names) TableID(name string) (uint8, bool) {
 	return id, ok
 }
 
-// SetTable names a table; an older name of either side is forgotten.
+// SetTable names a table. It removes an older name of the table and an older table of the name.
 func (n *Names) SetTable(id uint8, name string) {
 	delete(n.tableIDs, n.tables[id])
 	if old, ok := n.tableIDs[name]; ok {
@@ -96,7 +96,7 @@ func (n *Names) SetTable(id uint8, name string) {
 	n.tables[id], n.tableIDs[name] = name, id
 }
 
-// Port is the port's name, "" when it has none.
+// Port is the port's name, "" if it has none.
 func (n *Names) Port(id uint32) string {
 	if n == nil {
 		return ""
@@ -113,7 +113,7 @@ func (n *Names) PortID(name string) (uint32, bool) {
 	return id, ok
 }
 
-// SetPort names a port; an older name of either side is forgotten.
+// SetPort names a port. It removes an older name of the port and an older port of the name.
 func (n *Names) SetPort(id uint32, name string) {
 	delete(n.portIDs, n.ports[id])
 	if old, ok := n.portIDs[name]; ok {
@@ -150,8 +150,8 @@ func (n *Names) Ports() iter.Seq2[uint32, string] {
 	}
 }
 
-// OpenPorts are the names of ports that a switch can open, by number. Numbers above 0xfeff
-// are reserved (OpenFlow 1.0, section 5.2.1), except LOCAL, the Node's own network.
+// OpenPorts are the names of ports that a switch can open, by number. Numbers above 0xfeff are
+// reserved (OpenFlow 1.0, section 5.2.1), except LOCAL, the Node's own network.
 func (n *Names) OpenPorts() map[uint32]string {
 	const last = 0xfeff
 	all := make(map[uint32]string)

@@ -91,8 +91,8 @@ func ovsPacket(t *testing.T, text string) string {
 	return hex.String()
 }
 
-// mutants is n variants of every canonical packet: bytes of the headers
-// changed, cut short, padded.
+// mutants are n variants of every canonical packet: with changed header bytes,
+// cut short, or padded.
 func mutants(r *rand.Rand, n int) [][]byte {
 	kinds := canonical()
 	var all [][]byte
@@ -100,7 +100,7 @@ func mutants(r *rand.Rand, n int) [][]byte {
 		for range n {
 			b := append([]byte{}, kinds[name]...)
 			for range r.IntN(3) {
-				// Not the addresses, where every value is as good.
+				// Addresses stay, because any value of them is valid.
 				if at := 12 + r.IntN(len(b)-12); at < 26 || at > 33 {
 					b[at] = byte(r.Uint32())
 				}
@@ -119,8 +119,8 @@ func mutants(r *rand.Rand, n int) [][]byte {
 	return all
 }
 
-// knownToBoth leaves out what the key cannot hold (a second tag, MPLS, NSH) and
-// the one deliberate difference: a version that is not the EtherType's.
+// knownToBoth leaves out the parts that the key cannot hold (a second tag, MPLS,
+// NSH), and one deliberate difference: a version that is not the EtherType's.
 func knownToBoth(b []byte) bool {
 	l := packet.ParseLayers(b)
 	switch l.EtherType {
@@ -134,7 +134,7 @@ func knownToBoth(b []byte) bool {
 	return !packet.IsVLAN(l.EtherType)
 }
 
-// ovsFlows is what ovs-ofctl makes of packets, one line each.
+// ovsFlows are the flows that ovs-ofctl makes of packets, one line each.
 func ovsFlows(t *testing.T, packets [][]byte) []string {
 	t.Helper()
 	le := binary.LittleEndian
@@ -157,13 +157,13 @@ func ovsFlows(t *testing.T, packets [][]byte) []string {
 	if err != nil {
 		t.Fatalf("ovs-ofctl parse-pcap: %v", err)
 	}
-	// It says of every tagged packet that it has no second tag.
+	// For every tagged packet it prints that there is no second tag.
 	text := strings.ReplaceAll(string(out), ",vlan_tci1=0x0000", "")
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
-// ovsText writes a key as parse-pcap writes a flow: every field that a packet
-// of its kind has, zeros too.
+// ovsText writes a key as parse-pcap writes a flow: every field of a packet of
+// its kind, zeros too.
 func ovsText(k *flow.Key) string {
 	name, named := ovsName(k)
 	parts := append(name, "in_port=ANY")
@@ -197,8 +197,8 @@ func ovsText(k *flow.Key) string {
 	return strings.Join(parts, ",")
 }
 
-// ovsName is the protocol that a flow's text begins with, and whether it stands
-// for nw_proto too.
+// ovsName is the protocol at the beginning of a flow's text. named is true if it
+// also stands for nw_proto.
 func ovsName(k *flow.Key) (name []string, named bool) {
 	v4, v6 := num(k, flow.EthType) == 0x800, num(k, flow.EthType) == 0x86dd
 	proto, ok := map[uint64]string{6: "tcp", 17: "udp", 132: "sctp"}[num(k, flow.IPProto)]

@@ -5,15 +5,14 @@ import (
 	"strings"
 )
 
-// Ports are numbers in entries and names in text. Numbers 0 to 0xfeff are
-// ports of the switch; the rest is reserved and has names of its own.
-// OpenFlow 1.0 writes the reserved ones in 16 bits (LOCAL is 0xfffe), later
-// versions in 32; entries hold 32.
+// Ports are numbers in entries and names in text. Numbers 0 to 0xfeff are ports of the switch.
+// The rest is reserved and has names of its own. OpenFlow 1.0 writes the reserved ones in 16 bits
+// (LOCAL is 0xfffe), later versions in 32. Entries hold 32.
 
 // MaxPort is the largest number of a port of the switch.
 const MaxPort = 0xfeff
 
-// reservedPorts maps names to numbers; the first of two is the one printed.
+// reservedPorts maps names to numbers. Of two names for a number, the first is printed.
 var reservedPorts = []struct {
 	name string
 	port uint32
@@ -68,8 +67,8 @@ func appendTable(b []byte, id uint8, n *Names) []byte {
 	return strconv.AppendUint(b, uint64(id), 10)
 }
 
-// appendName quotes every name that is not a letter followed by letters and
-// digits, as ovs-ofctl does; the quotes escape as in JSON.
+// appendName quotes every name that is not a letter followed by letters and digits, as ovs-ofctl
+// does. Quoted names use JSON's escapes.
 func appendName(b []byte, name string) []byte {
 	if !needsQuotes(name) {
 		return append(b, name...)

@@ -1,15 +1,15 @@
 package flow
 
-// A prerequisite is what a match must say before a field has a meaning:
-// tp_dst needs tcp, udp or sctp, and each of those needs ip or ipv6. OVS calls
-// them prerequisites too (ovs-fields(7)) and refuses an entry without them,
-// since a header that is not there has no value to match on or to write.
+// A prerequisite is the condition that a match must imply before a field has a meaning. tp_dst
+// needs tcp, udp or sctp, and each of those needs ip or ipv6. OVS calls them prerequisites too
+// (ovs-fields(7)). It refuses an entry without them, because a missing header has no value to
+// match on or to write.
 
 // Prereq names a prerequisite.
 type Prereq uint8
 
-// The prerequisites. NeedCT is a ct_state that says the packet is tracked and
-// valid; NeedCTPorts adds ct_nw_proto.
+// The prerequisites. NeedCT is a ct_state of a tracked and valid packet. NeedCTPorts adds
+// ct_nw_proto.
 const (
 	NeedNothing Prereq = iota
 	NeedVLAN
@@ -52,10 +52,10 @@ var prereqNames = [...]string{
 	NeedCTPorts:   "a valid ct_state such as +est, and ct_nw_proto",
 }
 
-// String is the prerequisite as a user would write it in a match.
+// String is the prerequisite as a user writes it in a match.
 func (p Prereq) String() string { return prereqNames[p] }
 
-// Ethernet types and IP protocols that prerequisites and protocol words name.
+// Ethernet types and IP protocols in prerequisites and protocol words.
 const (
 	typeIPv4 = 0x0800
 	typeARP  = 0x0806
@@ -79,7 +79,7 @@ const (
 type Protocol struct {
 	Word    string
 	EthType uint16
-	IPProto int // AnyProto if the word says nothing about nw_proto
+	IPProto int // AnyProto if the word leaves nw_proto open
 }
 
 // AnyProto is the IPProto of a word such as ip.
@@ -103,7 +103,7 @@ var protocols = []Protocol{
 	{"mplsm", 0x8848, AnyProto},
 }
 
-// ProtocolByWord finds a protocol; nil for a word that is none.
+// ProtocolByWord finds a protocol. It is nil for an unknown word.
 func ProtocolByWord(word string) *Protocol {
 	for i := range protocols {
 		if protocols[i].Word == word {
@@ -113,8 +113,8 @@ func ProtocolByWord(word string) *Protocol {
 	return nil
 }
 
-// MatchWords are the words that a match can begin a part with: fields, without their
-// header names, and protocols.
+// MatchWords are the words that can begin a part of a match: fields, without their header names,
+// and protocols.
 func MatchWords() []string {
 	words := []string{"dl_vlan", "tp_src", "tp_dst"}
 	for i := range fields {
@@ -130,7 +130,7 @@ func MatchWords() []string {
 	return words
 }
 
-// Implies says whether every packet that m matches fulfils p.
+// Implies reports whether every packet that m matches fulfils p.
 func (m *Match) Implies(p Prereq) bool {
 	switch p {
 	case NeedVLAN:
@@ -178,14 +178,14 @@ func (m *Match) impliesTransport(p Prereq) bool {
 	return true
 }
 
-// isTransport asks for a protocol with ports: a later fragment has none.
+// isTransport reports whether m selects a protocol with ports. A later fragment has none.
 func (m *Match) isTransport(proto uint64) bool {
 	later := fields[IPFrag].Get(&m.Value).Lo&fragLater != 0
 	return m.Implies(NeedIP) && m.is(IPProto, proto) && !later
 }
 
-// impliesTracked asks for a ct_state of which new, est, rel or rpl is set, or
-// which is tracked and not invalid.
+// impliesTracked reports whether ct_state has new, est, rel or rpl set, or is tracked and not
+// invalid.
 func (m *Match) impliesTracked(p Prereq) bool {
 	state := &fields[CTState]
 	v, mask := state.Get(&m.Value).Lo, state.Get(&m.Mask).Lo
@@ -204,7 +204,7 @@ func (m *Match) impliesTracked(p Prereq) bool {
 	return m.Implies(NeedIP)
 }
 
-// is says whether m asks for exactly v in a whole field.
+// is reports whether m matches exactly v in a whole field.
 func (m *Match) is(id FieldID, v uint64) bool {
 	f := &fields[id]
 	if f.Size <= 8 {

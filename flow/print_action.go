@@ -6,24 +6,22 @@ import (
 	"strings"
 )
 
-// The action printer: ovs-ofctl's OpenFlow 1.5 spelling. What an older spelling
-// was parsed from (load:, mod_dl_dst:) is printed as set_field. A text for another
-// process keeps load: (spelling.loads), because the parser, like ovs-ofctl's, refuses
-// the set_field of a part of some fields.
+// The action printer, in ovs-ofctl's OpenFlow 1.5 spelling. Actions that were read in an older
+// spelling (load:, mod_dl_dst:) are printed as set_field. Text for another process keeps load:,
+// because the parser, like ovs-ofctl's, refuses set_field for a part of some fields.
 
-// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none, in a format of which it uses
-// Names and Loads.
+// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none. It uses Names and
+// Loads of the format.
 func ActionsText(actions []Action, f Format) string {
 	return string(appendActions(nil, actions, f.spelling()))
 }
 
-// AppendAction appends one action to b, in a format of which it uses Names and Loads.
+// AppendAction appends one action to b. It uses Names and Loads of the format.
 func AppendAction(b []byte, a Action, f Format) []byte {
 	return appendAction(b, a, f.spelling())
 }
 
-// spelling is how actions are written: with which names, and whether a load is
-// written as load: (Format.Loads).
+// spelling has the names for actions, and whether a load is written as load: (Format.Loads).
 type spelling struct {
 	names   *Names
 	loads   bool
@@ -48,8 +46,7 @@ func appendActions(b []byte, actions []Action, how spelling) []byte {
 	return b
 }
 
-// appendAction writes one action. Its length is the number of actions there
-// are.
+// appendAction writes one action. It is as long as there are actions.
 func appendAction(b []byte, a Action, how spelling) []byte {
 	n := how.names
 	if how.version == OpenFlow10 {
@@ -117,8 +114,8 @@ func appendOutput(b []byte, port uint32, n *Names) []byte {
 	return appendPort(b, port, n)
 }
 
-// appendController writes CONTROLLER:65535 for a plain packet-in and
-// controller(…) for one that says more.
+// appendController writes CONTROLLER:65535 for a plain packet-in and controller(…) for one with
+// more arguments.
 func appendController(b []byte, a *Controller) []byte {
 	plain := a.Reason == "action" || a.Reason == ""
 	if plain && a.ID == 0 && len(a.UserData) == 0 && !a.Pause && a.MeterID == 0 {
@@ -147,7 +144,7 @@ func appendController(b []byte, a *Controller) []byte {
 	return append(o.b, ')')
 }
 
-// options writes the comma separated parts inside parentheses.
+// options writes the comma-separated parts in parentheses.
 type options struct {
 	b []byte
 	n int
@@ -165,7 +162,7 @@ func (o *options) text(key, value string) { o.word(key + "=" + value) }
 
 func (o *options) number(key string, v uint64) { o.text(key, strconv.FormatUint(v, 10)) }
 
-// optional is number, but nothing for 0.
+// optional is number, but writes nothing for 0.
 func (o *options) optional(key string, v uint16) {
 	if v != 0 {
 		o.number(key, uint64(v))
@@ -214,8 +211,8 @@ func appendSetField(b []byte, a SetField, how spelling) []byte {
 	return append(append(b, "->"...), f.Name...)
 }
 
-// appendVlanVID writes the value and mask of vlan_vid with the bit that says
-// "tagged" (OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7).
+// appendVlanVID writes the value and mask of vlan_vid with the bit for a present tag
+// (OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7).
 func appendVlanVID(b []byte, a SetField) []byte {
 	b = strconv.AppendUint(b, a.Value.Lo|vlanPresent, 10)
 	if a.Mask == Ones(12) {
@@ -225,8 +222,8 @@ func appendVlanVID(b []byte, a SetField) []byte {
 	return appendHex(b, a.Mask.Or(Value{Lo: vlanPresent}))
 }
 
-// appendLoad writes a load as set_field with a mask. A field that does not
-// fill its bytes keeps its mask even when all of it is loaded, as in OVS.
+// appendLoad writes a load as set_field with a mask. A field that does not fill its bytes keeps
+// its mask even if all of it is loaded, as in OVS.
 func appendLoad(b []byte, a Load, how spelling) []byte {
 	if how.loads {
 		return appendLoadItself(b, a)
@@ -250,8 +247,8 @@ func appendLoadItself(b []byte, a Load) []byte {
 	return appendSubfield(append(appendHex(append(b, "load:"...), v), "->"...), a.Dst)
 }
 
-// asLoad is the load that does the same, if the parser of set_field would refuse the
-// mask: a learned entry may have such a set_field.
+// asLoad is the load with the same effect, if the parser of set_field would refuse the mask. A
+// learned entry may have such a set_field.
 func (a SetField) asLoad() (Load, bool) {
 	f := &fields[a.Field]
 	if f.Maskable || a.Mask == Ones(f.Bits) || a.Mask.IsZero() {
@@ -267,8 +264,8 @@ func (a SetField) asLoad() (Load, bool) {
 	return Load{s, a.Value.Shr(int(s.Ofs))}, s.Mask() == a.Mask
 }
 
-// appendSubfield writes NXM_NX_REG0[0..3], [3] for one bit, [] for all. How many bits a tun_metadata
-// field has is not known here.
+// appendSubfield writes NXM_NX_REG0[0..3], [3] for one bit, [] for all. It does not know the
+// width of a tun_metadata field.
 func appendSubfield(b []byte, s Subfield) []byte {
 	b = append(append(b, fields[s.Field].NXM...), '[')
 	if s != fields[s.Field].Full() || IsTunMetadata(s.Field) {
@@ -344,8 +341,8 @@ func appendNAT(b []byte, a *NAT) []byte {
 	return append(o.b, ')')
 }
 
-// appendNATRange writes addresses and ports: 10.0.0.1-10.0.0.9:80-90, IPv6
-// addresses in brackets when ports follow.
+// appendNATRange writes addresses and ports: 10.0.0.1-10.0.0.9:80-90. IPv6 addresses are in
+// brackets if ports follow.
 func appendNATRange(b []byte, a *NAT) []byte {
 	bracket := a.AddrMin.Is6() && a.PortMin != 0
 	b = appendNATAddr(b, a.AddrMin, bracket)

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// DefaultPriority is the priority of an entry that gives none, and the one that
-// is not printed (OpenFlow's OFP_DEFAULT_PRIORITY).
+// DefaultPriority is the priority of an entry whose text has none. It is not printed (OpenFlow's
+// OFP_DEFAULT_PRIORITY).
 const DefaultPriority = 32768
 
-// Format says how entries are printed.
+// Format is how entries are printed.
 type Format struct {
 	Names *Names // nil prints numbers
-	Stats *Stats // nil leaves the counters out, as --no-stats does
-	// Loads writes a load as load:, not as the set_field that ovs-ofctl prints, so that
-	// parse.Entry gives the same action again.
+	Stats *Stats // nil omits the counters, as --no-stats does
+	// Loads writes a load as load:, and not as the set_field that ovs-ofctl prints. So
+	// parse.Entry returns the same action.
 	Loads bool
-	// Version is the OpenFlow version whose spelling actions have; OpenFlow 1.5 when not given.
+	// Version is the OpenFlow version of the spelling of actions. The default is OpenFlow 1.5.
 	Version Version
 }
 
-// Stats is what a switch counted for an entry.
+// Stats are a switch's counters of an entry.
 type Stats struct {
 	Packets, Bytes uint64
 	Duration       time.Duration // since the entry was installed
 	Idle           time.Duration // since a packet last matched
-	// Hard is the time since the entry was last changed; printed when it
-	// differs from Duration by a second or more, and is not 0.
+	// Hard is the time since the entry was last changed. It is printed if it is not 0 and differs
+	// from Duration by a second or more.
 	Hard time.Duration
 }
 
@@ -96,8 +96,7 @@ func appendDuration(b []byte, d time.Duration) []byte {
 	return append(b, "s, "...)
 }
 
-// appendMatch writes priority and match, with a blank behind unless both are
-// left out.
+// appendMatch writes priority and match, and a blank unless both are empty.
 func (e *Entry) appendMatch(b []byte, n *Names) []byte {
 	start := len(b)
 	if e.Priority != DefaultPriority {
@@ -128,7 +127,7 @@ func (g *Group) Text(n *Names) string { return string(g.AppendText(nil, n)) }
 // AppendText appends Text to b.
 func (g *Group) AppendText(b []byte, n *Names) []byte { return g.AppendAs(b, Format{Names: n}) }
 
-// AppendAs is AppendText in a format, of which it uses Names and Loads.
+// AppendAs is AppendText in a format. It uses Names and Loads of the format.
 func (g *Group) AppendAs(b []byte, f Format) []byte {
 	how := f.spelling()
 	b = strconv.AppendUint(append(b, " group_id="...), uint64(g.ID), 10)
@@ -149,8 +148,8 @@ func (g *Group) AppendAs(b []byte, f Format) []byte {
 // String is Text.
 func (m *Meter) String() string { return m.Text() }
 
-// Text is the meter as ovs-ofctl dump-meters prints it: a line for the meter
-// and one for each band.
+// Text is the meter as ovs-ofctl dump-meters prints it: a line for the meter and one for each
+// band.
 func (m *Meter) Text() string { return string(m.AppendText(nil)) }
 
 // AppendText appends Text to b.

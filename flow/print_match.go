@@ -2,16 +2,15 @@ package flow
 
 import "strconv"
 
-// The match printer. Its order is ovs-ofctl's and no other: marks and conntrack
-// fields, the protocol word, registers, tunnel, metadata, in_port, Ethernet,
-// IP, transport. A protocol word stands for eth_type and nw_proto, and
-// nw_src, tp_dst … are written for whichever protocol it is.
+// The match printer. It prints in ovs-ofctl's order: marks and conntrack fields, the protocol
+// word, registers, tunnel, metadata, in_port, Ethernet, IP, transport. A protocol word stands for
+// eth_type and nw_proto. nw_src, tp_dst … are written for any protocol.
 
-// String is the match as ovs-ofctl prints it with numbers for ports; empty for
-// a match on everything.
+// String is the match as ovs-ofctl prints it, with numbers for ports. It is empty for a match on
+// everything.
 func (m *Match) String() string { return m.Text(nil) }
 
-// Text is the match as ovs-ofctl prints it, with the names that n knows.
+// Text is the match as ovs-ofctl prints it, with the names in n.
 func (m *Match) Text(n *Names) string { return string(m.AppendText(nil, n)) }
 
 // AppendText appends Text to b.
@@ -20,14 +19,14 @@ func (m *Match) AppendText(b []byte, n *Names) []byte {
 	return p.print()
 }
 
-// matchPrinter appends the parts of a match, separated by commas. It has the match itself, because
-// a pointer would have every match that is printed made on the heap.
+// matchPrinter appends the parts of a match, separated by commas. It holds the match itself,
+// because a pointer would put every printed match on the heap.
 type matchPrinter struct {
 	m     Match
 	names *Names
 	b     []byte
 	start int    // where the match begins in b
-	words uint64 // a bit for each word of the mask that is not 0
+	words uint64 // a bit for each nonzero word of the mask
 }
 
 // print appends all parts.
@@ -54,7 +53,7 @@ func (p *matchPrinter) open(name string) {
 	p.b = append(p.b, name...)
 }
 
-// get is Match.Get. It is cheap for most of 90 fields, for which the match does not ask.
+// get is Match.Get. It is cheap for most of 90 fields, because the match does not use them.
 func (p *matchPrinter) get(id FieldID) (value, mask Value) {
 	if p.words&fieldWords[id] == 0 {
 		return Value{}, Value{}
@@ -62,7 +61,7 @@ func (p *matchPrinter) get(id FieldID) (value, mask Value) {
 	return p.m.Get(id)
 }
 
-// field writes name=value, or name=value/mask, when the match asks for a field.
+// field writes name=value, or name=value/mask, if the match uses the field.
 func (p *matchPrinter) field(id FieldID, name string) {
 	v, mask := p.get(id)
 	if mask.IsZero() {
@@ -85,7 +84,7 @@ func (p *matchPrinter) fields(ids ...FieldID) {
 	}
 }
 
-// metadata writes what comes before the protocol word.
+// metadata writes the part before the protocol word.
 func (p *matchPrinter) metadata() {
 	p.fields(PktMark, ConjID)
 	p.flags(CTState)
@@ -101,8 +100,7 @@ func (p *matchPrinter) number(name string, v uint64) {
 	p.b = strconv.AppendUint(p.b, v, 10)
 }
 
-// flags writes ct_state=+new-est, or ct_state=new|trk when every bit is asked
-// for.
+// flags writes ct_state=+new-est, or ct_state=new|trk if the mask has every bit.
 func (p *matchPrinter) flags(id FieldID) {
 	v, mask := p.get(id)
 	if mask.IsZero() {
@@ -119,8 +117,8 @@ func (p *matchPrinter) flags(id FieldID) {
 	p.b = appendFlagsMasked(p.b, f.Form, v.Lo, mask.Lo)
 }
 
-// protocol writes the protocol word, and says whether it stands for eth_type
-// and nw_proto.
+// protocol writes the protocol word. It returns whether the word stands for eth_type and
+// nw_proto.
 func (p *matchPrinter) protocol() (skipType, skipProto bool) {
 	if _, mask := p.m.Get(EthType); mask.IsZero() {
 		return true, false
@@ -142,8 +140,7 @@ func (p *matchPrinter) protocol() (skipType, skipProto bool) {
 	return word != "", skipProto
 }
 
-// registers writes what comes between the protocol word and the Ethernet
-// header.
+// registers writes the part between the protocol word and the Ethernet header.
 func (p *matchPrinter) registers() {
 	for id := Reg0; id < XReg0; id++ {
 		p.fields(id)
@@ -158,8 +155,8 @@ func (p *matchPrinter) registers() {
 	}
 }
 
-// tunMetadata writes the options of Geneve: tun_metadata0=0x5, tun_metadata0 alone if any value will
-// do, and tun_metadata0=NP if the option must not be there.
+// tunMetadata writes Geneve options: tun_metadata0=0x5, tun_metadata0 alone for any value, and
+// tun_metadata0=NP if the option must be missing.
 func (p *matchPrinter) tunMetadata() {
 	has, mask := p.get(TunPresent)
 	for i := range FieldID(TunMetadataFields) {
@@ -193,7 +190,7 @@ func (p *matchPrinter) padded(name string, v uint64, digits int) {
 	p.b = appendPadded(p.b, v, digits)
 }
 
-// paddedMasked writes name=0x0800/0xff00, the mask only if it leaves bits out.
+// paddedMasked writes name=0x0800/0xff00, with the mask only if it leaves bits out.
 func (p *matchPrinter) paddedMasked(id FieldID, name string, digits int) {
 	v, mask := p.get(id)
 	if mask.IsZero() {
@@ -206,8 +203,7 @@ func (p *matchPrinter) paddedMasked(id FieldID, name string, digits int) {
 	}
 }
 
-// vlan writes dl_vlan and dl_vlan_pcp when the tag is asked for with whole
-// fields, else vlan_tci.
+// vlan writes dl_vlan and dl_vlan_pcp if the match has these whole fields; otherwise vlan_tci.
 func (p *matchPrinter) vlan() {
 	v, mask := p.get(VlanTCI)
 	const vid, pcp = 0x0fff, 0xe000

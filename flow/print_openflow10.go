@@ -5,12 +5,13 @@ import (
 	"strconv"
 )
 
-// Actions in OpenFlow 1.0's spelling, which ovs-ofctl prints by default, and which the tests of Antrea
-// read: resubmit(,4) for goto_table:4, load:0x3->NXM_NX_REG0[0..3] for set_field:0x3/0xf->reg0, the actions of
-// OpenFlow 1.0 for the headers that it knows. A meter has no spelling there, and is left out, as Open
-// vSwitch does; so is push_vlan, because mod_vlan_vid of that version adds the header.
+// Actions in OpenFlow 1.0's spelling, which ovs-ofctl prints by default and Antrea's tests read.
+// Examples: resubmit(,4) for goto_table:4, load:0x3->NXM_NX_REG0[0..3] for
+// set_field:0x3/0xf->reg0, and the actions of OpenFlow 1.0 for the headers that it knows. Like
+// Open vSwitch, it leaves out a meter, which has no spelling there. It also leaves out push_vlan,
+// because mod_vlan_vid of that version adds the header.
 
-// Version is an OpenFlow version whose spelling a text has.
+// Version is the OpenFlow version of a text's spelling.
 type Version uint8
 
 // The versions.
@@ -22,7 +23,7 @@ const (
 // VersionNames are the versions as ovs-ofctl's -O names them.
 var VersionNames = []string{"OpenFlow15", "OpenFlow10"}
 
-// VersionNamed is the version of a name, OpenFlow 1.5 for "".
+// VersionNamed is the version with a name. "" is OpenFlow 1.5.
 func VersionNamed(name string) (Version, error) {
 	switch name {
 	case "", VersionNames[OpenFlow15]:
@@ -49,7 +50,7 @@ func spelledIn10(actions []Action) (some []Action) {
 	return some
 }
 
-// appendAction10 writes an action whose spelling differs; false for others.
+// appendAction10 writes an action whose spelling differs. It returns false for others.
 func appendAction10(b []byte, a Action, how spelling) ([]byte, bool) {
 	switch a := a.(type) {
 	case GotoTable:
@@ -64,13 +65,13 @@ func appendAction10(b []byte, a Action, how spelling) ([]byte, bool) {
 	return b, false
 }
 
-// mods are the actions of OpenFlow 1.0 that set a field as a whole.
+// mods are the actions of OpenFlow 1.0 that set a whole field.
 var mods = map[FieldID]string{
 	EthSrc: "mod_dl_src:", EthDst: "mod_dl_dst:", IPSrc: "mod_nw_src:", IPDst: "mod_nw_dst:", IPTOS: "mod_nw_tos:",
 	TCPSrc: "mod_tp_src:", TCPDst: "mod_tp_dst:", UDPSrc: "mod_tp_src:", UDPDst: "mod_tp_dst:", VlanVID: "mod_vlan_vid:", VlanPCP: "mod_vlan_pcp:",
 }
 
-// appendSet10 writes what sets the bits of mask in a field.
+// appendSet10 writes the action that sets the bits of mask in a field.
 func appendSet10(b []byte, id FieldID, v, mask Value) []byte {
 	f := &fields[id]
 	if IsTunMetadata(id) {
@@ -93,7 +94,7 @@ func appendSet10(b []byte, id FieldID, v, mask Value) []byte {
 	return appendLoads(b, f, v, mask)
 }
 
-// mostLoaded is how many bits a load has at most (nx-match's load has 64 bits of immediate).
+// mostLoaded is the largest number of bits of a load (nx-match's load has 64 bits of immediate).
 const mostLoaded = 64
 
 // appendLoads writes a load for each run of bits in the mask, the lowest first.

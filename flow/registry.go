@@ -8,16 +8,16 @@ import (
 // at is a field's place: first byte in the Key, bytes, bits below it, width.
 type at struct{ off, size, lsb, bits int }
 
-// trait says what may be done with a field.
+// trait is a permission for a field.
 type trait uint8
 
 const (
-	masked   trait = 1 << iota // a mask may be given
-	readOnly                   // no action writes it
+	masked   trait = 1 << iota // a mask is allowed
+	readOnly                   // no action may write it
 )
 
-// row is how a field is written down below: its names with the preferred one
-// first, its header names likewise, and the rest of Field.
+// row describes a field: its names with the preferred one first, its header names likewise, and
+// the rest of Field.
 type row struct {
 	id           FieldID
 	names, heads string
@@ -27,8 +27,8 @@ type row struct {
 	need         Prereq
 }
 
-// metadata are the fields that are no part of the packet's bytes. The widths
-// are those of ovs-fields(7). registers() makes the rows of registers.
+// metadata are the fields outside the packet's bytes. Their widths are those of ovs-fields(7).
+// registers() makes the rows of registers.
 var metadata = []row{
 	{ConjID, "conj_id", "NXM_NX_CONJ_ID", at{offConjID, 4, 0, 32}, Decimal, readOnly, NeedNothing},
 	{Metadata, "metadata", "OXM_OF_METADATA", at{offMetadata, 8, 0, 64}, Hex, masked, NeedNothing},
@@ -111,8 +111,8 @@ func registers() (rows []row) {
 	return rows
 }
 
-// tunnelOptions makes the rows of the options of Geneve. Open vSwitch has 64 of up to 124 bytes, of
-// which a switch holds 256 bytes.
+// tunnelOptions makes the rows of Geneve options. Open vSwitch has 64 options of up to 124 bytes;
+// a switch holds 256 bytes of them.
 func tunnelOptions() (rows []row) {
 	for i := range TunMetadataFields {
 		d := strconv.Itoa(i)
@@ -136,7 +136,7 @@ func makeFields() (t [NumFields]Field) {
 	return t
 }
 
-// field is the Field that a row describes.
+// field is the Field of a row.
 func (r *row) field() Field {
 	name, alias, _ := strings.Cut(r.names, " ")
 	nxm, oxm, _ := strings.Cut(r.heads, " ")

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// unions are the bytes of the Key that several fields share on purpose: the
-// first is the one that owns them, the others are other names or parts.
+// unions are the bytes of the Key that several fields share on purpose. The first
+// field owns them, the others are other names or parts.
 var unions = map[FieldID][]FieldID{
 	VlanTCI: {VlanVID, VlanPCP},
 	IPTOS:   {IPDSCP, IPECN},
@@ -21,8 +21,8 @@ var unions = map[FieldID][]FieldID{
 // padding are the bytes of the Key that belong to no field and stay 0.
 var padding = map[int]bool{offPad1: true, offPad2: true, offPad2 + 1: true, offPad2 + 2: true, offPad2 + 3: true}
 
-// Every byte of the Key belongs to one field, or is padding, or is shared by a
-// declared union. This is the wire one trips over when a field is added.
+// Every byte of the Key belongs to one field, is padding, or is shared by a
+// declared union. This test fails when a new field breaks that.
 func TestRegistryCoversKey(t *testing.T) {
 	shared := map[FieldID]bool{}
 	for owner, parts := range unions {
@@ -54,8 +54,8 @@ func TestRegistryCoversKey(t *testing.T) {
 	}
 }
 
-// Each row is whole: an ID, a place that holds its bits, names that lead back
-// to it and to nothing else.
+// Each row is whole: an ID, a place that holds its bits, and names that find only
+// this row.
 func TestRegistryRows(t *testing.T) {
 	names := map[string]FieldID{}
 	for id := Reg0; id < NumFields; id++ {
@@ -84,7 +84,7 @@ func TestRegistryRows(t *testing.T) {
 	}
 }
 
-// A registers' union begins with its first register, highest bits first.
+// A union of registers begins with its first register, highest bits first.
 func TestRegisterUnions(t *testing.T) {
 	var k Key
 	for i := range 16 {
@@ -98,8 +98,8 @@ func TestRegisterUnions(t *testing.T) {
 	}
 }
 
-// Put and Get are each other's inverse and touch no other bit, whole or by
-// subfield.
+// Put and Get are each other's inverse and touch no other bit, for whole fields
+// and subfields.
 func TestPutGet(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 0))
 	for id := Reg0; id < NumFields; id++ {

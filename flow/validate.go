@@ -7,22 +7,20 @@ import (
 	"slices"
 )
 
-// What an entry may do. The parser checks every entry here, and so can code
-// that makes entries: ovs-ofctl refuses the same ones. Whether the groups,
-// meters and ports that an entry names exist is not a question of the
-// language.
+// The limits of an entry. The parser checks every entry with them, and code that makes entries
+// can too. ovs-ofctl refuses the same ones. The checks do not cover whether the groups, meters
+// and ports of an entry exist.
 
-// Check says whether the entry's actions fit its match and its table: each
-// field written must be there by what the match implies, goto_table goes
-// forward and comes last, meter comes first, conjunctions stand alone. The
-// match itself is taken as sound. The error is an *ActionError.
+// Check checks that the entry's actions fit its match and its table. The match must imply each
+// field that is written. goto_table goes forward and comes last, meter comes first, conjunctions
+// stand alone. It does not check the match itself. The error is an *ActionError.
 func (e *Entry) Check() error {
 	m := e.Match.Expand()
 	return (&checker{m: &m, tags: tagsOf(&m), known: true, table: int(e.Table)}).all(e.Actions)
 }
 
-// Check says whether the group's buckets fit its type, and have numbers of their own. It
-// does not look at their actions.
+// Check checks that the group's buckets fit its type, and that their numbers differ. It does not
+// check their actions.
 func (g *Group) Check() error {
 	if g.Type == GroupIndirect && len(g.Buckets) != 1 {
 		return errors.New("an indirect group has exactly one bucket")
@@ -40,13 +38,13 @@ func (g *Group) Check() error {
 	return nil
 }
 
-// CheckActions says whether actions fit each other. They belong to no entry, as those of a
-// bucket, so no prerequisite is asked for. The error is an *ActionError.
+// CheckActions checks that actions fit each other. They belong to no entry, as those of a bucket,
+// so prerequisites are not checked. The error is an *ActionError.
 func CheckActions(actions []Action) error {
 	return (&checker{table: noTableKnown}).all(actions)
 }
 
-// ActionError says what is wrong with one of a list of actions.
+// ActionError is an error in a list of actions.
 type ActionError struct {
 	Index  int // in the list, from 0
 	Action Action
@@ -58,11 +56,11 @@ func (e *ActionError) Error() string {
 	return fmt.Sprintf("action %d (%s): %s", e.Index+1, actionName(e.Action), e.Msg)
 }
 
-// OptionBits says which fields tun_metadata entries use: of each, how many bits from the lowest up. 0 is a
-// field that is not used.
+// OptionBits has the number of bits that entries use of each tun_metadata field, from the lowest
+// up. 0 is an unused field.
 type OptionBits [TunMetadataFields]uint8
 
-// AddMatch adds the fields that a match asks for. A whole field has as many bits as its value.
+// AddMatch adds the fields of a match. A whole field counts as many bits as its value has.
 func (o *OptionBits) AddMatch(m Minimatch) {
 	has := uint8(m.Word(offTunPresent/8) >> (8 * (offTunPresent % 8)))
 	for i := range FieldID(TunMetadataFields) {
@@ -100,8 +98,8 @@ func (o *OptionBits) AddActions(actions []Action) {
 	}
 }
 
-// addValue adds a field of which bits are matched or written: those of the mask, or those of the value if
-// the mask is the whole field.
+// addValue adds a field that is matched or written. It counts the bits of the mask, or those of
+// the value if the mask is the whole field.
 func (o *OptionBits) addValue(id FieldID, value, mask Value) {
 	if mask == Ones(8*MaxTunMetadata) {
 		mask = value
@@ -122,7 +120,7 @@ func (o *OptionBits) addBits(id FieldID, n uint8) {
 	}
 }
 
-// Lacks returns the first field that a table has not, or of which it has not as many bits; -1 if there is
+// Lacks returns the first field that a table lacks, or has with fewer bits. It is -1 if there is
 // none.
 func (o *OptionBits) Lacks(table []TunnelOption) int {
 	missing := *o
@@ -134,14 +132,14 @@ func (o *OptionBits) Lacks(table []TunnelOption) int {
 	return slices.IndexFunc(missing[:], func(n uint8) bool { return n > 0 })
 }
 
-// noTableKnown is the table of actions that belong to none (a group's).
+// noTableKnown is the table of actions without one (a group's).
 const noTableKnown = -1
 
-// checker follows what is known of a packet through a list of actions.
+// checker tracks the known facts about a packet through a list of actions.
 type checker struct {
 	m     *Match
-	tags  int  // VLAN tags known to be there; push_vlan and pop_vlan change it
-	known bool // m selects the packets; if not, no prerequisite is asked for
+	tags  int  // VLAN tags known to exist; push_vlan and pop_vlan change it
+	known bool // m selects the packets; otherwise prerequisites are not checked
 	table int
 	inner bool // inside clone
 }
@@ -160,7 +158,7 @@ func (c *checker) all(actions []Action) error {
 	return nil
 }
 
-// tagsOf is how many VLAN tags a match implies: one or none.
+// tagsOf is the number of VLAN tags that a match implies: one or none.
 func tagsOf(m *Match) int {
 	if m.Implies(NeedVLAN) {
 		return 1
@@ -168,7 +166,7 @@ func tagsOf(m *Match) int {
 	return 0
 }
 
-// TagsAfter is how many VLAN tags a packet has after an action, if it had tags before.
+// TagsAfter is the number of VLAN tags after an action on a packet with tags.
 func TagsAfter(a Action, tags int) int {
 	switch a := a.(type) {
 	case PushVLAN:
@@ -221,8 +219,7 @@ func goesWithConjunction(a Action) bool {
 	return false
 }
 
-// action checks what an action needs of the packet. It is empty when all is
-// well.
+// action checks an action's needs of the packet. It returns "" if they are met.
 func (c *checker) action(a Action) string {
 	defer func() { c.tags = TagsAfter(a, c.tags) }()
 	switch a := a.(type) {
@@ -275,9 +272,9 @@ func (c *checker) write(id FieldID) string {
 	return c.needs(f.Name, f.Need)
 }
 
-// set checks a field that gets a constant. In Open vSwitch, vlan_vid itself has
-// no prerequisite, so that a move may read or write it without a tag: the frame
-// stays untagged. set_field has one, since its value says "tagged".
+// set checks a field that gets a constant. In Open vSwitch, vlan_vid has no prerequisite, so a
+// move may read or write it without a tag: the frame stays untagged. set_field needs a tag,
+// because its value has the bit for one.
 func (c *checker) set(id FieldID) string {
 	if id == VlanVID {
 		return c.needs(fields[id].Name, NeedVLAN)
@@ -326,8 +323,8 @@ func (c *checker) clone(a Clone) string {
 	return ""
 }
 
-// learn checks the parts of the learned entry: what they read against the
-// packet, what they match and write against the match learned so far.
+// learn checks the parts of the learned entry. The fields that they read must be in the packet,
+// those that they match and write in the match learned so far.
 func (c *checker) learn(a *Learn) string {
 	learned := checker{m: &Match{}, known: true}
 	for i := range a.Specs {
@@ -351,8 +348,8 @@ func (c *checker) learn(a *Learn) string {
 	return ""
 }
 
-// learns checks the field that a part of a learn action matches or writes in the
-// learned entry. A load becomes a set_field there.
+// learns checks the field that a part of a learn action matches or writes in the learned entry. A
+// load becomes a set_field there.
 func (c *checker) learns(s *LearnSpec) string {
 	if s.Kind == LearnLoad && s.Dst.Field == VlanVID {
 		return c.set(VlanVID)

@@ -13,7 +13,7 @@ func (v Value) Or(w Value) Value { return Value{v.Hi | w.Hi, v.Lo | w.Lo} }
 // AndNot clears w's bits in v.
 func (v Value) AndNot(w Value) Value { return Value{v.Hi &^ w.Hi, v.Lo &^ w.Lo} }
 
-// IsZero says whether no bit is set.
+// IsZero reports whether no bit is set.
 func (v Value) IsZero() bool { return v.Hi|v.Lo == 0 }
 
 // Shl shifts left by n bits, 0 to 128.

@@ -50,7 +50,7 @@ const (
 //	+---------------------------------------------------------------+
 type ARP []byte
 
-// Valid says whether the bytes hold a whole ARP packet for IPv4 over Ethernet.
+// Valid reports whether the bytes hold a whole ARP packet for IPv4 over Ethernet.
 func (h ARP) Valid() bool {
 	return len(h) >= ARPLen &&
 		binary.BigEndian.Uint16(h[arpHrd:]) == arpHrdEthernet &&

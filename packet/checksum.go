@@ -141,7 +141,7 @@ func crc32c(b []byte) uint32 {
 // Checksums of the transport header, chosen by protocol. They are for whole
 // packets: a fragment's checksum covers bytes that are not there.
 
-// L4Valid says whether the transport checksum of the packet in frame b holds.
+// L4Valid reports whether the transport checksum of the packet in frame b holds.
 // It is false without a transport header (L4 is 0), for a UDP Length that does not fit, and
 // for UDP over IPv6 without a checksum (RFC 8200, section 8.1). It is true for UDP over IPv4
 // without a checksum, and for protocols whose checksum the switch does not know.

@@ -64,7 +64,7 @@ func flagsOf(b []byte, l *Layers) uint16 {
 	return TCP(b[l.L4:]).Flags()
 }
 
-// Add says whether b is the next segment, and if so appends it. The
+// Add reports whether b is the next segment, and if so appends it. The
 // checksums of segments that are appended are right.
 func (t *Coalesced) Add(b []byte) bool {
 	n := len(b) - t.start
@@ -81,7 +81,7 @@ func (t *Coalesced) Add(b []byte) bool {
 	return true
 }
 
-// joinable says whether a frame is a whole TCP segment with payload, without
+// joinable reports whether a frame is a whole TCP segment with payload, without
 // padding and without flags that mean more than its bytes. A datagram has a checksum,
 // because cutting would give it one.
 func (t *Coalesced) joinable(b []byte, l *Layers) bool {
@@ -97,7 +97,7 @@ func (t *Coalesced) joinable(b []byte, l *Layers) bool {
 	return false
 }
 
-// summed says whether a datagram fills its packet and has a checksum.
+// summed reports whether a datagram fills its packet and has a checksum.
 func summed(h UDP) bool { return int(h.Length()) == len(h) && h.Checksum() != 0 }
 
 // sound verifies the checksums of b, whose headers are where those of head are,

@@ -44,7 +44,7 @@ const (
 //	+-------------------------------+
 type Ethernet []byte
 
-// Valid says whether the header is inside the bytes; call it before anything
+// Valid reports whether the header is inside the bytes; call it before anything
 // else.
 func (h Ethernet) Valid() bool { return len(h) >= EthernetLen }
 
@@ -80,7 +80,7 @@ const VLANPresent = 0x1000
 //	+-------------------------------+-----+-+-----------------------+
 type VLAN []byte
 
-// Valid says whether the tag and the type behind it are inside the bytes.
+// Valid reports whether the tag and the type behind it are inside the bytes.
 func (h VLAN) Valid() bool { return len(h) >= VLANLen+2 }
 
 // TCI is the tag control information: priority, drop eligible, VLAN identifier.
@@ -95,7 +95,7 @@ func (h VLAN) SetTPID(t uint16) { binary.BigEndian.PutUint16(h, t) }
 // SetTCI writes the tag control information.
 func (h VLAN) SetTCI(tci uint16) { binary.BigEndian.PutUint16(h[2:], tci) }
 
-// IsVLAN says whether an EtherType is that of a VLAN tag.
+// IsVLAN reports whether an EtherType is that of a VLAN tag.
 func IsVLAN(etherType uint16) bool {
 	return etherType == EtherTypeVLAN || etherType == EtherTypeQinQ
 }

@@ -101,7 +101,7 @@ func (h ICMP) SetRest(v uint32) { binary.BigEndian.PutUint32(h[icmpRest:], v) }
 // begins with an IP header. Only ICMPError and ICMPv6Error types have one.
 func (h ICMP) Quoted() []byte { return h[ICMPLen:] }
 
-// ICMPError says whether an ICMP type is an error, which quotes a packet.
+// ICMPError reports whether an ICMP type is an error, which quotes a packet.
 // Redirects are counted as errors, as Open vSwitch and Linux do.
 func ICMPError(typ uint8) bool {
 	switch typ {
@@ -111,7 +111,7 @@ func ICMPError(typ uint8) bool {
 	return false
 }
 
-// ICMPv6Error says whether an ICMPv6 type is one of the errors of RFC 4443,
+// ICMPv6Error reports whether an ICMPv6 type is one of the errors of RFC 4443,
 // which quote a packet.
 func ICMPv6Error(typ uint8) bool {
 	return typ >= ICMPv6Unreachable && typ <= ICMPv6ParameterProblem
@@ -150,7 +150,7 @@ const (
 //	+-----------------------------------
 type ND []byte
 
-// Valid says whether the bytes hold a whole solicitation or advertisement, up
+// Valid reports whether the bytes hold a whole solicitation or advertisement, up
 // to its options.
 func (h ND) Valid() bool {
 	return len(h) >= NDLen && h[icmpCode] == 0 &&

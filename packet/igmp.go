@@ -132,5 +132,5 @@ func NewIGMPReport(joined, left []netip.Addr) IGMP {
 	return h
 }
 
-// Valid says whether the message is long enough, and its checksum holds.
+// Valid reports whether the message is long enough, and its checksum holds.
 func (h IGMP) Valid() bool { return len(h) >= IGMPLen && Sum(h, 0) == 0xffff }

@@ -62,7 +62,7 @@ const (
 //	+-----------------------------------------------+---------------+
 type IPv4 []byte
 
-// Valid says whether the header, with its options, and everything that Total
+// Valid reports whether the header, with its options, and everything that Total
 // Length claims is inside the bytes. It does not look at the checksum. The
 // accessors need only the first 20 bytes.
 func (h IPv4) Valid() bool {

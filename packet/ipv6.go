@@ -47,7 +47,7 @@ const (
 //	+---------------------------------------------------------------+
 type IPv6 []byte
 
-// Valid says whether the fixed header and everything that Payload Length
+// Valid reports whether the fixed header and everything that Payload Length
 // claims is inside the bytes. Jumbograms (RFC 2675) are not read. The
 // accessors need only the first 40 bytes.
 func (h IPv6) Valid() bool {

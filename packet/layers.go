@@ -66,7 +66,7 @@ func ParseLayers(b []byte) Layers {
 	return l
 }
 
-// Sound says whether the network header that EtherType promises is there and
+// Sound reports whether the network header that EtherType promises is there and
 // its lengths fit: true also for a type that is not read at all.
 func (l *Layers) Sound() bool {
 	switch l.EtherType {

@@ -132,7 +132,7 @@ func AdmitOffload(f *Frame, l *Layers) bool {
 	return o.SegmentSize == 0 && CompleteChecksum(f, l)
 }
 
-// ownChecksum says whether the partial checksum is that of the packet's own
+// ownChecksum reports whether the partial checksum is that of the packet's own
 // TCP or UDP header.
 func (o *Offload) ownChecksum(l *Layers) bool {
 	return o.ChecksumPartial && l.L4 != 0 && l.Frag == 0 &&
@@ -172,7 +172,7 @@ func countSegments(f *Frame, l *Layers) int {
 	return (l.End - payloadStart(f.Bytes(), l) + size - 1) / size
 }
 
-// segmentable says whether a packet can be cut: whole TCP, or UDP whose length
+// segmentable reports whether a packet can be cut: whole TCP, or UDP whose length
 // is that of the packet, with a payload.
 func segmentable(b []byte, l *Layers) bool {
 	if l.L4 == 0 || l.Frag != 0 {

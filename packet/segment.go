@@ -46,10 +46,10 @@ func NewParts(f *Frame, l *Layers, n int) (s Segments, ok bool) {
 	return s, ok
 }
 
-// Begun says whether a segment was cut.
+// Begun reports whether a segment was cut.
 func (s *Segments) Begun() bool { return s.at > s.headers }
 
-// More says whether a segment is left.
+// More reports whether a segment is left.
 func (s *Segments) More() bool { return s.at < len(s.frame) }
 
 // NextLen is the length of the next segment's frame.

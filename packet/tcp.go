@@ -59,7 +59,7 @@ const (
 //	+---------------------------------------------------------------+
 type TCP []byte
 
-// Valid says whether the header with its options is inside the bytes. The
+// Valid reports whether the header with its options is inside the bytes. The
 // accessors need only the first 20 bytes.
 func (h TCP) Valid() bool {
 	return len(h) >= TCPLen && h.HeaderLen() >= TCPLen && h.HeaderLen() <= len(h)

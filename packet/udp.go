@@ -23,7 +23,7 @@ const (
 //	+-------------------------------+-------------------------------+
 type UDP []byte
 
-// Valid says whether the header and everything that Length claims is inside
+// Valid reports whether the header and everything that Length claims is inside
 // the bytes. The accessors need only the first 8 bytes.
 func (h UDP) Valid() bool {
 	return len(h) >= UDPLen && h.Length() >= UDPLen && int(h.Length()) <= len(h)

@@ -55,7 +55,7 @@ func TestViewsAgainstGopacket(t *testing.T) {
 	}
 }
 
-// packetOrPadding says whether got is want and nothing but zeros behind it.
+// packetOrPadding reports whether got is want and nothing but zeros behind it.
 func packetOrPadding(got, want []byte) bool {
 	return bytes.HasPrefix(got, want) && len(bytes.Trim(got[len(want):], "\x00")) == 0
 }

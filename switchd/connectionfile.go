@@ -37,7 +37,7 @@ func (f *ConnectionFile) Table(c conntrack.Config) (table *conntrack.Table, err 
 	return table, err
 }
 
-// Lend says whether another process uses the file by the same lock: then Close does not
+// Lend reports whether another process uses the file by the same lock: then Close does not
 // unlock it.
 func (f *ConnectionFile) Lend(lent bool) { f.lent = lent }
 

@@ -70,7 +70,7 @@ func givenAs(p *door.PortSpec, fds []int) (driver, link string) {
 	return door.DriverAFPacket, p.Link
 }
 
-// isMemory says whether a descriptor is of memory that processes share (memfd_create(2)).
+// isMemory reports whether a descriptor is of memory that processes share (memfd_create(2)).
 func isMemory(fd int) bool {
 	_, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	return err == nil

@@ -49,7 +49,7 @@ func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 	return fds
 }
 
-// Has says whether a link's port was given and nobody has taken it.
+// Has reports whether a link's port was given and nobody has taken it.
 func (i *Inheritance) Has(link string) bool { return i.driverOf(link) != "" }
 
 // driverOf is the driver of such a port; "" if there is none.

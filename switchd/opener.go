@@ -213,7 +213,7 @@ func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) 
 	return o.underlay(c)
 }
 
-// prefersStack says whether a tunnel whose driver is free to choose goes through the Node's IP
+// prefersStack reports whether a tunnel whose driver is free to choose goes through the Node's IP
 // stack. A port that another process has opened stays what it is.
 func (o *Opener) prefersStack(c *underlay.Config) bool {
 	if given := o.From.driverOf(c.Name); given != "" {

@@ -99,7 +99,7 @@ func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error
 	return nil
 }
 
-// there says whether the switch has a port, and whether its link is up.
+// there reports whether the switch has a port, and whether its link is up.
 func (s *PortSet) there(no uint32) (there, up bool) {
 	for _, p := range s.sw.Ports() {
 		if p.No == no {
@@ -192,7 +192,7 @@ func underlayPeers(all []door.TunnelPeer) (peers []underlay.Peer) {
 	return peers
 }
 
-// openedAlike says whether two specs open the same port. Their security may differ, and
+// openedAlike reports whether two specs open the same port. Their security may differ, and
 // the peers of a tunnel, which are told apart.
 func openedAlike(a, b *door.PortSpec) bool {
 	plain := func(p *door.PortSpec) string {
@@ -208,7 +208,7 @@ func openedAlike(a, b *door.PortSpec) bool {
 	return plain(a) == plain(b)
 }
 
-// sameDevice says whether two specs are of one device that has an owner. It stays then, with
+// sameDevice reports whether two specs are of one device that has an owner. It stays then, with
 // its number and its addresses, and gets another MAC address or MTU.
 func sameDevice(a, b *door.PortSpec) bool {
 	return a.Tap != nil && b.Tap != nil && a.Link == b.Link && a.Tap.Owner == b.Tap.Owner && a.Tap.Owner != ""

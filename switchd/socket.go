@@ -48,7 +48,7 @@ func ReplaceSocket(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// free says whether the path may be taken: nothing is there, or a socket that
+// free reports whether the path may be taken: nothing is there, or a socket that
 // nobody answers on.
 func free(path string) error {
 	st, err := os.Lstat(path)

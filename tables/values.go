@@ -167,7 +167,7 @@ const (
 	IPv6 Family = 6
 )
 
-// Direction says whether a rule filters packets to its Pods or from them.
+// Direction reports whether a rule filters packets to its Pods or from them.
 type Direction uint8
 
 // Directions of a rule.

@@ -57,7 +57,7 @@ func (j *Joiner) Expire(now time.Time, all bool) (ways []Joined) {
 	return ways
 }
 
-// whole says whether every walk that could go on elsewhere has been followed.
+// whole reports whether every walk that could go on elsewhere has been followed.
 func (o *open) whole(alone bool) bool {
 	begun, open := false, 0
 	for _, w := range o.walks {

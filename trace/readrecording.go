@@ -46,7 +46,7 @@ func Read(r io.Reader, tell func(Joined) error) error {
 	}
 }
 
-// sound says whether every step has what its kind has.
+// sound reports whether every step has what its kind has.
 func (j Joined) sound() bool {
 	for _, w := range j {
 		if w == nil {

@@ -106,12 +106,12 @@ func (p *vppPrinter) findChanges() {
 // notHeaders are the beginnings of fields that are not in the packet.
 var notHeaders = []string{"reg", "xreg", "xxreg", "ct_", "tun_", "metadata", "pkt_mark", "in_port"}
 
-// changesHeaders says whether the packet itself was another one behind the step.
+// changesHeaders reports whether the packet itself was another one behind the step.
 func (s *Step) changesHeaders() bool {
 	return s.CT != nil && len(s.CT.NAT) > 0 || slices.ContainsFunc(s.Changes, Change.inPacket)
 }
 
-// inPacket says whether the field is one of the packet's own.
+// inPacket reports whether the field is one of the packet's own.
 func (c Change) inPacket() bool {
 	return !slices.ContainsFunc(notHeaders, func(begin string) bool { return strings.HasPrefix(c.Field, begin) })
 }

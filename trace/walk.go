@@ -201,7 +201,7 @@ func bracket(words []string) string {
 // At is when a step began.
 func (w *Walk) At(s *Step) time.Time { return w.Time.Add(time.Duration(s.AfterNS)) }
 
-// Carried says whether the packet left through a tunnel, so that another Node may
+// Carried reports whether the packet left through a tunnel, so that another Node may
 // know more of it.
 func (w *Walk) Carried() bool {
 	for i := range w.Steps {

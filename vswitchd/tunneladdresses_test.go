@@ -140,7 +140,7 @@ func TestTunnelFollowsAddresses(t *testing.T) {
 	received("192.0.2.7")
 }
 
-// receives says whether somebody receives Geneve at an address. It need not be there.
+// receives reports whether somebody receives Geneve at an address. It need not be there.
 func receives(t *testing.T, at string) bool {
 	lc := net.ListenConfig{Control: freebind}
 	ln, err := lc.ListenPacket(t.Context(), "udp4", at+":6081")

@@ -10,11 +10,11 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Each action's word has a function that reads it. What an action may do behind which match
-// is decided in flow/validate.go, so that the same lines check entries made by code.
+// Each action's word has a function that reads it. flow/validate.go decides which actions a match
+// allows, so that it also checks entries made by code.
 
-// Actions reads a list of actions such as dec_ttl,output:3; "drop" is an
-// empty list. No match is known, so prerequisites are not checked.
+// Actions reads a list of actions such as dec_ttl,output:3; "drop" is an empty list. There is no
+// match, so prerequisites are not checked.
 func Actions(text string, n *flow.Names) ([]flow.Action, error) {
 	s := span{text, 0}
 	if err := checkLength(s); err != nil {
@@ -31,8 +31,8 @@ func Actions(text string, n *flow.Names) ([]flow.Action, error) {
 	return list.actions, nil
 }
 
-// Action reads one action. It does not check where the action may stand, so it takes
-// also those that no list of actions alone may have, such as goto_table.
+// Action reads one action. It does not check the action's place, so it accepts goto_table, which
+// no list of actions alone may have.
 func Action(text string, n *flow.Names) (flow.Action, error) {
 	s := span{text, 0}
 	if err := checkLength(s); err != nil {
@@ -48,22 +48,22 @@ func Action(text string, n *flow.Names) (flow.Action, error) {
 	return list.actions[0], nil
 }
 
-// maxDepth bounds how deep clone and ct nest.
+// maxDepth is the deepest nesting of clone and ct.
 const maxDepth = 8
 
-// actionList is actions and where each is written. Its memory, but for the
-// actions, is that of the next list of its depth.
+// actionList has actions and the place of each in the text. Its memory, except for the actions,
+// is used again by the next list of its depth.
 type actionList struct {
 	p       *parser
 	depth   int
-	tags    int // VLAN tags known to be there; mod_vlan_vid pushes one if none is
+	tags    int // VLAN tags known to exist; mod_vlan_vid pushes one if there is none
 	actions []flow.Action
 	so      []flow.Action // so far, while the list is read
 	at      []span
 	drop    bool
 }
 
-// located is an error of a check, at the column of the action that it is about.
+// located adds the column of the wrong action to an error.
 func (l *actionList) located(err error) error {
 	if err == nil {
 		return nil
@@ -74,13 +74,13 @@ func (l *actionList) located(err error) error {
 	return err
 }
 
-// actions reads a list of packets of which nothing is known. depth counts the
-// lists around it.
+// actions reads a list for packets without known properties. depth is the number of enclosing
+// lists.
 func (p *parser) actions(s span, depth int) (*actionList, error) {
 	return p.actionsBehind(s, depth, 0)
 }
 
-// actionsBehind reads a list of packets known to have tags VLAN tags.
+// actionsBehind reads a list for packets known to have tags VLAN tags.
 func (p *parser) actionsBehind(s span, depth, tags int) (*actionList, error) {
 	if depth > maxDepth {
 		return nil, s.errorf("actions nest too deep; %d levels are allowed", maxDepth)
@@ -197,7 +197,7 @@ func unsupported(_ *actionList, it item) (flow.Action, error) {
 	return nil, it.key.errorf("action %s is not supported by this switch", it.key.text)
 }
 
-// set is the parser of OpenFlow 1.0's mod_… actions: set_field in short.
+// set is the parser of OpenFlow 1.0's mod_… actions, which are short for set_field.
 func set(id flow.FieldID) actionParser {
 	return func(l *actionList, it item) (flow.Action, error) {
 		return l.setWhole(id, it.value)
@@ -210,7 +210,7 @@ func (l *actionList) setWhole(id flow.FieldID, s span) (flow.Action, error) {
 	return flow.SetField{Field: id, Value: v, Mask: flow.Ones(f.Bits)}, s.placed(err)
 }
 
-// portAction reads a port that stands for an output to it: 3, LOCAL, "web".
+// portAction reads a port as an output to it: 3, LOCAL, "web".
 func (l *actionList) portAction(it item) error {
 	if it.sep == 0 {
 		if port, err := l.knownPort(it.key); err == nil {
@@ -226,7 +226,7 @@ func (l *actionList) portAction(it item) error {
 	return it.key.errorf("unknown action %q%s", it.key.text, flow.Suggest(it.key.text, words))
 }
 
-// knownPort is port for a bare word: no new name is made from a misspelt
+// knownPort is port for a bare word. It makes no new name, because the word may be a misspelt
 // action.
 func (l *actionList) knownPort(s span) (uint32, error) {
 	p := *l.p
@@ -236,8 +236,7 @@ func (l *actionList) knownPort(s span) (uint32, error) {
 	return port, err
 }
 
-// outputTo is the action that sends to a port, which for reserved ports is one
-// of its own.
+// outputTo is the action that sends to a port. Reserved ports have actions of their own.
 func outputTo(port uint32) flow.Action {
 	switch port {
 	case flow.PortInPort:
@@ -423,8 +422,7 @@ func (l *actionList) clone(it item) (flow.Action, error) {
 	return flow.Clone{Actions: inner.actions}, nil
 }
 
-// notePadding is what OVS fills a note up to: 6 bytes, or 8 more as often as
-// needed.
+// notePadding is the size to which OVS fills a note: 6 bytes, and 8 more as often as needed.
 const notePadding = 6
 
 func (l *actionList) note(it item) (flow.Action, error) {

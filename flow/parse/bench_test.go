@@ -20,8 +20,8 @@ func entryLines(b *testing.B) ([]string, *flow.Names) {
 	return lines, p.Names
 }
 
-// BenchmarkParseEntries reads the fixture's entries with one EntryParser, as a door does
-// with a bundle.
+// BenchmarkParseEntries reads the fixture's entries with one Parser, as a door does with a
+// bundle.
 func BenchmarkParseEntries(b *testing.B) {
 	lines, names := entryLines(b)
 	r := parse.NewParser(names)

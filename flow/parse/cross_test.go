@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/internal/wiretest"
 )
 
-// TestEntriesCross: every entry that text can say arrives, and so does each action.
+// TestEntriesCross: every entry and action that has a text arrives unchanged.
 func TestEntriesCross(t *testing.T) {
 	g := newGenerator(t, 12)
 	for i := range 3000 {

@@ -65,7 +65,7 @@ func ctZone(a *flow.CT, s span) error {
 	return err
 }
 
-// ctExec reads actions on ct_mark and ct_label, the only ones there may be.
+// ctExec reads actions on ct_mark and ct_label, the only ones allowed.
 func (l *actionList) ctExec(a *flow.CT, o item) error {
 	if o.sep != '(' {
 		return o.key.errorf("expected exec(ACTIONS)")
@@ -144,8 +144,8 @@ func natOption(a *flow.NAT, x item) (err error) {
 	return err
 }
 
-// natRange reads ADDR[-ADDR][:PORT[-PORT]]; IPv6 addresses stand in brackets
-// when ports follow.
+// natRange reads ADDR[-ADDR][:PORT[-PORT]]. IPv6 addresses are in brackets if
+// ports follow.
 func natRange(a *flow.NAT, s span) error {
 	addrs, ports, hasPorts := splitPorts(s)
 	minText, maxText := splitAddrs(addrs)
@@ -168,7 +168,7 @@ func natRange(a *flow.NAT, s span) error {
 	return nil
 }
 
-// splitPorts cuts at the colon that is not part of an IPv6 address.
+// splitPorts cuts at the colon that is outside an IPv6 address.
 func splitPorts(s span) (addrs, ports span, ok bool) {
 	i := strings.LastIndex(s.text, "]:") + 1
 	if i == 0 && strings.Count(s.text, ":") == 1 {

@@ -6,29 +6,30 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Entry reads one flow entry as dump-flows prints it or add-flows takes it: settings and
-// match in any order, then actions=…. Counters and ages are read and left out. Names that
-// n does not know are refused. The error is a *flow.Error with the column.
+// Entry reads one flow entry as dump-flows prints it or add-flows accepts it: settings and match
+// in any order, then actions=…. It skips counters and ages. It refuses names that are not in n.
+// The error is a *flow.Error with the column.
 func Entry(line string, n *flow.Names) (*flow.Entry, error) {
 	p := &parser{names: n}
 	return p.entry(span{line, 0})
 }
 
-// Parser reads one flow entry after another as the function Entry does. It is faster,
-// because it uses its memory again. One goroutine at a time uses it.
+// Parser reads one flow entry after another as the function Entry does. It is faster, because it
+// uses its memory again. Only one goroutine may use it at a time.
 //
-// It makes several entries as one object, and their short lists of actions as another, because the
-// garbage collector looks at each object. All of them stay in memory as long as one is in use.
+// It allocates several entries as one object, and their short lists of actions as another,
+// because the garbage collector visits each object. All of them stay in memory as long as one is
+// in use.
 type Parser struct{ p parser }
 
-// NewParser makes a parser of entries that may use the names of n. The names must not
-// change while it reads.
+// NewParser makes a parser of entries with the names of n. The names must not change while it
+// reads.
 func NewParser(n *flow.Names) *Parser { return &Parser{parser{names: n, many: true}} }
 
 // Entry reads one flow entry. The entry holds no part of line.
 func (r *Parser) Entry(line string) (*flow.Entry, error) { return r.p.entry(span{line, 0}) }
 
-// maxLine bounds a line, as OpenFlow bounds the message that would carry it.
+// maxLine is the longest line. OpenFlow has the same limit for messages.
 const maxLine = 65535
 
 func checkLength(s span) error {
@@ -60,13 +61,13 @@ func (p *parser) entry(line span) (*flow.Entry, error) {
 	}
 }
 
-// Several entries are one object, and several actions are one.
+// Several entries share an object, and several actions do.
 const (
 	entriesTogether = 32 // 2 KB
 	actionsTogether = 32
 )
 
-// newEntry is an entry to be read.
+// newEntry allocates an entry.
 func (p *parser) newEntry() *flow.Entry {
 	if len(p.entries) == 0 {
 		p.entries = make([]flow.Entry, 1)
@@ -80,7 +81,7 @@ func (p *parser) newEntry() *flow.Entry {
 	return e
 }
 
-// mini returns a match for an entry to hold.
+// mini makes the short match of an entry.
 func (p *parser) mini(m *flow.Match) flow.Minimatch {
 	if p.many {
 		return p.matches.Mini(m)
@@ -88,7 +89,7 @@ func (p *parser) mini(m *flow.Match) flow.Minimatch {
 	return m.Mini()
 }
 
-// keep copies a list of actions, for an entry to hold.
+// keep copies a list of actions into an entry's memory.
 func (p *parser) keep(actions []flow.Action) []flow.Action {
 	n := len(actions)
 	if !p.many || n == 0 || n > actionsTogether/4 {
@@ -103,7 +104,7 @@ func (p *parser) keep(actions []flow.Action) []flow.Action {
 	return kept
 }
 
-// entryReader reads what stands before an entry's actions.
+// entryReader reads the part before an entry's actions.
 type entryReader struct {
 	p    *parser // with the items of the match, and the settings so far
 	line span
@@ -114,7 +115,7 @@ func isActions(it item) bool {
 	return it.sep == '=' && (it.key.text == "actions" || it.key.text == "action")
 }
 
-// part reads a setting, and keeps what belongs to the match for later.
+// part reads a setting, or stores an item of the match for finish.
 func (r *entryReader) part(it item) error {
 	name := it.key.text
 	set := entrySettings[name]
@@ -129,8 +130,7 @@ func (r *entryReader) part(it item) error {
 	return set(r.p, r.e, it)
 }
 
-// finish reads match and actions; the table may be left out where tables have
-// numbers, and is 0 then.
+// finish reads match and actions. If tables have numbers, a missing table is 0.
 func (r *entryReader) finish(actions span) (*flow.Entry, error) {
 	if !slices.Contains(r.p.given, "table") {
 		if r.p.grow && r.p.style == byName {
@@ -166,7 +166,7 @@ func (p *parser) entryActions(e *flow.Entry, s span) error {
 	return list.located(e.Check())
 }
 
-// entrySettings reads what stands in an entry beside its match.
+// entrySettings reads the settings beside the match.
 var entrySettings = map[string]func(*parser, *flow.Entry, item) error{
 	"table":            (*parser).entryTable,
 	"cookie":           entryCookie,
@@ -179,7 +179,7 @@ var entrySettings = map[string]func(*parser, *flow.Entry, item) error{
 	"n_bytes":          counted,
 	"idle_age":         counted,
 	"hard_age":         counted,
-	"reset_counts":     counted, // how the entry was sent, not what it is
+	"reset_counts":     counted, // concerns the command, not the entry
 	"check_overlap":    counted,
 	"importance":       entryUnsupported,
 	"no_packet_counts": entryUnsupported,

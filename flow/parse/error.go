@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Errors are the errors of a program's files in order, at most maxErrors of
-// them. More says how many further lines were wrong.
+// Errors are the errors of a program's files in order, at most maxErrors. More is
+// the number of further wrong lines.
 type Errors struct {
 	List []*flow.Error
 	More int
@@ -29,7 +29,7 @@ func (e *Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives errors.As the single errors.
+// Unwrap returns the single errors for errors.As.
 func (e *Errors) Unwrap() []error {
 	list := make([]error, len(e.List))
 	for i, x := range e.List {

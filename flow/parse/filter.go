@@ -6,9 +6,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Filter reads what chooses entries, as ovs-ofctl dump-flows takes it: a match, table=,
-// cookie=VALUE/MASK, out_port= and out_group=. It takes priority=, too. The error is a *flow.Error with
-// the column.
+// Filter reads the conditions that ovs-ofctl dump-flows accepts: a match, table=,
+// cookie=VALUE/MASK, out_port= and out_group=. It also accepts priority=. The error is a
+// *flow.Error with the column.
 func Filter(text string, n *flow.Names) (*flow.Filter, error) {
 	p, f := &parser{names: n}, &flow.Filter{}
 	var items []matchItem
@@ -41,7 +41,7 @@ func Filter(text string, n *flow.Names) (*flow.Filter, error) {
 	return f, p.readMatch(&f.Match, items)
 }
 
-// filterParts reads what stands in a filter beside a match.
+// filterParts reads the conditions beside a match.
 var filterParts = map[string]func(*parser, *flow.Filter, item) error{
 	"table": func(p *parser, f *flow.Filter, it item) error {
 		id, err := p.table(it.value)
@@ -66,7 +66,7 @@ var filterParts = map[string]func(*parser, *flow.Filter, item) error{
 	},
 }
 
-// filterCookie reads a cookie; without a mask all of it counts, and -1 as a mask is all bits.
+// filterCookie reads a cookie. Without a mask, every bit counts; -1 as a mask is all bits.
 func filterCookie(_ *parser, f *flow.Filter, it item) (err error) {
 	value, mask, masked := it.value.cut("/")
 	f.CookieMask = 1<<64 - 1

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// filterEntries are entries that filters tell apart.
+// filterEntries are entries that the filters separate.
 var filterEntries = []string{
 	"priority=200,tcp,nw_dst=10.96.0.0/12,tp_dst=80 actions=output:2",
 	"priority=190,ip,nw_dst=10.96.0.1 actions=group:1",
@@ -30,8 +30,8 @@ var filters = []string{
 	"in_port=2", "in_port=antrea-gw0", "reg0=1/1", "reg0=0/8", "reg0=0x1", "tcp,tp_dst=80", "tcp6,tcp_flags=+syn",
 }
 
-// TestFilterAgreesWithOVS: a filter takes the entries that ovs-ofctl dump-flows prints with it. Filters
-// are those above, and the matches of random entries.
+// TestFilterAgreesWithOVS: a filter chooses the entries that ovs-ofctl dump-flows prints with it.
+// The filters are those above and the matches of random entries.
 func TestFilterAgreesWithOVS(t *testing.T) {
 	s := startOVS(t)
 	lines := load(t, s, 400)
@@ -72,7 +72,7 @@ func TestFilterAgreesWithOVS(t *testing.T) {
 	}
 }
 
-// TestRefusesFilter: what is wrong with a filter is told with its column.
+// TestRefusesFilter: errors in a filter name the column.
 func TestRefusesFilter(t *testing.T) {
 	for text, want := range map[string]string{
 		"tcp,actions=drop":       "a filter has no actions",

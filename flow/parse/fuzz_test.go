@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// FuzzParseEntry: no text makes the parser panic, and what it reads prints as a
-// text that reads and prints the same.
+// FuzzParseEntry: no text makes the parser panic, and an entry that it reads
+// prints as text that reads and prints the same.
 func FuzzParseEntry(f *testing.F) {
 	for _, w := range wrongLines {
 		f.Add(w.line)
@@ -44,12 +44,13 @@ func FuzzParseEntry(f *testing.F) {
 	})
 }
 
-// wantAgain: a parser that has read other lines reads a line as a new parser does.
+// wantAgain: a parser that has read other lines reads a line as a new parser
+// does.
 func wantAgain(t *testing.T, line string, e *flow.Entry, err error) {
 	t.Helper()
 	const other = "table=1,priority=7,udp,tp_dst=5 actions=clone(push_vlan:0x8100,drop),ct(commit,exec(set_field:1->ct_mark)),mod_tp_dst:4"
 	used := parse.NewParser(ovsNames())
-	for range 2 { // the second time with memory that the line has filled
+	for range 2 { // the second time with memory that the line has used
 		same, sameErr := used.Entry(line)
 		used.Entry(other)
 		if !reflect.DeepEqual(same, e) || !reflect.DeepEqual(sameErr, err) {

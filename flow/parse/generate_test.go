@@ -13,18 +13,17 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// generator writes random flow entries that are right: every field of the
-// registry where its prerequisites hold, every action, in the spellings that
-// add-flows takes.
+// generator writes random valid flow entries: every field of the registry where
+// its prerequisites hold, every action, in the spellings that add-flows accepts.
 type generator struct {
 	r     *rand.Rand
-	m     flow.Match // what the entry asks for, to know which prerequisites hold
+	m     flow.Match // the entry's match, for prerequisites
 	parts []string
 	table int
 }
 
-// newGenerator makes the generator of a test. Its seed is printed when the
-// test fails; FLOW_SEED sets another.
+// newGenerator makes the generator of a test. A failing test prints the seed;
+// FLOW_SEED sets another.
 func newGenerator(t *testing.T, seed uint64) *generator {
 	if s := os.Getenv("FLOW_SEED"); s != "" {
 		var err error
@@ -40,7 +39,7 @@ func (g *generator) chance(percent int) bool { return g.r.IntN(100) < percent }
 
 func (g *generator) pick(words ...string) string { return words[g.r.IntN(len(words))] }
 
-// entry is one line; cookie tells it from the others, priority keeps it apart.
+// entry is one line. cookie identifies it, priority keeps it apart.
 func (g *generator) entry(cookie int) string {
 	g.m, g.parts, g.table = flow.Match{}, nil, g.r.IntN(5)
 	g.match()
@@ -82,7 +81,7 @@ func (g *generator) match() {
 	}
 }
 
-// field adds a field with a random value, where it may stand.
+// field adds a field with a random value, if its prerequisites hold.
 func (g *generator) field(id flow.FieldID) {
 	f := flow.FieldByID(id)
 	_, have := g.m.Get(id)
@@ -233,7 +232,7 @@ func hexText(v flow.Value) string {
 	return fmt.Sprintf("%#x%016x", v.Hi, v.Lo)
 }
 
-// names gives ports a name or not, at random.
+// names randomly gives ports a name or a number.
 func (g *generator) names() *flow.Names {
 	if g.chance(50) {
 		return nil
@@ -241,7 +240,7 @@ func (g *generator) names() *flow.Names {
 	return portNames()
 }
 
-// portNames are the ports of the differential test, as OVS has them.
+// portNames are the ports of the differential test, as in OVS.
 func portNames() *flow.Names {
 	n := flow.NewNames()
 	for i, name := range []string{"p1", "antrea-gw0", "3abc", "a_b"} {
@@ -347,7 +346,7 @@ func (g *generator) legacy() string {
 	return g.pick("mod_dl_src:00:00:00:00:00:05", "mod_dl_dst:00:00:00:00:00:06", "set_tunnel:0x77")
 }
 
-// writableField is a field that an action may write behind this match.
+// writableField is a field that an action may write for this match.
 func (g *generator) writableField() *flow.Field {
 	for {
 		f := flow.FieldByID(flow.FieldID(g.r.IntN(int(flow.NumFields))))

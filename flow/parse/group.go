@@ -9,15 +9,15 @@ import (
 // maxGroup is the largest group number (OpenFlow 1.3, OFPG_MAX).
 const maxGroup = 0xffffff00
 
-// Group reads one group as dump-groups prints it or add-group takes it.
-// The error is a *flow.Error with the column.
+// Group reads one group as dump-groups prints it or add-group accepts it. The
+// error is a *flow.Error with the column.
 func Group(line string, n *flow.Names) (*flow.Group, error) {
 	p := &parser{names: n}
 	return p.group(span{line, 0})
 }
 
-// A group's text is group_id=…,type=… and then bucket=…,bucket=…; a bucket goes
-// on to the next one or to the end.
+// A group's text is group_id=…,type=… and then bucket=…,bucket=…. A bucket ends
+// at the next one or at the end.
 func (p *parser) group(line span) (*flow.Group, error) {
 	if err := checkLength(line); err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (p *parser) bucket(g *flow.Group, s span, index int) (flow.Bucket, error) {
 	}
 }
 
-// bucketSetting reads one setting, if it is one.
+// bucketSetting reads one setting. It returns false for an item that is not one.
 func (p *parser) bucketSetting(g *flow.Group, b *flow.Bucket, it item) (known bool, err error) {
 	var n uint64
 	switch it.key.text {

@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// learn(…): the settings of the entry to be made, and its parts. A part is
+// learn(…): the settings of the learned entry, and its parts. A part is
 // eth_type=0x800 or NXM_OF_IP_DST[] (a match), load:… or output:….
 
 func (l *actionList) learn(it item) (flow.Action, error) {

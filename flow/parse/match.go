@@ -5,12 +5,12 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Matches are read in any order, as add-flows takes them: protocol words and
-// eth_type first, then nw_proto, then all other fields, so that tp_dst,
-// nw_src and icmp_type find out which protocol's they are.
+// Matches are written in any order, as add-flows accepts them. They are read in
+// stages: protocol words and eth_type, then nw_proto, then all other fields. So
+// tp_dst, nw_src and icmp_type find their protocol.
 
-// Match reads a match such as tcp,in_port="web",nw_dst=10.96.0.0/12.
-// Priority, table and the like are no part of it.
+// Match reads a match such as tcp,in_port="web",nw_dst=10.96.0.0/12. It refuses
+// priority, table and other settings.
 func Match(text string, n *flow.Names) (flow.Match, error) {
 	p := &parser{names: n}
 	var items []matchItem
@@ -31,7 +31,7 @@ func Match(text string, n *flow.Names) (flow.Match, error) {
 	return m, nil
 }
 
-// readMatch builds a match, which is empty, from its items.
+// readMatch reads items into an empty match.
 func (p *parser) readMatch(m *flow.Match, items []matchItem) error {
 	b := matchBuilder{p: p, m: m}
 	p.needs = p.needs[:0]
@@ -48,15 +48,15 @@ func (p *parser) readMatch(m *flow.Match, items []matchItem) error {
 	return b.checkPrereqs()
 }
 
-// matchItem is an item of a match, with the protocol that its key names, nil for
-// none, and the stage in which it is read, from 0.
+// matchItem is an item of a match, with the protocol of its key (nil for none)
+// and the stage in which it is read, from 0.
 type matchItem struct {
 	item
 	proto *flow.Protocol
 	stage int
 }
 
-// matchStages is how many stages a match is read in.
+// matchStages is the number of stages.
 const matchStages = 3
 
 // staged finds the stage of an item.
@@ -81,7 +81,7 @@ type matchBuilder struct {
 	seen [flow.NumFields]bool
 }
 
-// need is a field whose prerequisite is checked when the match is complete.
+// need is a field whose prerequisite is checked after the match is complete.
 type need struct {
 	f  *flow.Field
 	at span
@@ -105,7 +105,7 @@ func (b *matchBuilder) addItem(it item, proto *flow.Protocol) error {
 	if f.NXM == "" {
 		return it.key.errorf("%s cannot be matched on", name)
 	}
-	if it.sep == 0 && flow.IsTunMetadata(f.ID) { // the option must be there
+	if it.sep == 0 && flow.IsTunMetadata(f.ID) { // the option must be present
 		return b.addField(it.key, f, flow.Value{}, flow.Value{})
 	}
 	if it.sep == 0 {
@@ -119,7 +119,7 @@ func (b *matchBuilder) addItem(it item, proto *flow.Protocol) error {
 	return b.addField(it.key, f, v, mask)
 }
 
-// addProtocol adds what a protocol word stands for.
+// addProtocol adds the fields of a protocol word.
 func (b *matchBuilder) addProtocol(it item, proto *flow.Protocol) error {
 	if err := it.bare(); err != nil {
 		return err
@@ -133,11 +133,10 @@ func (b *matchBuilder) addProtocol(it item, proto *flow.Protocol) error {
 	return b.addField(it.key, flow.FieldByID(flow.IPProto), flow.Value{Lo: uint64(proto.IPProto)}, flow.Ones(8))
 }
 
-// addField adds a field's value. A field may come twice only with the same
-// value.
+// addField adds a field's value. A field may come twice only with the same value.
 func (b *matchBuilder) addField(at span, f *flow.Field, v, mask flow.Value) error {
 	switch f.ID {
-	case flow.IPTOS: // ECN is nw_ecn's
+	case flow.IPTOS: // ECN has its own field, nw_ecn
 		v, mask = v.And(flow.Value{Lo: 0xfc}), flow.Value{Lo: 0xfc}
 	case flow.VlanTCI:
 		if v.IsZero() && mask == flow.Ones(16) { // no tag has neither VID nor PCP
@@ -159,9 +158,9 @@ func (b *matchBuilder) addField(at span, f *flow.Field, v, mask flow.Value) erro
 	return nil
 }
 
-// addVLAN adds the fields of a VLAN tag under the names that are not simply
-// bits of vlan_tci: all of them say that there is a tag, but for dl_vlan=0xffff
-// (no tag, OpenFlow 1.0) and a vlan_vid without 0x1000.
+// addVLAN adds the fields of a VLAN tag whose names are not simply bits of
+// vlan_tci. All of them imply a tag, except dl_vlan=0xffff (no tag, OpenFlow 1.0)
+// and a vlan_vid without 0x1000.
 func (b *matchBuilder) addVLAN(it item) error {
 	if it.sep != '=' && it.sep != ':' {
 		return it.key.errorf("%s needs a value, as in %s=5", it.key.text, it.key.text)
@@ -213,7 +212,7 @@ func vlanVID(s span) (tci, mask uint64, err error) {
 	return tci, mask, err
 }
 
-// fieldName finds out which protocol's a field is.
+// fieldName finds the field of a name that several protocols use.
 func (b *matchBuilder) fieldName(name string) string {
 	arp := b.m.Implies(flow.NeedARP)
 	switch name {
@@ -235,7 +234,7 @@ func (b *matchBuilder) fieldName(name string) string {
 	return name
 }
 
-// portName is the field behind tp_src or tp_dst; side is "src" or "dst".
+// portName is the field of tp_src or tp_dst; side is "src" or "dst".
 func (b *matchBuilder) portName(side string) string {
 	tcp := "tcp_src"
 	if side == "dst" {
@@ -260,7 +259,8 @@ func (b *matchBuilder) portName(side string) string {
 	return tcp
 }
 
-// checkPrereqs refuses fields that have no meaning for what the match selects.
+// checkPrereqs refuses fields without a meaning for the packets that the match
+// selects.
 func (b *matchBuilder) checkPrereqs() error {
 	for _, n := range b.p.needs {
 		if need := n.f.Need; !b.m.Implies(need) {

@@ -9,8 +9,8 @@ import (
 // maxMeter is the largest meter number (OpenFlow 1.3, OFPM_MAX).
 const maxMeter = 0xffff0000
 
-// Meter reads one meter as dump-meters prints it (bands on lines of their
-// own) or add-meter takes it. The error is a *flow.Error with line and column.
+// Meter reads one meter as dump-meters prints it (bands on lines of their own) or
+// add-meter accepts it. The error is a *flow.Error with line and column.
 func Meter(text string) (*flow.Meter, error) {
 	var r meterReader
 	for i, line := range strings.Split(text, "\n") {
@@ -27,19 +27,19 @@ func Meter(text string) (*flow.Meter, error) {
 	return r.meters[0].meter, nil
 }
 
-// meterReader reads meters line by line: meter=… begins one, type=drop adds a
+// meterReader reads meters line by line. meter=… begins one; type=drop adds a
 // band to it, on the same line or on the next.
 type meterReader struct {
 	meters []*meterText
 	line   int
 }
 
-// meterText is a meter and where it is written.
+// meterText is a meter and its place in the text.
 type meterText struct {
 	meter   *flow.Meter
 	at      span
 	line    int
-	hasUnit bool // it says kbps or pktps
+	hasUnit bool // kbps or pktps is given
 }
 
 // read reads one line.
@@ -70,7 +70,7 @@ func (r *meterReader) item(it item) error {
 		m.meter.Stats = true
 		return it.bare()
 	case "bands", "band":
-		// The first part of a band may stand right behind the equal sign.
+		// The first part of a band may directly follow the equal sign.
 		return each(it.value, m.bandPart)
 	}
 	return m.bandPart(it)
@@ -88,7 +88,7 @@ func (r *meterReader) readMeterID(it item) error {
 	return nil
 }
 
-// bandPart reads type=drop, which begins a band, or what belongs to the last.
+// bandPart reads type=drop, which begins a band, or a setting of the last one.
 func (m *meterText) bandPart(it item) error {
 	if it.key.text == "type" {
 		if it.value.text != "drop" {
@@ -113,8 +113,8 @@ func (m *meterText) bandPart(it item) error {
 	return err
 }
 
-// check says what the meter lacks; nothing passes at rate 0, and Open vSwitch
-// takes neither it nor an empty burst.
+// check refuses an incomplete meter. Rate 0 would pass nothing, and Open vSwitch
+// refuses it and an empty burst.
 func (m *meterText) check() error {
 	id := m.meter.ID
 	switch {

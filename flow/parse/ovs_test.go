@@ -14,8 +14,8 @@ import (
 	"github.com/antrail/antrail/internal/ovstest"
 )
 
-// startOVS is a private Open vSwitch with the ports of portNames, a group to
-// point at and names for two tables.
+// startOVS starts a private Open vSwitch with the ports of portNames, a group to refer to and
+// names for two tables.
 func startOVS(t *testing.T) *ovstest.Switch {
 	s := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "antrea-gw0", Number: 2},
 		ovstest.Port{Name: "3abc", Number: 3}, ovstest.Port{Name: "a_b", Number: 4})
@@ -48,7 +48,7 @@ func ovsNames() *flow.Names {
 	return n
 }
 
-// dump is what OVS holds: the lines of a dump by cookie.
+// dump has the lines of a dump of OVS, by cookie.
 func dump(t *testing.T, s *ovstest.Switch, args ...string) map[uint64]string {
 	t.Helper()
 	lines := make(map[uint64]string)
@@ -61,7 +61,7 @@ func dump(t *testing.T, s *ovstest.Switch, args ...string) map[uint64]string {
 	return lines
 }
 
-// lineOf is the line that ovs-ofctl complains about: its errors say FILE:LINE.
+// lineOf is the line in ovs-ofctl's error, which is FILE:LINE.
 func lineOf(err error, lines []string) string {
 	m := regexp.MustCompile(`random\.flows:(\d+)`).FindStringSubmatch(err.Error())
 	if m == nil {
@@ -71,7 +71,7 @@ func lineOf(err error, lines []string) string {
 	return lines[n-1]
 }
 
-// load gives random entries to OVS and returns their lines.
+// load adds random entries to OVS and returns their lines.
 func load(t *testing.T, s *ovstest.Switch, count int) []string {
 	t.Helper()
 	g := newGenerator(t, 2024)
@@ -89,8 +89,8 @@ func load(t *testing.T, s *ovstest.Switch, count int) []string {
 	return lines
 }
 
-// Random entries over all fields and actions print as Open vSwitch prints them,
-// and what we take, Open vSwitch takes.
+// Random entries over all fields and actions print as Open vSwitch prints them. Open vSwitch
+// accepts the entries that the parser accepts.
 func TestPrintsAsOVS(t *testing.T) {
 	s := startOVS(t)
 	lines := load(t, s, 3000)
@@ -111,8 +111,8 @@ func TestPrintsAsOVS(t *testing.T) {
 	}
 }
 
-// What ovs-ofctl prints in OpenFlow 1.0, which is what it does when it is not
-// told otherwise, with counters and numbers, is read with the same match.
+// ovs-ofctl prints OpenFlow 1.0 by default, with counters and numbers. The parser reads the same
+// match from it.
 func TestReadsOpenFlow10(t *testing.T) {
 	s := startOVS(t)
 	lines := load(t, s, 1000)
@@ -123,7 +123,7 @@ func TestReadsOpenFlow10(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, actions, _ := strings.Cut(line, "actions="); strings.Contains(strings.ToLower(actions), "vlan") {
-			continue // 1.0 has no push_vlan and no half of a TCI: its dump says something else
+			continue // 1.0 has no push_vlan and no half of a TCI: its dump differs
 		}
 		old, err := parse.Entry(have[e.Cookie], nil)
 		switch {
@@ -135,11 +135,11 @@ func TestReadsOpenFlow10(t *testing.T) {
 	}
 }
 
-// partOfMod are fields that OpenFlow 1.0 sets as a whole. Open vSwitch prints a set of a part of them as
-// one of the whole (set_field_to_legacy_openflow looks at no mask).
+// partOfMod are fields that OpenFlow 1.0 sets as a whole. Open vSwitch prints a set of a part of
+// one as a set of the whole (set_field_to_legacy_openflow ignores the mask).
 var partOfMod = regexp.MustCompile(`(eth_src|eth_dst|ip_src|ip_dst|tcp_src|tcp_dst|udp_src|udp_dst|vlan_tci|vlan_vid|nw_tos|nw_ecn|ip_ecn|ip_dscp)`)
 
-// TestPrintsOpenFlow10: entries and their actions are spelled as ovs-ofctl -O OpenFlow10 spells them.
+// TestPrintsOpenFlow10: entries and actions are spelled as by ovs-ofctl -O OpenFlow10.
 func TestPrintsOpenFlow10(t *testing.T) {
 	s := startOVS(t)
 	lines := load(t, s, 3000)
@@ -169,7 +169,7 @@ func TestPrintsOpenFlow10(t *testing.T) {
 	}
 }
 
-// setsPart says whether actions set a part of a field that OpenFlow 1.0 sets as a whole.
+// setsPart reports whether actions set a part of a field that OpenFlow 1.0 sets as a whole.
 func setsPart(actions []flow.Action) bool {
 	for _, a := range actions {
 		var id flow.FieldID

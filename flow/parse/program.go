@@ -11,11 +11,11 @@ import (
 // A program is read from up to four texts: ports, flow entries, groups and
 // meters. Names get numbers in this order:
 //
-//   - ports as the ports text (or Sources.Names) numbers them;
-//   - tables in the order in which lines of the flows begin with table=NAME,
-//     so that goto_table goes forward in a dump; then tables that are only
-//     named in actions and groups, in order of appearance;
-//   - ports that nobody numbered from 32768 up in order of appearance, so that
+//   - ports have the numbers in the ports text (or Sources.Names);
+//   - tables are numbered in the order in which lines of the flows begin with
+//     table=NAME, so that goto_table goes forward in a dump; then come tables
+//     that only actions and groups name, in order of appearance;
+//   - other ports are numbered from 32768 up in order of appearance, so that
 //     a dump can be read without the machine it comes from.
 
 // Source is one text and the name that errors give it.
@@ -32,17 +32,17 @@ func File(path string) (Source, error) {
 	return Source{path, string(b)}, err
 }
 
-// Sources are the texts of a program; empty ones are left out. Names, if not
-// nil, are known from the start; it is not changed.
+// Sources are the texts of a program; empty ones are skipped. Names, if not nil,
+// has names known from the start. It is not changed.
 type Sources struct {
 	Flows, Groups, Meters, Ports Source
 	Names                        *flow.Names
 }
 
-// Program reads a whole program: a dump of flows, groups, meters and ports
-// as ovs-ofctl prints them, or files for add-flows and the like. Blank lines,
-// comments behind # and reply headers are skipped. On any error, which is an
-// *Errors naming all wrong lines, there is no program.
+// Program reads a whole program: a dump of flows, groups, meters and ports as
+// ovs-ofctl prints them, or files for add-flows and the like. It skips blank
+// lines, comments behind # and reply headers. The error is an *Errors with all
+// wrong lines, and the program is nil.
 func Program(src Sources) (*flow.Program, error) {
 	r := programReader{prog: &flow.Program{Names: src.Names.Clone()}}
 	r.p = &parser{names: r.prog.Names, grow: true}
@@ -68,7 +68,7 @@ type programReader struct {
 	line int // the one being read
 }
 
-// lines calls f for every line that says something.
+// lines calls f for every line that is not empty.
 func (r *programReader) lines(src Source, f func(span) error) {
 	for i, line := range strings.Split(src.Text, "\n") {
 		r.line = i + 1
@@ -81,13 +81,13 @@ func (r *programReader) lines(src Source, f func(span) error) {
 	}
 }
 
-// isHeader says whether a line has nothing to read: it is empty, or the first
-// line of a reply such as OFPST_FLOW reply (OF1.5) (xid=0x2):.
+// isHeader reports whether a line is empty, or the first line of a reply such as
+// OFPST_FLOW reply (OF1.5) (xid=0x2):.
 func isHeader(line string) bool {
 	return line == "" || strings.HasPrefix(line, "OFPST_") || strings.HasPrefix(line, "NXST_")
 }
 
-// located fills in where an error happened.
+// located adds file and line to an error.
 func located(err error, file string, line int) *flow.Error {
 	var e *flow.Error
 	if !errors.As(err, &e) {
@@ -97,8 +97,8 @@ func located(err error, file string, line int) *flow.Error {
 	return e
 }
 
-// nameTable numbers the table that a line of the flows begins with. Errors are
-// left to flowLine.
+// nameTable numbers the table that a line of the flows begins with. flowLine
+// reports errors.
 func (r *programReader) nameTable(line span) error {
 	for rest := line; ; {
 		it, ok, err := next(&rest)
@@ -155,8 +155,8 @@ func (r *programReader) meters(src Source) {
 	}
 }
 
-// portLine reads a line of dump-ports-desc: ` 37(web): addr:…`, and skips what
-// it says about the port on the lines below.
+// portLine reads a line of dump-ports-desc: ` 37(web): addr:…`. It skips the
+// lines below with the port's details.
 func (r *programReader) portLine(line span) error {
 	s := line.trim()
 	if s.text[0] < '0' || s.text[0] > '9' {

@@ -55,7 +55,7 @@ func TestProgramNumbers(t *testing.T) {
 	}
 }
 
-// Packets enter at the table of the first line, which need not be 0.
+// Packets enter at the table of the first line, which may differ from 0.
 func TestProgramFirst(t *testing.T) {
 	p, err := parse.Program(parse.Sources{Flows: parse.Text("f", "table=5 actions=resubmit(,7)\ntable=0 actions=drop\n")})
 	if err != nil || p.First != 5 {
@@ -63,7 +63,7 @@ func TestProgramFirst(t *testing.T) {
 	}
 }
 
-// Names given beforehand are used and not changed, and numbers are as good.
+// Given names are used and not changed, and numbers work too.
 func TestProgramGivenNames(t *testing.T) {
 	given := ovsNames()
 	p, err := parse.Program(parse.Sources{Flows: parse.Text("f", "table=with-dash,in_port=p1 actions=output:new\ntable=2 actions=drop\n"), Names: given})
@@ -78,7 +78,7 @@ func TestProgramGivenNames(t *testing.T) {
 	}
 }
 
-// All wrong lines of all files are named at once, and there is no program.
+// All wrong lines of all files are reported at once, and the program is nil.
 func TestProgramErrors(t *testing.T) {
 	p, err := parse.Program(parse.Sources{
 		Flows:  parse.Text("node-a.flows", "table=0,tcp,nw_srcc=1.2.3.4 actions=drop\n\ntable=0 actions=drop\n# x\ntable=A actions=bogus\n"),
@@ -115,7 +115,7 @@ func TestProgramErrorsBounded(t *testing.T) {
 	}
 }
 
-// A line without a table is table 0 where tables have numbers, and wrong where
+// Without a table, a line is for table 0 if tables have numbers, and wrong if
 // they have names.
 func TestProgramTableMissing(t *testing.T) {
 	if _, err := parse.Program(parse.Sources{Flows: parse.Text("f", "actions=drop\ntable=3 actions=drop\n")}); err != nil {
@@ -127,7 +127,7 @@ func TestProgramTableMissing(t *testing.T) {
 	}
 }
 
-// More tables than there are numbers are refused, not wrapped.
+// More tables than numbers are refused, not wrapped.
 func TestProgramTooManyTables(t *testing.T) {
 	var b strings.Builder
 	for i := range 256 {
@@ -139,7 +139,7 @@ func TestProgramTooManyTables(t *testing.T) {
 	}
 }
 
-// A text without a name or with one line gives positions that say so.
+// Errors of a text without a name, or of one line, omit the file or the line.
 func TestErrorText(t *testing.T) {
 	for _, c := range []struct {
 		err  flow.Error
@@ -155,7 +155,7 @@ func TestErrorText(t *testing.T) {
 	}
 }
 
-// What nests too deep or is too long is refused.
+// Too deep nesting and too long lines are refused.
 func TestBounds(t *testing.T) {
 	for _, line := range []string{
 		"actions=" + strings.Repeat("clone(", 1000) + "drop" + strings.Repeat(")", 1000),

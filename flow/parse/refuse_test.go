@@ -11,9 +11,8 @@ import (
 	"github.com/antrail/antrail/internal/testsize"
 )
 
-// wrongLines are refused, with an error that names the place. Open vSwitch
-// refuses them too, but for those marked lenient, of which it silently leaves
-// out a part.
+// wrongLines are refused with an error that names the place. Open vSwitch refuses
+// them too, except the lenient ones, of which it silently drops a part.
 var wrongLines = []struct {
 	line    string
 	column  int
@@ -169,7 +168,7 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// Open vSwitch refuses what we refuse.
+// Open vSwitch refuses the same lines.
 func TestOVSRefusesToo(t *testing.T) {
 	s := startOVS(t)
 	for _, w := range testsize.Some(wrongLines) {

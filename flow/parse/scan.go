@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// The scanner cuts a line into parts the way ovs-ofctl does: key, key=value,
-// key:value or key(value), separated by commas or blanks. Brackets and quotes
-// protect what is inside them. Every piece knows where in its line it stands,
-// so that an error deep inside learn(…) still names its column.
+// The scanner cuts a line into parts as ovs-ofctl does: key, key=value, key:value
+// or key(value), separated by commas or blanks. Brackets and quotes protect their
+// contents. Every piece has its place in the line, so that an error deep inside
+// learn(…) still names its column.
 
 // span is a piece of a line and the column (from 0) at which it begins.
 type span struct {
@@ -30,7 +30,7 @@ func (s span) trim() span {
 	return s.upTo(len(strings.TrimRight(t, blanks)))
 }
 
-// cut splits at the first sep; ok says whether there is one.
+// cut splits at the first sep. ok is false if there is none.
 func (s span) cut(sep string) (before, after span, ok bool) {
 	i := strings.Index(s.text, sep)
 	if i < 0 {
@@ -44,7 +44,7 @@ func (s span) errorf(format string, args ...any) error {
 	return &flow.Error{Column: s.at + 1, Msg: fmt.Sprintf(format, args...)}
 }
 
-// placed is an error that counts columns from the span's beginning.
+// placed moves an error's column by the span's beginning.
 func (s span) placed(err error) error {
 	if err == nil { // nearly always: inlined
 		return nil
@@ -61,10 +61,10 @@ func (s span) move(err error) error {
 
 const blanks = " \t\r"
 
-// isSeparator says whether c stands between the items of a list.
+// isSeparator reports whether c stands between the items of a list.
 func isSeparator(c byte) bool { return c == ',' || c == ' ' || c == '\t' || c == '\r' }
 
-// endsKey says whether c stands behind the key of an item.
+// endsKey reports whether c ends the key of an item.
 func endsKey(c byte) bool { return c == '=' || c == ':' || c == '(' || isSeparator(c) }
 
 // item is one part of a list. sep is '=', ':', '(' or 0 for a bare key.
@@ -73,7 +73,7 @@ type item struct {
 	sep        byte
 }
 
-// bare is an error unless the item has no value.
+// bare returns an error if the item has a value.
 func (it item) bare() error {
 	if it.sep != 0 {
 		return it.value.errorf("%s takes no value", it.key.text)
@@ -81,7 +81,7 @@ func (it item) bare() error {
 	return nil
 }
 
-// next cuts the first item off a list. It reports false at the list's end.
+// next cuts the first item off a list. It is false at the end.
 func next(rest *span) (it item, ok bool, err error) {
 	begin := 0
 	for begin < len(rest.text) && isSeparator(rest.text[begin]) {
@@ -116,8 +116,8 @@ func next(rest *span) (it item, ok bool, err error) {
 	return it, true, nil
 }
 
-// valueLength is how many bytes of s belong to a value: up to the separator, or
-// up to the parenthesis that closes one opened before s.
+// valueLength is the number of bytes of s that belong to a value. The value ends
+// at the separator, or at the parenthesis that closes one opened before s.
 func valueLength(s span, inside bool) (int, error) {
 	depth, quoted, open := 0, false, -1 // open: the outermost bracket, -1 before s
 	for i := 0; i < len(s.text); i++ {
@@ -165,7 +165,7 @@ func closing(open byte) byte {
 	return ')'
 }
 
-// endsList is an error unless a separator or nothing stands at i.
+// endsList returns an error unless a separator or the end is at i.
 func endsList(s span, i int) error {
 	if i < len(s.text) && !isSeparator(s.text[i]) {
 		return s.from(i).errorf("expected , or the end behind )")

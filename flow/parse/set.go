@@ -14,7 +14,7 @@ import (
 // arrow cuts VALUE->FIELD at its last arrow.
 func arrow(it item) (value, field span, err error) {
 	s := it.value
-	if it.sep == '(' { // load(V->F) is as good
+	if it.sep == '(' { // load(V->F) is valid too
 		s = s.trim()
 	}
 	i := strings.LastIndex(s.text, "->")
@@ -57,7 +57,7 @@ func subfield(s span) (flow.Subfield, error) {
 	return flow.Subfield{Field: f.ID, Ofs: uint8(first), N: uint8(last - first + 1)}, err
 }
 
-// aliasOf spells out the names that stand for TCP's ports outside a match.
+// aliasOf spells out the names of TCP's ports outside a match.
 func aliasOf(name string) string {
 	switch name {
 	case "tp_src":
@@ -68,7 +68,7 @@ func aliasOf(name string) string {
 	return name
 }
 
-// writable finds the field that an action wants to write.
+// writable finds the field that an action writes.
 func writable(s span) (*flow.Field, error) {
 	f := flow.FieldByName(aliasOf(s.text))
 	switch {
@@ -100,14 +100,14 @@ func (l *actionList) setField(it item) (flow.Action, error) {
 		return nil, value.errorf("%s has bits outside its mask", value.text)
 	}
 	if strings.Contains(value.text, "/") && !f.Maskable {
-		// OVS prints a load of all bits so; see appendLoad.
+		// OVS prints a load of all bits in this form; see appendLoad.
 		return flow.Load{Dst: f.Full(), Value: v}, nil
 	}
 	return flow.SetField{Field: f.ID, Value: v, Mask: mask}, writableValue(value, f, v)
 }
 
-// writableValue refuses what Open vSwitch never writes into a field, though its
-// bits would hold it.
+// writableValue refuses values that Open vSwitch never writes into a field,
+// although its bits would hold them.
 func writableValue(s span, f *flow.Field, v flow.Value) error {
 	switch {
 	case f.ID == flow.IPTOS && v.Lo&3 != 0:
@@ -118,8 +118,8 @@ func writableValue(s span, f *flow.Field, v flow.Value) error {
 	return nil
 }
 
-// setVlanVID reads the value of vlan_vid, in which 0x1000 says "tagged" and
-// must be there (OpenFlow 1.3, 7.2.3.7). Entries hold the 12 bits.
+// setVlanVID reads the value of vlan_vid, which must have the bit for a present
+// tag, 0x1000 (OpenFlow 1.3, 7.2.3.7). Entries hold the 12 bits.
 func setVlanVID(s span) (flow.Action, error) {
 	text, maskText, hasMask := s.cut("/")
 	v, err := number(text, 0x1fff)
@@ -196,7 +196,7 @@ func (l *actionList) move(it item) (flow.Action, error) {
 	return flow.Move{Src: src, Dst: dst}, sameWidth(srcText, src, dst)
 }
 
-// sameWidth is an error unless as many bits are read as written.
+// sameWidth returns an error unless both subfields have the same width.
 func sameWidth(s span, src, dst flow.Subfield) error {
 	if src.N != dst.N {
 		return s.errorf("the source has %d bits, the destination %d", src.N, dst.N)
@@ -212,7 +212,7 @@ func (l *actionList) pushVLAN(it item) (flow.Action, error) {
 	return flow.PushVLAN{EtherType: uint16(v)}, err
 }
 
-// modTOS reads mod_nw_tos:N, where N is the DSCP in place.
+// modTOS reads mod_nw_tos:N, where N is the DSCP in its place in the byte.
 func (l *actionList) modTOS(it item) (flow.Action, error) {
 	v, err := number(it.value, 255)
 	if err == nil && v&3 != 0 {
@@ -231,7 +231,7 @@ func (l *actionList) modPort(it item) (flow.Action, error) {
 	return l.setWhole(flow.FieldByName(name).ID, it.value)
 }
 
-// modVLAN reads mod_vlan_vid:N, which tags a packet that has no tag.
+// modVLAN reads mod_vlan_vid:N, which adds a tag to a packet without one.
 func (l *actionList) modVLAN(it item) (flow.Action, error) {
 	v, err := number(it.value, 0xfff)
 	if err == nil {

@@ -30,7 +30,7 @@ func golden(t testing.TB) (parse.Sources, *flow.Program) {
 	return src, p
 }
 
-// Every line of the fixtures prints as it was.
+// Every line of the fixtures prints unchanged.
 func TestGoldenRoundTrip(t *testing.T) {
 	src, p := golden(t)
 	var flows, groups, meters []string
@@ -65,8 +65,8 @@ func same(t *testing.T, what, got, want string) {
 	}
 }
 
-// Printed with numbers, the fixtures read back as the same entries, and Open
-// vSwitch takes them and prints the same.
+// Printed with numbers, the fixtures read back as the same entries. Open vSwitch
+// accepts them and prints the same.
 func TestGoldenByNumbers(t *testing.T) {
 	_, p := golden(t)
 	for _, e := range p.Entries {
@@ -121,7 +121,7 @@ func contains(t *testing.T, dump string, lines []string) {
 	}
 }
 
-// Spellings that are read, and the one that is printed.
+// Accepted spellings, and the printed one.
 func TestSpellings(t *testing.T) {
 	for _, c := range []struct{ in, want string }{
 		{"actions=", " actions=drop"},

@@ -7,24 +7,24 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// parser reads text. It numbers names that are new to it only when grow is
-// set: a whole program may name tables and ports, a single entry may not.
+// parser reads text. With grow it numbers new names: a whole program may name tables and ports, a
+// single entry may not.
 type parser struct {
 	names     *flow.Names
 	grow      bool
 	style     tableStyle // with grow: how tables are named so far
 	nextTable uint8
 	nextPort  uint32
-	match     *flow.Match // of the entry whose actions are read; nil in groups
+	match     *flow.Match // the match of the entry whose actions are read; nil in groups
 	whole     flow.Match  // what match points to
 
-	// Memory that one line after another uses.
+	// Memory that each line uses again.
 	items []matchItem
 	given []string // settings
 	needs []need
 	lists []*actionList // by depth
 
-	// Memory for what is read next, if many entries are read.
+	// Memory for the next entries, if there are many.
 	many    bool
 	entries []flow.Entry
 	matches flow.MinimatchRoom
@@ -69,7 +69,7 @@ func (p *parser) portValue(f *flow.Field, s span) (v, mask flow.Value, err error
 	return flow.Value{Lo: uint64(port)}, mask, err
 }
 
-// port reads a port: a number, a reserved name, or a name that is known.
+// port reads a port: a number, a reserved name, or a known name.
 func (p *parser) port(s span) (uint32, error) {
 	if s.text != "" && s.text[0] >= '0' && s.text[0] <= '9' {
 		if v, err := wideNumber(s); err == nil {
@@ -104,10 +104,10 @@ func portNumber(s span, v flow.Value) (uint32, error) {
 	return 0, s.errorf("port %s is out of range; ports are 0 to %d", s.text, flow.MaxPort)
 }
 
-// firstNamedPort is where ports get numbers that have only names.
+// firstNamedPort is the first number for ports that have only names.
 const firstNamedPort = 32768
 
-// newPort numbers a port that nobody numbered.
+// newPort numbers a port that has only a name.
 func (p *parser) newPort(s span, name string) (uint32, error) {
 	if err := checkName(s, name); err != nil {
 		return 0, err
@@ -123,7 +123,7 @@ func (p *parser) newPort(s span, name string) (uint32, error) {
 	return p.nextPort, nil
 }
 
-// table reads a table: a number or a name that is known. 255 is no table.
+// table reads a table: a number or a known name. It refuses 255, which is NoTable.
 func (p *parser) table(s span) (uint8, error) {
 	if s.text != "" && s.text[0] >= '0' && s.text[0] <= '9' {
 		if v, err := wideNumber(s); err == nil {
@@ -146,15 +146,15 @@ func (p *parser) table(s span) (uint8, error) {
 	return 0, s.errorf("unknown table %q; expected a number or a known name", name)
 }
 
-// tableStyle is how a program's files name their tables; one way only, since
-// numbers that are given out by the first appearance would clash with others.
+// tableStyle is how a program's files refer to tables. They use only one way, because numbers
+// assigned by first appearance would clash with given ones.
 type tableStyle uint8
 
 const (
 	anyStyle tableStyle = iota
 	byNumber
 	byName
-	givenNames // by names given beforehand: numbers are as good
+	givenNames // by names given beforehand: numbers work too
 )
 
 func (p *parser) tableStyle(s span, style tableStyle) error {
@@ -168,7 +168,7 @@ func (p *parser) tableStyle(s span, style tableStyle) error {
 	return s.errorf("table %s: tables have either names or numbers in one program, not both", s.text)
 }
 
-// newTable gives a table that is new its number: the next one.
+// newTable gives a new table the next number.
 func (p *parser) newTable(s span, name string) (uint8, error) {
 	if err := checkName(s, name); err != nil {
 		return 0, err
@@ -186,8 +186,8 @@ func (p *parser) newTable(s span, name string) (uint8, error) {
 	return p.nextTable, nil
 }
 
-// checkName refuses names that the text of a flow entry cannot carry; no
-// interface and no table has such a name.
+// checkName refuses names that the text of a flow entry cannot hold. No interface or table has
+// one.
 func checkName(s span, name string) error {
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; c <= ' ' || strings.IndexByte("\"\\,/#()=", c) >= 0 {
@@ -200,10 +200,10 @@ func checkName(s span, name string) error {
 	return nil
 }
 
-// maxName is the longest name of a port or table, as OpenFlow's tables have it.
+// maxName is the longest name of a port or table, as in OpenFlow's tables.
 const maxName = 31
 
-// unquote takes the quotes off a name.
+// unquote removes the quotes of a name.
 func unquote(s span) (name string, quoted bool, err error) {
 	if !strings.HasPrefix(s.text, `"`) {
 		return s.text, false, nil
@@ -228,8 +228,8 @@ func unquote(s span) (name string, quoted bool, err error) {
 	return "", true, s.errorf("a name that is not closed by a quote")
 }
 
-// unescape reads a JSON escape at the beginning of s and says how long it is.
-// Only what appendName writes is known.
+// unescape reads a JSON escape at the beginning of s and returns its length. It knows only those
+// that appendName writes.
 func unescape(b *strings.Builder, s span) (int, error) {
 	if len(s.text) >= 2 && (s.text[1] == '"' || s.text[1] == '\\') {
 		b.WriteByte(s.text[1])

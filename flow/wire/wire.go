@@ -5,12 +5,11 @@
 //	Group   the line of dump-groups likewise
 //	Action  the action's text
 //
-// The text says less than a Go value in two places, neither of which a switch sees: an
-// empty list of actions returns as nil, and the weight of a bucket outside select
-// groups as 0.
+// The text loses two details of a Go value, which no switch uses: an empty list of actions
+// returns as nil, and the weight of a bucket outside select groups as 0.
 //
-// Decoders take input of another process. They check it as they check the text of a
-// user, and need memory in proportion to its length: at most some 100 bytes for one.
+// Decoders take input of another process. They check it as they check a user's text. They need
+// memory in proportion to its length: at most about 100 bytes for each.
 package wire
 
 import (
@@ -22,12 +21,12 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// Entry is a flow entry as JSON. A struct has it in place of an entry among its fields.
-// A nil entry is null.
+// Entry is a flow entry as JSON. Structs use it for an entry among their fields. A nil entry is
+// null.
 type Entry struct{ *flow.Entry }
 
-// AppendJSON appends the entry to b. It escapes nothing that JSON need not escape, so that
-// "->" stays readable.
+// AppendJSON appends the entry to b. It escapes only where JSON requires it, so that "->" stays
+// readable.
 func (e Entry) AppendJSON(b []byte) []byte {
 	if e.Entry == nil {
 		return append(b, "null"...)
@@ -49,8 +48,7 @@ func (e *Entry) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Group is a group as JSON. A struct has it in place of a group among its fields. A nil
-// group is null.
+// Group is a group as JSON. Structs use it for a group among their fields. A nil group is null.
 type Group struct{ *flow.Group }
 
 // MarshalJSON implements json.Marshaler.
@@ -93,7 +91,7 @@ func appendLines[T any](b []byte, parts func(func(T) bool), text func([]byte, T)
 	return b
 }
 
-// quoteFrom makes what b has from begin on, which starts with a blank, a JSON string
+// quoteFrom turns the part of b from begin on, which starts with a blank, into a JSON string
 // without that blank.
 func quoteFrom(b []byte, begin int) []byte {
 	if plainText(b[begin+1:]) {
@@ -104,8 +102,8 @@ func quoteFrom(b []byte, begin int) []byte {
 	return append(b[:begin], quoted...)
 }
 
-// plainText says whether a JSON string has text as it is: printable ASCII without
-// quotes and backslashes.
+// plainText reports whether a JSON string contains text unchanged: printable ASCII without quotes
+// and backslashes.
 func plainText(text []byte) bool {
 	for _, c := range text {
 		if c < ' ' || c > '~' || c == '"' || c == '\\' {
@@ -115,7 +113,7 @@ func plainText(text []byte) bool {
 	return true
 }
 
-// readLines reads what appendLines wrote; nil for null.
+// readLines reads the output of appendLines. It is nil for null.
 func readLines[T any](b []byte, what string, read func(string) (T, error), join func(T, T) error) (all T, err error) {
 	if n := len(b); n >= 2 && b[0] == '"' && plainText(b[1:n-1]) && b[n-1] == '"' {
 		if all, err = read(string(b[1 : n-1])); err != nil {
@@ -157,10 +155,9 @@ func stringOrList(b []byte) (lines []string, err error) {
 	return lines, nil
 }
 
-// Action is one action as JSON: its text in dumps, with numbers for tables and ports.
-// A struct has it in place of an action among its fields. A nil action has no text; a
-// struct leaves such a field out. A decoded action is for people to read: the decoder does
-// not check where it may stand.
+// Action is one action as JSON: its text in dumps, with numbers for tables and ports. Structs use
+// it for an action among their fields and leave out a nil one. A decoded action is for people to
+// read: the decoder does not check whether it may stand alone.
 type Action struct{ flow.Action }
 
 // MarshalText implements encoding.TextMarshaler.

@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/internal/wiretest"
 )
 
-// newFiller fills entries and groups with matches and actions that text can say.
+// newFiller fills entries and groups with matches and actions that have a text.
 func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 	f := wiretest.New(t, seed)
 	f.How[reflect.TypeFor[flow.Minimatch]()] = func() any { return flow.Minimatch{} } // the entry gets one below
@@ -21,7 +21,7 @@ func newFiller(t testing.TB, seed uint64) *wiretest.Filler {
 	f.After[reflect.TypeFor[flow.Entry]()] = func(p any) {
 		e := p.(*flow.Entry)
 		e.Table = uint8(f.IntN(flow.NoTable))
-		// A dump's text says no field without its prerequisites.
+		// A dump's text has no field without its prerequisites.
 		var m flow.Match
 		m.Add(flow.Reg0+flow.FieldID(f.IntN(16)), flow.Value{Lo: 5}, flow.Value{Lo: 7})
 		e.Match = m.Mini()
@@ -70,7 +70,7 @@ func TestValuesCross(t *testing.T) {
 	}
 }
 
-// TestLongLines: what no line can hold crosses as several.
+// TestLongLines: an entry or group too long for a line crosses as several.
 func TestLongLines(t *testing.T) {
 	e := &flow.Entry{Table: 3, Priority: 7, Cookie: 9}
 	g := &flow.Group{ID: 1, Type: flow.GroupSelect}
@@ -85,7 +85,7 @@ func TestLongLines(t *testing.T) {
 	wiretest.Same(t, wire.Group{g})
 }
 
-// TestWrongJSON: what cannot be read is refused, and the error names the place.
+// TestWrongJSON: unreadable JSON is refused, and the error names the place.
 func TestWrongJSON(t *testing.T) {
 	for _, x := range []struct {
 		into       any
@@ -115,8 +115,8 @@ func TestWrongJSON(t *testing.T) {
 	}
 }
 
-// FuzzUnmarshalEntry: no text makes the decoder panic, and what it takes prints as
-// what it takes again.
+// FuzzUnmarshalEntry: no text makes the decoder panic, and an accepted value
+// prints as text that reads the same.
 func FuzzUnmarshalEntry(f *testing.F) {
 	f.Add([]byte(`"table=4,priority=7,ip,nw_src=10.0.0.0/8 actions=load:1->NXM_NX_REG0[0],output:1"`))
 	f.Add([]byte(`["table=4 actions=conjunction(1,1/2)","table=4 actions=conjunction(2,1/2)"]`))

@@ -54,7 +54,7 @@ func (c *connections) Purge(p *door.Purge) {
 	})
 }
 
-// wentPath says whether a connection went one of the paths.
+// wentPath reports whether a connection went one of the paths.
 func wentPath(c *conntrack.Conn, paths map[door.Path]bool) bool {
 	p := door.Path{
 		Proto:    c.Orig.Proto,

@@ -109,7 +109,7 @@ func Hosts(end string, addrs []netip.Addr) string {
 	return end + " host (" + strings.Join(all, " or ") + ")"
 }
 
-// cameFrom says whether a packet came from an end.
+// cameFrom reports whether a packet came from an end.
 func cameFrom(t *telemetry.Trace, e *door.End) bool {
 	if e.Port != 0 {
 		return t.Live.Port == e.Port
@@ -117,7 +117,7 @@ func cameFrom(t *telemetry.Trace, e *door.End) bool {
 	return slices.Contains(e.IPs, flow.AddrIn(&t.Start, flow.IPSrc, flow.IPv6Src))
 }
 
-// mayReach says whether a packet went to some addresses, or nowhere, or is not done.
+// mayReach reports whether a packet went to some addresses, or nowhere, or is not done.
 func mayReach(t *telemetry.Trace, addrs []netip.Addr) bool {
 	if len(t.Verdict.Outputs) == 0 {
 		return true

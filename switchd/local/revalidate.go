@@ -174,7 +174,7 @@ func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
 	return chosen
 }
 
-// leads says whether a packet leaves for where the connection's answers come from.
+// leads reports whether a packet leaves for where the connection's answers come from.
 func leads(t *telemetry.Trace, c *conntrack.Conn) bool {
 	to := c.After()
 	dst, _, _ := addressFields(to.Dst)

@@ -88,7 +88,7 @@ const (
 	OffloadOff  = "off"
 )
 
-// KnownOffload says whether offload can be this.
+// KnownOffload reports whether offload can be this.
 func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
 
 // AFXDP is how cards are driven by ports on AF_XDP: a pod's port that is no veth, and the

@@ -53,7 +53,7 @@ func (r *rejected) rejection(why codes) []byte {
 	return r.unreachable(why)
 }
 
-// answerable says whether an answer may be sent: to a sound packet between two hosts that is
+// answerable reports whether an answer may be sent: to a sound packet between two hosts that is
 // neither a later fragment nor an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section 2.4).
 func (r *rejected) answerable() bool {
 	const group = 1 // of an Ethernet address's first byte
@@ -69,7 +69,7 @@ func (r *rejected) answerable() bool {
 	return dst.IsGlobalUnicast() && src.IsGlobalUnicast() && !r.isError()
 }
 
-// isError says whether the packet is an ICMP error, or may be one.
+// isError reports whether the packet is an ICMP error, or may be one.
 func (r *rejected) isError() bool {
 	switch {
 	case r.v6() && r.Proto == packet.ProtoICMPv6:

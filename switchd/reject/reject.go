@@ -36,7 +36,7 @@ type Switch interface {
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
 }
 
-// Alone says whether an entry of a named table asks by its userdata only for an answer. No
+// Alone reports whether an entry of a named table asks by its userdata only for an answer. No
 // controller has to get the packet then.
 func Alone(userdata []byte, table string) bool { return tables.AnswerOnly(userdata, table) }
 
@@ -122,7 +122,7 @@ type bucket struct {
 	last        time.Time
 }
 
-// takeToken says whether one more may pass now.
+// takeToken reports whether one more may pass now.
 func (b *bucket) takeToken(now time.Time) bool {
 	b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.rate)
 	b.last = now

@@ -62,7 +62,7 @@ func (c *connection) removedFor(m *openflow.FlowRemoved) *openflow.FlowRemoved {
 	return &own
 }
 
-// wants says whether the connection gets a message that it has not asked for. One that came to a
+// wants reports whether the connection gets a message that it has not asked for. One that came to a
 // listener first has to say how much of a packet it wants. c.mu is held.
 func (c *connection) wants(kind openflow.AsyncKind, reason uint8) bool {
 	return c.agreed && c.missSendLen != 0 && c.async.Wants(kind, c.role, reason)

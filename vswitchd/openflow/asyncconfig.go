@@ -33,7 +33,7 @@ func DefaultAsync(v Version) (a AsyncConfig) {
 	return a
 }
 
-// Wants says whether a controller in a role gets a message.
+// Wants reports whether a controller in a role gets a message.
 func (a *AsyncConfig) Wants(kind AsyncKind, role ControllerRole, reason uint8) bool {
 	of := 0
 	if role == RoleSlave {
@@ -42,7 +42,7 @@ func (a *AsyncConfig) Wants(kind AsyncKind, role ControllerRole, reason uint8) b
 	return reason < 32 && a[kind][of]>>reason&1 != 0
 }
 
-// SetInvalidTTL says whether a master or equal gets packets whose TTL ends.
+// SetInvalidTTL reports whether a master or equal gets packets whose TTL ends.
 func (a *AsyncConfig) SetInvalidTTL(on bool) {
 	a[AsyncPacketIn][0] &^= 1 << reasonInvalidTTL
 	if on {
