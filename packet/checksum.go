@@ -6,21 +6,21 @@ import (
 	"math/bits"
 )
 
-// The Internet checksum (RFC 1071): the 16-bit one's complement sum of the
-// bytes, complemented. A *sum* here is the folded sum before complementing, a
-// *checksum* is what stands in a header. Sums are computed eight bytes at a
-// time in the machine's cheapest order, which RFC 1071 section 2 allows.
+// The Internet checksum (RFC 1071): the 16-bit one's complement sum of the bytes, complemented. A
+// *sum* here is the folded sum before complementing. A *checksum* is the field of a header. Sums
+// are computed eight bytes at a time in the machine's cheapest order, which RFC 1071 section 2
+// allows.
 //
-// A header whose bytes change gets its checksum changed by the difference
-// (RFC 1624, equation 3), never computed anew: a checksum that was wrong on
-// arrival stays wrong, and the receiver still sees it.
+// If a header's bytes change, its checksum is updated by the difference (RFC 1624, equation 3)
+// and not recomputed. So a checksum that was wrong on arrival stays wrong, and the receiver still
+// sees it.
 //
-// UDP over IPv4 has its own rule: 0 means "no checksum", so it stays 0, and a
-// checksum that computes to 0 is sent as 0xffff (RFC 768). NonZero does the
-// latter.
+// UDP over IPv4 has its own rule: 0 means "no checksum", so it stays 0, and a checksum that
+// computes to 0 is sent as 0xffff (RFC 768). NonZero does the latter.
 
-// Sum is the one's complement sum of b, taken as big-endian 16-bit words and
-// padded with a zero byte, on top of initial.
+// Sum is the one's complement sum of b, taken as big-endian 16-bit words and padded with a zero
+// byte, added to initial. It counts the carries of each 64 bytes apart: a carry kept across the
+// loop's end costs several times the additions.
 func Sum(b []byte, initial uint16) uint16 {
 	return fold(uint64(bits.ReverseBytes16(fold(addWords(b, 0)))) + uint64(initial))
 }
@@ -58,7 +58,7 @@ func addWords(b []byte, s uint64) uint64 {
 	return s + c
 }
 
-// tail is the last bytes, fewer than eight, as a little-endian number.
+// tail is the last, fewer than eight, bytes as a little-endian number.
 func tail(b []byte) (v uint64) {
 	for i := len(b) - 1; i >= 0; i-- {
 		v = v<<8 | uint64(b[i])
@@ -66,7 +66,7 @@ func tail(b []byte) (v uint64) {
 	return v
 }
 
-// fold adds the carries of s back in until 16 bits are left.
+// fold adds the carries of s until 16 bits are left.
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>32 + s&0xffffffff
@@ -75,7 +75,7 @@ func fold(s uint64) uint16 {
 	return uint16(s)
 }
 
-// Checksum is the complement of Sum: what goes into a header.
+// Checksum is the complement of Sum, as headers hold it.
 func Checksum(b []byte, initial uint16) uint16 { return ^Sum(b, initial) }
 
 // NonZero is a checksum as UDP sends it: 0xffff for 0.
@@ -138,11 +138,11 @@ func crc32c(b []byte) uint32 {
 	return bits.ReverseBytes32(c)
 }
 
-// Checksums of the transport header, chosen by protocol. They are for whole
-// packets: a fragment's checksum covers bytes that are not there.
+// Checksums of the transport header, by protocol. They are for whole packets, because a fragment
+// lacks bytes that its checksum covers.
 
-// L4Valid reports whether the transport checksum of the packet in frame b holds.
-// It is false without a transport header (L4 is 0), for a UDP Length that does not fit, and
+// L4Valid reports whether the transport checksum of the packet in frame b holds. It is false
+// without a transport header (L4 is 0) and for a UDP Length that does not fit. It is also false
 // for UDP over IPv6 without a checksum (RFC 8200, section 8.1). It is true for UDP over IPv4
 // without a checksum, and for protocols whose checksum the switch does not know.
 func (l *Layers) L4Valid(b []byte) bool {
@@ -174,9 +174,9 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 	return foldsToOnes(h[:n], l.pseudoWords(b, n))
 }
 
-// SetL4Checksum computes the transport checksum of the packet in frame b and
-// writes it. It leaves the packet as it is in three cases: it has no transport header, its UDP
-// Length does not fit, or the switch does not know the protocol's checksum.
+// SetL4Checksum computes and writes the transport checksum of the packet in frame b. It changes
+// nothing in three cases: there is no transport header, the UDP Length does not fit, or the
+// switch does not know the protocol's checksum.
 func (l *Layers) SetL4Checksum(b []byte) {
 	if l.L4 == 0 {
 		return
@@ -220,21 +220,10 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 	return IPv6(b[l.L3:]).PseudoSum(l.Proto, n)
 }
 
-// pseudoWords is PseudoSum as addWords adds, for foldsToOnes.
-func (l *Layers) pseudoWords(b []byte, n int) uint64 {
-	s := uint64(l.Proto)<<24 + uint64(bits.ReverseBytes32(uint32(n))) // as two words of 32 bits
-	if l.EtherType == EtherTypeIPv4 {
-		a := binary.LittleEndian.Uint64((*[8]byte)(b[l.L3+ipv4Src:])[:])
-		return s + a>>32 + a&0xffffffff
-	}
-	return addWords(b[l.L3+ipv6Src:l.L3+ipv6Dst+16], s)
-}
-
-// CompleteChecksum fills in a checksum that the sender left to hardware and
-// clears the offload state. The field holds the pseudo-header sum already, so
-// the sum runs from ChecksumStart to the end of the IP packet; for SCTP the
-// field is that of its CRC32c, which needs no preparation. It reports false,
-// changing nothing, when the offload state points outside the frame.
+// CompleteChecksum fills in a checksum that the sender left to hardware and clears the offload
+// state. The field holds the pseudo-header sum, so the sum runs from ChecksumStart to the end of
+// the IP packet. For SCTP the field gets its CRC32c. If the offload state points outside the
+// frame, CompleteChecksum changes nothing and returns false.
 func CompleteChecksum(f *Frame, l *Layers) bool {
 	if !f.Offload.ChecksumPartial {
 		return true

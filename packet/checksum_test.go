@@ -46,9 +46,9 @@ func TestSumAgainstWordByWord(t *testing.T) {
 	}
 }
 
-// TestUpdate changes words under a checksum and compares with computing it
-// anew. The two zeros of one's complement may differ only when all bytes are
-// zero, which the fixed first word prevents.
+// TestUpdate changes words under a checksum and compares with a recomputed one.
+// The two zeros of one's complement may differ only when all bytes are zero,
+// which the fixed first word prevents.
 func TestUpdate(t *testing.T) {
 	const seed = 1624
 	r := rand.New(rand.NewPCG(seed, 0))

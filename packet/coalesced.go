@@ -5,27 +5,26 @@ import (
 	"encoding/binary"
 )
 
-// Joining is the inverse of cutting: what the receiver of a card's segments does
-// before anybody looks at them (generic receive offload in Linux), so that they
-// walk the tables once. Here it is strict: frames are joined only when Segments
-// would make the very same frames of the result, so that nobody can tell.
+// Coalescing is the inverse of segmentation. The receiver of a card's segments does it early
+// (generic receive offload in Linux), so that they walk the tables once. Here it is strict:
+// frames are joined only if Segments would make exactly the same frames again.
 
-// maxCoalesced is the most segments that are coalesced: AdmitOffload takes as many of
-// any length.
+// maxCoalesced is the largest number of coalesced segments: AdmitOffload accepts as many of any
+// length.
 const maxCoalesced = fewSegments
 
-// Coalesced is TCP segments of one connection that follow one another, or datagrams
-// of one UDP flow. It keeps slices of their bytes, which must stay as they are until Join
-// has made one frame of them. Whatever is not in the bytes (Frame.Tunnel, Frame.Mark) is
-// the caller's to compare. The zero value has no segment, and takes only TCP.
+// Coalesced is consecutive TCP segments of one connection, or datagrams of one UDP flow. It keeps
+// slices of their bytes, which must not change until Join has made one frame of them. The caller
+// compares everything outside the bytes (Frame.Tunnel, Frame.Mark). The zero value has no segment
+// and accepts only TCP.
 type Coalesced struct {
-	// Datagrams says that datagrams are joined as well: of equal length, but for a
-	// shorter last one, as UDP_SEGMENT of Linux makes them (udp(7)).
+	// Datagrams allows datagrams, too: of equal length, except a shorter last one, as Linux's
+	// UDP_SEGMENT makes them (udp(7)).
 	Datagrams bool
 
 	head   []byte // the first segment
 	layers Layers // of head
-	start  int    // where the payload begins, in each
+	start  int    // offset of the payload, in each
 	size   int    // payload of each but the last
 	total  int    // payload of all
 	n      int
@@ -37,11 +36,11 @@ type Coalesced struct {
 // Len returns the number of segments.
 func (t *Coalesced) Len() int { return t.n }
 
-// Proto is the transport protocol of segments that can be joined.
+// Proto is the transport protocol of the segments.
 func (t *Coalesced) Proto() uint8 { return t.layers.Proto }
 
-// Start begins with the bytes of a frame whose sender left nothing undone. If the frame
-// cannot be joined with others, t has this one frame and takes no other.
+// Start begins with the bytes of a frame without pending offload work. If the frame cannot be
+// joined with others, t holds only this frame.
 func (t *Coalesced) Start(b []byte) {
 	t.head, t.n, t.ended = b, 1, true
 	l := ParseLayers(b)
@@ -56,7 +55,7 @@ func (t *Coalesced) Start(b []byte) {
 	t.ended = t.flags&(TCPFin|TCPPsh) != 0
 }
 
-// flagsOf is the TCP flags of a segment; 0 for a datagram.
+// flagsOf are the TCP flags of a segment; 0 for a datagram.
 func flagsOf(b []byte, l *Layers) uint16 {
 	if l.Proto != ProtoTCP {
 		return 0
@@ -64,8 +63,8 @@ func flagsOf(b []byte, l *Layers) uint16 {
 	return TCP(b[l.L4:]).Flags()
 }
 
-// Add reports whether b is the next segment, and if so appends it. The
-// checksums of segments that are appended are right.
+// Add appends b and returns true if b is the next segment. It verifies the checksums of segments
+// that it appends.
 func (t *Coalesced) Add(b []byte) bool {
 	n := len(b) - t.start
 	if t.ended || t.n == maxCoalesced || n <= 0 || n > t.size || t.start-t.layers.L3+t.total+n > 65535 ||
@@ -81,9 +80,9 @@ func (t *Coalesced) Add(b []byte) bool {
 	return true
 }
 
-// joinable reports whether a frame is a whole TCP segment with payload, without
-// padding and without flags that mean more than its bytes. A datagram has a checksum,
-// because cutting would give it one.
+// joinable reports whether a frame is a whole TCP segment with payload, without padding and
+// without flags that concern more than its bytes. A datagram needs a checksum, because cutting
+// would add one.
 func (t *Coalesced) joinable(b []byte, l *Layers) bool {
 	if l.L4 == 0 || l.Frag != 0 || l.End != len(b) || payloadStart(b, l) >= len(b) {
 		return false
@@ -100,9 +99,9 @@ func (t *Coalesced) joinable(b []byte, l *Layers) bool {
 // summed reports whether a datagram fills its packet and has a checksum.
 func summed(h UDP) bool { return int(h.Length()) == len(h) && h.Checksum() != 0 }
 
-// sound verifies the checksums of b, whose headers are where those of head are,
-// and before the first that is appended those of head. It is asked last: most
-// frames have nothing to be joined with.
+// sound verifies the checksums of b, whose headers have the same places as head's. Before the
+// first append it also verifies those of head. It is called last, because most frames cannot be
+// joined anyway.
 func (t *Coalesced) sound(b []byte) bool {
 	return (t.n > 1 || soundSegment(t.head, t.layers)) && soundSegment(b, t.layers)
 }
@@ -113,10 +112,9 @@ func soundSegment(b []byte, l Layers) bool {
 	return (l.EtherType != EtherTypeIPv4 || IPv4(b[l.L3:]).ChecksumValid()) && l.L4Valid(b)
 }
 
-// sameNetwork compares what lies in front of the TCP header: only lengths, the
-// IPv4 checksum and the identification may differ, the latter by one for each
-// segment. So the headers of b are where those of head are; its length must be
-// that of its packet.
+// sameNetwork compares the bytes before the TCP header. Only lengths, the IPv4 checksum and the
+// identification may differ, the latter by one for each segment. So the headers of b have the
+// same places as head's. The length of b must be that of its packet.
 func (t *Coalesced) sameNetwork(b []byte) bool {
 	a, l, n := t.head, &t.layers, len(b)-t.layers.L3
 	if !bytes.Equal(a[:l.L3], b[:l.L3]) {
@@ -131,8 +129,8 @@ func (t *Coalesced) sameNetwork(b []byte) bool {
 		bytes.Equal(a[ipv4FlagsOff:ipv4Checksum], b[ipv4FlagsOff:ipv4Checksum]) && bytes.Equal(a[ipv4Src:], b[ipv4Src:])
 }
 
-// sameTransport compares the transport headers. The sequence number of TCP goes on, and of
-// the flags only those differ that Segments sets on one segment alone.
+// sameTransport compares the transport headers. The TCP sequence number must continue. Only those
+// flags may differ that Segments sets on one segment alone.
 func (t *Coalesced) sameTransport(b []byte) bool {
 	if t.layers.Proto == ProtoUDP {
 		x, y := UDP(t.head[t.layers.L4:]), UDP(b[t.layers.L4:])
@@ -146,9 +144,8 @@ func (t *Coalesced) sameTransport(b []byte) bool {
 		binary.BigEndian.Uint16(x[tcpUrgent:]) == binary.BigEndian.Uint16(y[tcpUrgent:]) && bytes.Equal(x[TCPLen:], y[TCPLen:])
 }
 
-// Join makes one frame to be segmented of the segments: cut, it is the
-// very same again. False, f not to be used, when f's buffer is too short or
-// there is only one segment.
+// Join makes one frame of the segments, which cutting turns into the same segments again. If f's
+// buffer is too short or there is only one segment, it returns false and f must not be used.
 func (t *Coalesced) Join(f *Frame) bool {
 	f.Reset()
 	if t.n < 2 || !f.SetLen(t.start+t.total) {
@@ -164,9 +161,9 @@ func (t *Coalesced) Join(f *Frame) bool {
 	return true
 }
 
-// JoinInPlace joins without copying. It changes the headers in the first segment's bytes to the
-// joined frame's. That frame is the first segment, and behind it the payloads in rest. With fewer
-// than two segments nothing changes, and rest is nil.
+// JoinInPlace joins without copying. It turns the headers in the first segment's bytes into those
+// of the joined frame. That frame is the first segment followed by the payloads in rest. With
+// fewer than two segments it changes nothing, and rest is nil.
 func (t *Coalesced) JoinInPlace() (rest [][]byte) {
 	if t.n < 2 {
 		return nil
@@ -175,7 +172,7 @@ func (t *Coalesced) JoinInPlace() (rest [][]byte) {
 	return t.parts[1:t.n]
 }
 
-// Undone is the work that Join's frame leaves undone.
+// Undone is the offload work that Join's frame leaves.
 func (t *Coalesced) Undone() Offload {
 	if t.n < 2 {
 		return Offload{}
@@ -185,7 +182,7 @@ func (t *Coalesced) Undone() Offload {
 	return Offload{ChecksumPartial: true, ChecksumStart: uint16(l.L4), ChecksumOffset: uint16(at), SegmentSize: uint16(t.size)}
 }
 
-// joinHeaders makes headers, which are those of the first segment, the joined frame's.
+// joinHeaders turns the headers of the first segment into the joined frame's.
 func (t *Coalesced) joinHeaders(h []byte) {
 	l := t.layers
 	l.End = t.start + t.total

@@ -10,7 +10,7 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// coalescedOf is the coalesced segments that frames make, from the first on.
+// coalescedOf are the coalesced segments of frames, from the first on.
 func coalescedOf(frames [][]byte) *packet.Coalesced {
 	t := &packet.Coalesced{Datagrams: true}
 	t.Start(frames[0])
@@ -22,8 +22,8 @@ func coalescedOf(frames [][]byte) *packet.Coalesced {
 	return t
 }
 
-// TestJoinIsTheInverseOfCutting cuts frames of any lengths and joins the
-// segments: the frame is there again, to the byte.
+// TestJoinIsTheInverseOfCutting cuts frames of any lengths and joins the segments. The result is
+// the frame, to the byte.
 func TestJoinIsTheInverseOfCutting(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -176,8 +176,8 @@ func TestNothingFollows(t *testing.T) {
 	}
 }
 
-// FuzzCoalesced joins arbitrary frames with segments of the same connection; what is
-// joined can be cut into the very same frames.
+// FuzzCoalesced joins arbitrary frames with segments of the same connection. Cutting the result
+// gives the same frames.
 func FuzzCoalesced(f *testing.F) {
 	o := pt.Options{ID: 7, Seq: 1000, TCPFlags: packet.TCPAck, Payload: make([]byte, 100)}
 	first := pt.TCP4(o)

@@ -1,22 +1,22 @@
 // Package packet holds the bytes of a packet and the names for their parts.
 //
 // A Frame is one Ethernet frame inside a larger buffer: free bytes in front
-// (headroom, for headers that are put in front), the frame, free bytes
-// behind. Headers are named slices of those bytes (IPv4, TCP, …) with one
-// accessor per RFC field; nothing is parsed into structs on the packet path.
+// (headroom, for prepended headers), the frame, free bytes behind. Headers are
+// named slices of those bytes (IPv4, TCP, …) with one accessor per RFC field. The
+// packet path parses nothing into structs.
 //
-//	frame.go, heappool.go             a frame, and where free ones wait
-//	layers.go                         where the headers of a frame begin
+//	frame.go, heappool.go             a frame; a pool of free frames
+//	layers.go                         the offsets of a frame's headers
 //	tunneloptions.go                  options of a Geneve header
 //	mac.go                            an address of Ethernet, as text
 //	ethernet.go, arp.go               headers, from outside in
 //	ipv4.go, ipv6.go, extension.go, fragment.go
 //	tcp.go, udp.go, sctp.go, icmp.go, igmp.go
-//	checksum.go                       checksums, of IP and of what it carries
+//	checksum.go                       checksums of IP and of its payload
 //	offload.go                        work that a sender leaves to hardware
-//	segment.go, coalesced.go          cutting a long TCP frame, and joining it again
+//	segment.go, coalesced.go          segmentation of a long frame, and its inverse
 //
-// Ownership: at any instant exactly one party holds a Frame: a port driver, a
-// worker, or the pool it came from. Whoever holds it may change it; handing it
-// to Transmit or Release ends that. No locks are needed, and none are here.
+// Ownership: at any time exactly one party holds a Frame: a port driver, a
+// worker, or the pool that it came from. The holder may change it. Transmit and
+// Release pass it on. So the package needs no locks.
 package packet

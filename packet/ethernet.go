@@ -6,7 +6,7 @@ import "encoding/binary"
 const (
 	EtherTypeIPv4 = 0x0800
 	EtherTypeARP  = 0x0806
-	EtherTypeTEB  = 0x6558 // transparent Ethernet bridging: what Geneve carries
+	EtherTypeTEB  = 0x6558 // transparent Ethernet bridging: the payload of Geneve
 	EtherTypeRARP = 0x8035
 	EtherTypeVLAN = 0x8100
 	EtherTypeIPv6 = 0x86dd
@@ -44,8 +44,7 @@ const (
 //	+-------------------------------+
 type Ethernet []byte
 
-// Valid reports whether the header is inside the bytes; call it before anything
-// else.
+// Valid reports whether the header is inside the bytes. Call it first.
 func (h Ethernet) Valid() bool { return len(h) >= EthernetLen }
 
 // Dst is the destination address.
@@ -54,7 +53,7 @@ func (h Ethernet) Dst() [6]byte { return [6]byte(h[etherDst:]) }
 // Src is the source address.
 func (h Ethernet) Src() [6]byte { return [6]byte(h[etherSrc:]) }
 
-// Type is the Length/Type field: the type of a VLAN tag when there is one.
+// Type is the Length/Type field. In a tagged frame it is the tag's type.
 func (h Ethernet) Type() uint16 { return binary.BigEndian.Uint16(h[etherType:]) }
 
 // SetDst writes the destination address.
@@ -66,12 +65,12 @@ func (h Ethernet) SetSrc(mac [6]byte) { copy(h[etherSrc:], mac[:]) }
 // SetType writes the Length/Type field.
 func (h Ethernet) SetType(t uint16) { binary.BigEndian.PutUint16(h[etherType:], t) }
 
-// VLANPresent is the bit that Open vSwitch sets in vlan_tci when a tag is
-// there. On the wire it is the drop eligible indicator.
+// VLANPresent is the bit that Open vSwitch sets in vlan_tci if there is a tag. On
+// the wire it is the drop eligible indicator.
 const VLANPresent = 0x1000
 
-// VLAN is a tag (IEEE 802.1Q, clause 9.6) from its type on: it stands where an
-// untagged frame has its Length/Type field, which follows the tag.
+// VLAN is a tag (IEEE 802.1Q, clause 9.6) from its type on. It has the place of
+// an untagged frame's Length/Type field, which follows the tag.
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -100,10 +99,10 @@ func IsVLAN(etherType uint16) bool {
 	return etherType == EtherTypeVLAN || etherType == EtherTypeQinQ
 }
 
-// PushVLAN puts a tag in front of the frame's type, outside any tag it has,
-// and moves the addresses into the headroom. The drop eligible bit of tci,
-// which stands for VLANPresent, is sent as 0. False, changing nothing, when
-// the headroom is too short or the frame is no Ethernet frame.
+// PushVLAN inserts a tag before the frame's type, outside any tag it has, and
+// moves the addresses into the headroom. It sends the drop eligible bit of tci,
+// which stands for VLANPresent, as 0. If the headroom is too short or the frame
+// is not an Ethernet frame, it changes nothing and returns false.
 func PushVLAN(f *Frame, tpid, tci uint16) bool {
 	if f.Len() < EthernetLen || f.Prepend(VLANLen) == nil {
 		return false
@@ -119,8 +118,8 @@ func PushVLAN(f *Frame, tpid, tci uint16) bool {
 	return true
 }
 
-// PopVLAN removes the outermost tag; false, changing nothing, when there is
-// none.
+// PopVLAN removes the outermost tag. Without one, it changes nothing and returns
+// false.
 func PopVLAN(f *Frame) bool {
 	b := f.Bytes()
 	if len(b) < EthernetLen+VLANLen || !IsVLAN(Ethernet(b).Type()) {

@@ -5,32 +5,32 @@ import "encoding/binary"
 // FragmentLen is the length of the IPv6 Fragment header.
 const FragmentLen = 8
 
-// Fragment is what the header of an IP fragment says, in terms of the frame it
-// is in: where in its datagram it belongs, and where its own parts lie.
+// Fragment describes an IP fragment in its frame: its place in the datagram, and the places of
+// its own parts.
 //
-// An IPv6 fragment begins with headers that every fragment of the datagram
-// repeats, up to and with the Fragment header (RFC 8200, section 4.5):
+// An IPv6 fragment begins with headers that every fragment of the datagram repeats, up to and
+// with the Fragment header (RFC 8200, section 4.5):
 //
 //	| Ethernet | IPv6, extension headers | Fragment header |  part of the datagram  |
 //	0          L3                        Repeated          Start                    End
 //
-// Of IPv4 the whole header is repeated, and Repeated equals Start.
+// IPv4 repeats the whole header, and Repeated equals Start.
 type Fragment struct {
 	ID       uint32 // Identification; 16 bits for IPv4
-	Offset   int    // where Start belongs in the datagram's payload, in bytes
+	Offset   int    // place of Start in the datagram's payload, in bytes
 	More     bool   // others follow it
 	Next     uint8  // IPv6: the protocol behind the Fragment header
 	NextAt   int    // IPv6: offset of the byte that announces the Fragment header
-	Repeated int    // end of what is repeated, the Fragment header apart
+	Repeated int    // end of the repeated headers, without the Fragment header
 	Start    int    // of the fragment's part of the datagram
 	End      int
 }
 
-// Len is how many bytes of its datagram the fragment holds.
+// Len is the number of the datagram's bytes in the fragment.
 func (g *Fragment) Len() int { return g.End - g.Start }
 
-// ReadFragment reads the fragment in frame b, whose headers lie where l says.
-// It reports false for a packet that is none, as l.Frag does.
+// ReadFragment reads the fragment in frame b, whose headers l describes. It returns false if the
+// packet is not a fragment, as l.Frag does.
 func ReadFragment(b []byte, l *Layers) (Fragment, bool) {
 	if l.Frag == 0 || l.End == 0 {
 		return Fragment{}, false
@@ -46,8 +46,8 @@ func ReadFragment(b []byte, l *Layers) (Fragment, bool) {
 	return readFragment6(b[:l.End], l)
 }
 
-// readFragment6 finds the first Fragment header. ParseLayers has walked the
-// same headers, so they fit.
+// readFragment6 finds the first Fragment header. ParseLayers has walked the same headers, so they
+// fit.
 func readFragment6(b []byte, l *Layers) (Fragment, bool) {
 	at := l.L3 + ipv6NextHeader
 	off := l.L3 + IPv6Len

@@ -2,19 +2,17 @@ package packet
 
 import "net/netip"
 
-// Headroom is how many bytes a driver leaves free in front of a received
-// frame: enough for outer Ethernet with a VLAN tag (18), IPv6 (40), UDP (8) and
-// Geneve with 60 bytes of options (68).
+// Headroom is the number of bytes that a driver leaves free in front of a received frame. It is
+// enough for outer Ethernet with a VLAN tag (18), IPv6 (40), UDP (8) and Geneve with 60 bytes of
+// options (68).
 const Headroom = 134
 
-// Pool takes frames back. Put may be called from any goroutine; it must not
-// keep the slice.
+// Pool takes frames back. Any goroutine may call Put, which must not keep the slice.
 type Pool interface {
 	Put(frames []*Frame)
 }
 
-// Frame is one Ethernet frame with its headroom, its offload state and what a
-// tunnel said about it.
+// Frame is one Ethernet frame with its headroom, its offload state and its tunnel header.
 type Frame struct {
 	buf      []byte
 	off, end int
@@ -22,36 +20,34 @@ type Frame struct {
 
 	// Index is the driver's own number for this buffer (its place in a UMEM).
 	Index uint32
-	// Offload is what the sender left for hardware to do.
+	// Offload is the work that the sender left to hardware.
 	Offload Offload
-	// Tunnel is the outer header of a decapsulated frame, or the one to be
-	// written for a frame on its way to a tunnel port.
+	// Tunnel is the outer header of a decapsulated frame, or the one for a frame on its way to a
+	// tunnel port.
 	Tunnel Tunnel
-	// Mark is the packet mark: what the host said about the frame, or what a
-	// flow entry says to it; 0 for none. Only a driver that can carry it looks.
+	// Mark is the packet mark, 0 for none. It goes from the host to flow entries and back. Only
+	// some drivers carry it.
 	Mark uint32
 }
 
-// Offload is the work a sender left undone, in the terms of the virtio-net
-// header (virtio 1.2, section 5.1.6). The zero value is a plain frame whose
-// checksums are complete.
+// Offload is the work that a sender left undone, in the terms of the virtio-net header (virtio
+// 1.2, section 5.1.6). The zero value is a plain frame with complete checksums.
 type Offload struct {
-	// ChecksumPartial says that the layer 4 checksum field holds only the
-	// pseudo-header sum; ChecksumStart and ChecksumOffset (bytes from the
-	// frame's first byte, and from ChecksumStart) say where the sum begins and
-	// belongs.
+	// ChecksumPartial is set if the layer 4 checksum field holds only the pseudo-header sum. The
+	// sum begins at ChecksumStart, in bytes from the frame's first byte. The checksum belongs
+	// ChecksumOffset bytes behind that.
 	ChecksumPartial bool   `json:"checksumPartial,omitzero"`
 	ChecksumStart   uint16 `json:"checksumStart,omitzero"`
 	ChecksumOffset  uint16 `json:"checksumOffset,omitzero"`
-	// SegmentSize is the payload bytes per segment of a frame that is to be
-	// segmented, as TCP or UDP by its own headers; 0 when it is not.
+	// SegmentSize is the payload bytes per segment of a frame to be segmented, as TCP or UDP by
+	// its own headers. Otherwise it is 0.
 	SegmentSize uint16 `json:"segmentSize,omitzero"`
 }
 
-// Tunnel is the outer header of a tunnelled frame: addresses, the virtual
-// network identifier (24 bits for Geneve and VXLAN, for GRE a key of 32) and the
-// TOS and TTL bytes. The zero value means "not tunnelled". Trace is the id of a
-// walk that is watched across Nodes, 0 for none: entries cannot see it.
+// Tunnel is the outer header of a tunnelled frame: addresses, the virtual network identifier, and
+// the TOS and TTL bytes. The identifier has 24 bits for Geneve and VXLAN; for GRE it is a key of
+// 32 bits. The zero value means "not tunnelled". Trace is the id of a walk that is watched across
+// Nodes, 0 for none. Entries cannot see it.
 type Tunnel struct {
 	Src   netip.Addr `json:"src,omitzero"`
 	Dst   netip.Addr `json:"dst,omitzero"`
@@ -63,29 +59,29 @@ type Tunnel struct {
 	Options TunnelOptions `json:"options,omitzero"`
 }
 
-// NewFrame makes a frame over buf, empty, its data to start Headroom bytes in
-// (or at the end of a shorter buffer). pool may be nil.
+// NewFrame makes an empty frame over buf. Its data start at Headroom, or at the end of a shorter
+// buffer. pool may be nil.
 func NewFrame(buf []byte, pool Pool) *Frame {
 	f := &Frame{}
 	f.Init(buf, pool)
 	return f
 }
 
-// Init is NewFrame for a Frame that already has a place.
+// Init is NewFrame for an existing Frame.
 func (f *Frame) Init(buf []byte, pool Pool) {
 	*f = Frame{buf: buf, pool: pool}
 	f.Reset()
 }
 
-// Reset empties the frame and forgets its offload and tunnel state and its mark.
+// Reset empties the frame and clears its offload state, tunnel state and mark.
 func (f *Frame) Reset() {
 	f.off = min(Headroom, len(f.buf))
 	f.end = f.off
 	f.Offload, f.Tunnel, f.Mark = Offload{}, Tunnel{}, 0
 }
 
-// Bytes is the frame itself: from the first byte of the Ethernet destination
-// to the last byte of payload. The slice's capacity ends with the frame.
+// Bytes is the frame itself, from the first byte of the Ethernet destination to the last byte of
+// payload. The slice's capacity ends with the frame.
 func (f *Frame) Bytes() []byte { return f.buf[f.off:f.end:f.end] }
 
 // Len is len(f.Bytes()).
@@ -100,8 +96,8 @@ func (f *Frame) Tailroom() int { return len(f.buf) - f.end }
 // Buffer is the whole buffer, for a driver that fills it.
 func (f *Frame) Buffer() []byte { return f.buf }
 
-// SetBounds says that the frame's bytes are Buffer()[off : off+n]. It reports
-// false, changing nothing, when that does not fit.
+// SetBounds makes the frame's bytes Buffer()[off : off+n]. If that does not fit, it changes
+// nothing and returns false.
 func (f *Frame) SetBounds(off, n int) bool {
 	if off < 0 || n < 0 || off > len(f.buf) || n > len(f.buf)-off {
 		return false
@@ -110,8 +106,8 @@ func (f *Frame) SetBounds(off, n int) bool {
 	return true
 }
 
-// Prepend moves the frame's start n bytes to the front and returns those n
-// bytes, which hold whatever was there; nil when the headroom is too short.
+// Prepend moves the frame's start n bytes to the front and returns those n bytes, with their old
+// contents. It is nil if the headroom is too short.
 func (f *Frame) Prepend(n int) []byte {
 	if n < 0 || n > f.off {
 		return nil
@@ -120,8 +116,8 @@ func (f *Frame) Prepend(n int) []byte {
 	return f.buf[f.off : f.off+n : f.off+n]
 }
 
-// TrimFront drops n bytes from the front; false, changing nothing, when the
-// frame is shorter.
+// TrimFront drops n bytes from the front. If the frame is shorter, it changes nothing and returns
+// false.
 func (f *Frame) TrimFront(n int) bool {
 	if n < 0 || n > f.Len() {
 		return false
@@ -130,12 +126,12 @@ func (f *Frame) TrimFront(n int) bool {
 	return true
 }
 
-// SetLen cuts or extends the frame at its end to n bytes; false, changing
-// nothing, when the buffer is too short.
+// SetLen cuts or extends the frame at its end to n bytes. If the buffer is too short, it changes
+// nothing and returns false.
 func (f *Frame) SetLen(n int) bool { return f.SetBounds(f.off, n) }
 
-// SetBytes makes b the frame's content; false, changing nothing, when it does
-// not fit behind the headroom.
+// SetBytes makes b the frame's content. If b does not fit behind the headroom, it changes nothing
+// and returns false.
 func (f *Frame) SetBytes(b []byte) bool {
 	off := min(Headroom, len(f.buf))
 	if len(b) > len(f.buf)-off {
@@ -145,8 +141,8 @@ func (f *Frame) SetBytes(b []byte) bool {
 	return true
 }
 
-// CopyFrom makes f a copy of g: bytes, offload and tunnel state, mark; false,
-// changing nothing, when g does not fit.
+// CopyFrom makes f a copy of g: bytes, offload and tunnel state, mark. If g does not fit, it
+// changes nothing and returns false.
 func (f *Frame) CopyFrom(g *Frame) bool {
 	if !f.SetBytes(g.Bytes()) {
 		return false
@@ -155,12 +151,11 @@ func (f *Frame) CopyFrom(g *Frame) bool {
 	return true
 }
 
-// Pool is where Release returns the frame; nil for a frame of the Go heap.
+// Pool is the pool to which Release returns the frame; nil for a frame of the Go heap.
 func (f *Frame) Pool() Pool { return f.pool }
 
-// Release gives frames back to the pools they came from, one Put per run of
-// frames of the same pool. Frames without a pool are left to the garbage
-// collector.
+// Release returns frames to their pools, with one Put per run of frames of the same pool. The
+// garbage collector frees frames without a pool.
 func Release(frames []*Frame) {
 	for i := 0; i < len(frames); {
 		p, j := frames[i].pool, i+1

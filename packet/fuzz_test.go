@@ -8,8 +8,8 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// FuzzViews lays every view that Layers offers over arbitrary bytes, reads all
-// of it, and writes a checksum that must then verify.
+// FuzzViews lays every view of Layers over arbitrary bytes, reads all of it, and
+// writes a checksum that must then verify.
 func FuzzViews(f *testing.F) {
 	for _, b := range canonical() {
 		f.Add(b)
@@ -41,7 +41,7 @@ func FuzzViews(f *testing.F) {
 	})
 }
 
-// looksPartial is what FindPartial looks for.
+// looksPartial reports whether FindPartial would find a partial checksum.
 func looksPartial(b []byte, l *packet.Layers) bool {
 	if l.L4 == 0 || l.Frag != 0 {
 		return false

@@ -2,9 +2,9 @@ package packet
 
 import "sync"
 
-// HeapPool is a fixed number of frames in ordinary memory: what the memory
-// port, tap and tests use where there is no UMEM. Any goroutine may call it;
-// it locks once per batch.
+// HeapPool is a fixed number of frames in ordinary memory. The memory port, taps
+// and tests use it where there is no UMEM. Any goroutine may call it. It locks
+// once per batch.
 type HeapPool struct {
 	mu   sync.Mutex
 	free []*Frame
@@ -14,8 +14,8 @@ type HeapPool struct {
 // included.
 func NewPool(frames, size int) *HeapPool { return NewPoolOver(make([]byte, frames*size), size) }
 
-// NewPoolOver is NewPool for memory that is there: as many frames as it holds.
-// It is used as long as the pool, or one of its frames, can be reached.
+// NewPoolOver is NewPool over given memory: as many frames as it holds. The
+// memory is in use as long as the pool, or one of its frames, can be reached.
 func NewPoolOver(mem []byte, size int) *HeapPool {
 	frames := len(mem) / size
 	p := &HeapPool{free: make([]*Frame, frames)}
@@ -28,8 +28,8 @@ func NewPoolOver(mem []byte, size int) *HeapPool {
 	return p
 }
 
-// Get fills batch with empty frames and returns how many there were: fewer
-// than len(batch) when the pool runs out.
+// Get fills batch with empty frames and returns their number: less than
+// len(batch) if the pool runs out.
 func (p *HeapPool) Get(batch []*Frame) int {
 	p.mu.Lock()
 	n := min(len(batch), len(p.free))
@@ -53,7 +53,7 @@ func (p *HeapPool) Put(frames []*Frame) {
 	p.free = append(p.free, frames...)
 }
 
-// Free is how many frames the pool holds now.
+// Free is the number of frames in the pool.
 func (p *HeapPool) Free() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

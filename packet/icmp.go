@@ -75,11 +75,11 @@ func (h ICMP) ID() uint16 { return binary.BigEndian.Uint16(h[icmpRest:]) }
 // Seq is the Sequence Number of an echo.
 func (h ICMP) Seq() uint16 { return binary.BigEndian.Uint16(h[icmpRest+2:]) }
 
-// Rest is the second word, whatever it means for the type.
+// Rest is the second word. Its meaning depends on the type.
 func (h ICMP) Rest() uint32 { return binary.BigEndian.Uint32(h[icmpRest:]) }
 
-// SetType writes the message type. Like all setters here it leaves the
-// checksum alone.
+// SetType writes the message type. Like all setters here it does not update the
+// checksum.
 func (h ICMP) SetType(v uint8) { h[icmpType] = v }
 
 // SetCode writes the message code.
@@ -97,12 +97,12 @@ func (h ICMP) SetSeq(v uint16) { binary.BigEndian.PutUint16(h[icmpRest+2:], v) }
 // SetRest writes the second word.
 func (h ICMP) SetRest(v uint32) { binary.BigEndian.PutUint32(h[icmpRest:], v) }
 
-// Quoted is the packet that an error quotes, as far as it was quoted: it
-// begins with an IP header. Only ICMPError and ICMPv6Error types have one.
+// Quoted is the quoted part of the packet that an error is about. It begins with
+// an IP header. Only ICMPError and ICMPv6Error types have one.
 func (h ICMP) Quoted() []byte { return h[ICMPLen:] }
 
 // ICMPError reports whether an ICMP type is an error, which quotes a packet.
-// Redirects are counted as errors, as Open vSwitch and Linux do.
+// Redirects count as errors, as in Open vSwitch and Linux.
 func ICMPError(typ uint8) bool {
 	switch typ {
 	case ICMPUnreachable, ICMPSourceQuench, ICMPRedirect, ICMPTimeExceeded, ICMPParameterProblem:
@@ -160,10 +160,10 @@ func (h ND) Valid() bool {
 // Target is the target address in place, 16 bytes.
 func (h ND) Target() []byte { return h[ICMPLen:NDLen] }
 
-// Options is the options.
+// Options are the options.
 func (h ND) Options() NDOptions { return NDOptions(h[NDLen:]) }
 
-// NDOptions is the options of a neighbour discovery message.
+// NDOptions are the options of a neighbour discovery message.
 type NDOptions []byte
 
 // Next is the first option: its type, the bytes after type and length, and the

@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// IGMP is a message of group management over IPv4, from its first byte on (RFC 1112,
-// appendix I; RFC 2236, section 2; RFC 3376, section 4).
+// IGMP is a message of group management over IPv4, from its first byte on (RFC 1112, appendix I;
+// RFC 2236, section 2; RFC 3376, section 4).
 type IGMP []byte
 
 // Types of IGMP messages.
@@ -37,10 +37,10 @@ const (
 	igmpAddressLen = 4
 )
 
-// Membership is what a report says of a group.
+// Membership is a report about one group.
 type Membership struct {
 	Group netip.Addr
-	Joins bool // else it leaves
+	Joins bool // otherwise it leaves
 }
 
 // Type is the type of the message; 0 for one that is too short.
@@ -51,10 +51,10 @@ func (h IGMP) Type() uint8 {
 	return h[0]
 }
 
-// Memberships are those that a report or a leave message tells, up to a record that the
-// message does not hold whole. A record without sources that includes only these leaves. A
-// record that only blocks sources changes nothing. Source filters have no effect: a member
-// gets all that is sent to its group.
+// Memberships are those in a report or a leave message, up to a record that the message does not
+// hold whole. A record that includes only an empty list of sources leaves. A record that only
+// blocks sources changes nothing. Source filters have no effect: a member gets all packets of its
+// group.
 func (h IGMP) Memberships() iter.Seq[Membership] {
 	return func(yield func(Membership) bool) {
 		switch h.Type() {
@@ -68,7 +68,7 @@ func (h IGMP) Memberships() iter.Seq[Membership] {
 	}
 }
 
-// records yields those of a report of version 3.
+// records yields the memberships of a version 3 report.
 func (h IGMP) records(yield func(Membership) bool) {
 	rest := h[IGMPLen:]
 	for range binary.BigEndian.Uint16(h[6:]) {
@@ -97,12 +97,12 @@ func (h IGMP) records(yield func(Membership) bool) {
 
 func addr4(b []byte) netip.Addr { return netip.AddrFrom4([4]byte(b)) }
 
-// Tenths of a second and seconds of a query of version 3 are these numbers themselves up to
-// 127 (RFC 3376, section 4.1.1).
+// In a query of version 3, tenths of a second and seconds up to 127 are coded as themselves (RFC
+// 3376, section 4.1.1).
 const maxIGMPCode = 127
 
-// NewIGMPQuery makes a general query of version 3, which hosts of earlier versions take for one
-// of theirs. They answer within a number of tenths of a second, up to 127. interval is in
+// NewIGMPQuery makes a general query of version 3, which hosts of earlier versions also
+// understand. They answer within a number of tenths of a second, up to 127. interval is in
 // seconds, up to 127.
 func NewIGMPQuery(answerWithin, interval uint8) IGMP {
 	h := make(IGMP, IGMPQueryLen)
@@ -112,7 +112,7 @@ func NewIGMPQuery(answerWithin, interval uint8) IGMP {
 	return h
 }
 
-// igmpRobustness is how often hosts say again that they have joined or left.
+// igmpRobustness is how often hosts repeat that they have joined or left.
 const igmpRobustness = 2
 
 // NewIGMPReport makes a report of version 3 that joins groups of IPv4, and leaves others.

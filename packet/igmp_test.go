@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// told is what a message says of groups: + joins, - leaves.
+// told are the memberships in a message: + joins, - leaves.
 func told(h IGMP) (all []string) {
 	for m := range h.Memberships() {
 		all = append(all, fmt.Sprintf("%s%s", map[bool]string{true: "+", false: "-"}[m.Joins], m.Group))
@@ -50,7 +50,7 @@ func TestIGMPMemberships(t *testing.T) {
 	}
 }
 
-// TestIGMPMade: what is made here is read here, and has a checksum.
+// TestIGMPMade: the package reads the messages that it makes, and they have a checksum.
 func TestIGMPMade(t *testing.T) {
 	r := NewIGMPReport([]netip.Addr{netip.MustParseAddr("239.0.0.1"), netip.MustParseAddr("239.0.0.2")},
 		[]netip.Addr{netip.MustParseAddr("239.0.0.3")})
@@ -63,8 +63,8 @@ func TestIGMPMade(t *testing.T) {
 	}
 }
 
-// FuzzIGMP: no message makes the reader read past its end, or tell more groups than it has
-// room for.
+// FuzzIGMP: no message makes the reader read past its end, or report more groups than it has room
+// for.
 func FuzzIGMP(f *testing.F) {
 	f.Add([]byte(NewIGMPReport([]netip.Addr{netip.MustParseAddr("239.0.0.1")}, nil)))
 	f.Add([]byte{0x22, 0, 0, 0, 0, 0, 0xff, 0xff, 4, 255, 255, 255, 239, 1, 1, 1})

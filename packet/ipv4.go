@@ -23,7 +23,7 @@ const (
 	ProtoSCTP     = 132
 )
 
-// Bits of the IPv4 Flags field, as they stand in FlagsOffset.
+// Bits of the IPv4 Flags field, at their place in FlagsOffset.
 const (
 	IPv4DontFragment  = 0x4000
 	IPv4MoreFragments = 0x2000
@@ -43,7 +43,7 @@ const (
 	ipv4Dst        = 16
 )
 
-// IPv4 is an IPv4 header and what follows it (RFC 791, section 3.1).
+// IPv4 is an IPv4 header and its payload (RFC 791, section 3.1).
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -62,9 +62,9 @@ const (
 //	+-----------------------------------------------+---------------+
 type IPv4 []byte
 
-// Valid reports whether the header, with its options, and everything that Total
-// Length claims is inside the bytes. It does not look at the checksum. The
-// accessors need only the first 20 bytes.
+// Valid reports whether the header, with its options, and everything up to Total
+// Length is inside the bytes. It does not check the checksum. The accessors need
+// only the first 20 bytes.
 func (h IPv4) Valid() bool {
 	if len(h) < IPv4Len || h[ipv4VersionIHL]>>4 != 4 {
 		return false
@@ -88,7 +88,7 @@ func (h IPv4) ID() uint16 { return binary.BigEndian.Uint16(h[ipv4ID:]) }
 // FlagsOffset is Flags and Fragment Offset in one: the flags at the top.
 func (h IPv4) FlagsOffset() uint16 { return binary.BigEndian.Uint16(h[ipv4FlagsOff:]) }
 
-// FragmentOffset is where a fragment belongs, in bytes.
+// FragmentOffset is the fragment's place in the datagram, in bytes.
 func (h IPv4) FragmentOffset() int { return int(h.FlagsOffset()&ipv4OffsetMask) * 8 }
 
 // Frag is the header's fragment state in the bits of Layers.Frag.
@@ -123,15 +123,15 @@ func (h IPv4) SrcBytes() []byte { return h[ipv4Src : ipv4Src+4] }
 // DstBytes is the Destination Address in place.
 func (h IPv4) DstBytes() []byte { return h[ipv4Dst : ipv4Dst+4] }
 
-// Payload is what follows the header, up to Total Length. The header must be
+// Payload is the bytes behind the header, up to Total Length. The header must be
 // Valid.
 func (h IPv4) Payload() []byte { return h[h.HeaderLen():h.TotalLen()] }
 
 // Init writes version 4 and a header length of 20 bytes without options.
 func (h IPv4) Init() { h[ipv4VersionIHL] = 4<<4 | IPv4Len/4 }
 
-// SetTOS writes the Type of Service byte. Like all setters here it leaves the
-// checksum alone.
+// SetTOS writes the Type of Service byte. Like all setters here it does not
+// update the checksum.
 func (h IPv4) SetTOS(v uint8) { h[ipv4TOS] = v }
 
 // SetTotalLen writes Total Length, in bytes.
@@ -168,8 +168,8 @@ func (h IPv4) ChecksumValid() bool {
 	return fold(a>>32+a&0xffffffff+c>>32+c&0xffffffff+uint64(binary.LittleEndian.Uint32(b[16:]))) == 0xffff
 }
 
-// UpdateChecksum computes the Header Checksum anew and writes it. HeaderLen
-// must be sound.
+// UpdateChecksum computes the Header Checksum from the bytes and writes it.
+// HeaderLen must be sound.
 func (h IPv4) UpdateChecksum() {
 	h.SetChecksum(0)
 	h.SetChecksum(^Sum(h[:h.HeaderLen()], 0))

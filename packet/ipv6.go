@@ -47,9 +47,9 @@ const (
 //	+---------------------------------------------------------------+
 type IPv6 []byte
 
-// Valid reports whether the fixed header and everything that Payload Length
-// claims is inside the bytes. Jumbograms (RFC 2675) are not read. The
-// accessors need only the first 40 bytes.
+// Valid reports whether the fixed header and everything up to Payload Length is
+// inside the bytes. Jumbograms (RFC 2675) are not supported. The accessors need
+// only the first 40 bytes.
 func (h IPv6) Valid() bool {
 	return len(h) >= IPv6Len && h[ipv6First]>>4 == 6 && IPv6Len+int(h.PayloadLen()) <= len(h)
 }
@@ -63,7 +63,7 @@ func (h IPv6) FlowLabel() uint32 { return h.first() & ipv6LabelMask }
 // PayloadLen is the length behind the fixed header, in bytes.
 func (h IPv6) PayloadLen() uint16 { return binary.BigEndian.Uint16(h[ipv6PayloadLen:]) }
 
-// NextHeader is the type of what follows: a protocol or an extension header.
+// NextHeader is the type of the next header: a protocol or an extension header.
 func (h IPv6) NextHeader() uint8 { return h[ipv6NextHeader] }
 
 // HopLimit is the Hop Limit.
@@ -81,7 +81,7 @@ func (h IPv6) SrcBytes() []byte { return h[ipv6Src : ipv6Src+16] }
 // DstBytes is the Destination Address in place.
 func (h IPv6) DstBytes() []byte { return h[ipv6Dst : ipv6Dst+16] }
 
-// Payload is what follows the fixed header, up to Payload Length. The header
+// Payload is the bytes behind the fixed header, up to Payload Length. The header
 // must be Valid.
 func (h IPv6) Payload() []byte { return h[IPv6Len : IPv6Len+int(h.PayloadLen())] }
 

@@ -2,41 +2,41 @@ package packet
 
 import "encoding/binary"
 
-// Layers says where the headers of a frame begin: byte offsets from the
-// frame's first byte. It is what everybody who reads a packet shares, computed
-// once by ParseLayers, which goes by Open vSwitch's flow extraction. An offset
-// of 0 means "not there" (the Ethernet header is always at 0).
+// Layers has the places of a frame's headers as byte offsets from the frame's
+// first byte. ParseLayers computes it once for all readers of a packet, by the
+// rules of Open vSwitch's flow extraction. An offset of 0 means that the header
+// is missing (the Ethernet header is always at 0).
 //
-// A header counts as there only when its fixed part lies inside the frame, so
-// the accessors of that part behind a non-zero offset never reach past the
-// end. Variable parts (TCP options, a UDP payload, a quoted packet) have their
-// own Valid.
+// A header counts only if its fixed part lies inside the frame. So the accessors
+// of that part never read past the end. Variable parts (TCP options, a UDP
+// payload, a quoted packet) have their own Valid.
 type Layers struct {
-	// EtherType is the type behind a VLAN tag (0x0800, 0x86dd, 0x0806 …);
-	// EtherTypeLLC for an 802.3 frame without one, 0 for less than a header.
+	// EtherType is the type behind a VLAN tag (0x0800, 0x86dd, 0x0806 …). It is
+	// EtherTypeLLC for an 802.3 frame without one, and 0 if the Ethernet header
+	// is incomplete.
 	EtherType uint16
-	// TCI is the outermost VLAN tag's control information with bit 0x1000 set,
-	// or 0 without a tag (as Open vSwitch keeps vlan_tci).
+	// TCI is the outermost VLAN tag's control information with bit 0x1000 set, or
+	// 0 without a tag (as Open vSwitch's vlan_tci).
 	TCI uint16
-	// L3 is where IPv4, IPv6 or ARP begins: its fixed part is inside the
-	// frame. Whether it is sound says End.
+	// L3 is the offset of IPv4, IPv6 or ARP, whose fixed part is inside the
+	// frame. If End is 0, the header is not sound.
 	L3 int
-	// L4 is where the transport header begins: only for the first fragment or
-	// a whole packet, only when the IP header is sound, and only when the
-	// fixed part (TCP 20 bytes and its options, UDP 8, ICMP 8, SCTP 12) is
-	// inside End. For any other protocol it is where the IP payload begins.
+	// L4 is the offset of the transport header. Only a whole packet or a first
+	// fragment with a sound IP header has one. Its fixed part (TCP 20 bytes and
+	// its options, UDP 8, ICMP 8, SCTP 12) must be before End. For other
+	// protocols L4 is the offset of the IP payload.
 	L4 int
-	// End is where the IP packet ends by its own length field: Ethernet
-	// padding lies behind it. It is 0 when the IP or ARP header is not sound:
-	// wrong version, lengths that do not fit the frame, ARP for other than
-	// IPv4 over Ethernet. Then Proto, Frag and L4 are 0 too.
+	// End is the end of the IP packet by its own length field; Ethernet padding
+	// follows. It is 0 if the IP or ARP header is not sound: wrong version,
+	// lengths that do not fit the frame, or ARP for other than IPv4 over
+	// Ethernet. Then Proto, Frag and L4 are 0 too.
 	End int
-	// Proto is the IP protocol behind IPv6 extension headers. As in Open
-	// vSwitch it is 44 for an IPv6 fragment that is not the first, and 0 for
-	// an IPv6 header whose extension headers do not fit.
+	// Proto is the IP protocol behind IPv6 extension headers. As in Open vSwitch,
+	// it is 44 for an IPv6 fragment that is not the first. It is 0 if the
+	// extension headers do not fit.
 	Proto uint8
-	// Frag holds FragAny for any fragment and FragLater for one that is not
-	// the first.
+	// Frag has FragAny for any fragment, and FragLater for one that is not the
+	// first.
 	Frag uint8
 }
 
@@ -46,9 +46,9 @@ const (
 	FragLater = 2
 )
 
-// ParseLayers finds the headers of a frame. It never fails: what cannot be
-// read is left at 0. One VLAN tag is stepped over. Behind a second one nothing is
-// read, as in Open vSwitch with its vlan-limit of 1: EtherType is the second tag's.
+// ParseLayers finds the headers of a frame. It never fails: fields that cannot be
+// read stay 0. It skips one VLAN tag. It reads nothing behind a second one, as
+// Open vSwitch with its vlan-limit of 1: EtherType is the second tag's.
 func ParseLayers(b []byte) Layers {
 	var l Layers
 	if len(b) < EthernetLen {
@@ -66,8 +66,8 @@ func ParseLayers(b []byte) Layers {
 	return l
 }
 
-// Sound reports whether the network header that EtherType promises is there and
-// its lengths fit: true also for a type that is not read at all.
+// Sound reports whether the network header that EtherType names exists and its
+// lengths fit. It is also true for a type that is not parsed.
 func (l *Layers) Sound() bool {
 	switch l.EtherType {
 	case EtherTypeIPv4, EtherTypeIPv6, EtherTypeARP, EtherTypeRARP:
@@ -76,7 +76,7 @@ func (l *Layers) Sound() bool {
 	return l.EtherType != 0
 }
 
-// parseType sets EtherType and TCI and returns where the payload begins.
+// parseType sets EtherType and TCI and returns the offset of the payload.
 func (l *Layers) parseType(b []byte) int {
 	off := etherType
 	t := binary.BigEndian.Uint16(b[off:])
@@ -93,8 +93,8 @@ func (l *Layers) parseType(b []byte) int {
 	return l.parseLLC(b, off)
 }
 
-// parseLLC reads the type of an 802.3 frame from its SNAP header (RFC 1042),
-// when it has one.
+// parseLLC reads the type of an 802.3 frame from its SNAP header (RFC 1042), if
+// it has one.
 func (l *Layers) parseLLC(b []byte, off int) int {
 	l.EtherType = EtherTypeLLC
 	if len(b)-off < llcSNAPLen || [6]byte(b[off:]) != [6]byte{0xaa, 0xaa, 0x03} {
@@ -148,8 +148,8 @@ func (l *Layers) parseIPv6(b []byte, off int) {
 	}
 }
 
-// setL4 sets L4 to off when the transport header's fixed part is in b, which
-// ends where the IP packet does.
+// setL4 sets L4 to off if the transport header's fixed part is in b. b must end
+// with the IP packet.
 func (l *Layers) setL4(b []byte, off int) {
 	if h := b[off:]; len(h) >= l4Len(l.Proto) && (l.Proto != ProtoTCP || TCP(h).Valid()) {
 		l.L4 = off

@@ -17,8 +17,8 @@ func splice(b []byte, off, n int, mid ...byte) []byte {
 // poke is a copy of b with one byte set.
 func poke(b []byte, off int, v byte) []byte { return splice(b, off, 1, v) }
 
-// ext6 puts extension headers between the IPv6 header of frame b and its
-// payload; the last one's next header must already be right.
+// ext6 inserts extension headers between the IPv6 header of frame b and its
+// payload. The last one's next header must already be right.
 func ext6(b []byte, next byte, ext ...byte) []byte {
 	const l3 = packet.EthernetLen
 	b = splice(b, l3+packet.IPv6Len, 0, ext...)

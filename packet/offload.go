@@ -2,28 +2,27 @@ package packet
 
 import "encoding/binary"
 
-// Offload state is what a sender left for hardware to do. It stays with a
-// frame from the port that received it to the port that sends it, so that 64 kB
-// of TCP walk the tables once. Only two kinds of it get past AdmitOffload:
+// Offload state is the work that a sender leaves to hardware. It stays with a
+// frame from the receiving to the sending port, so that 64 kB of TCP walk the
+// tables once. AdmitOffload passes only two kinds of it:
 //
 //	partial checksum   of the packet's own TCP or UDP header; a rewrite of
 //	                   addresses keeps the pseudo-header sum in the field right,
 //	                   and a rewrite of ports leaves the field alone
 //	segmentation       of TCP or UDP, which implies the former
 //
-// Everything else is completed when it comes in. A port that carries neither
-// gets frames without such state: CompleteChecksum, or Segments (segment.go).
+// All other work is done on arrival. If a port supports neither kind, it gets
+// frames without offload state: CompleteChecksum, or Segments (segment.go).
 
-// LargeBuffer is the bytes of a buffer for the largest frame that can be
-// received: 64 kB of IP packet, Ethernet, two VLAN tags and headroom. It is no
-// multiple of a page, so that the headers of neighbouring buffers do not fall
-// into the same lines of a cache.
+// LargeBuffer is the buffer size in bytes for the largest frame: 64 kB of IP
+// packet, Ethernet, two VLAN tags and headroom. It is not a multiple of a page.
+// So the headers of neighbouring buffers do not share cache lines.
 const LargeBuffer = 66<<10 + 320
 
 const _ = uint(LargeBuffer - Headroom - EthernetLen - 2*VLANLen - 65535) // does not compile when too short
 
-// The most segments that an honest stack leaves to be cut from one frame. What asks
-// for more is refused (TooManySegments).
+// The most segments that an honest stack asks for in one frame. Frames with more
+// are refused (TooManySegments).
 //
 //	UDP    128 datagrams: UDP_MAX_SEGMENTS of Linux, 64 before Linux 6.9. Linux's
 //	       own packet sockets and taps refuse more since Linux 6.12.
@@ -40,11 +39,11 @@ const (
 	leastMSS    = 48
 )
 
-// None says that nothing is left undone.
+// None reports whether no work is left.
 func (o *Offload) None() bool { return *o == Offload{} }
 
-// checksumOffset is where a transport header has the checksum that a sender
-// may leave partial; 0 for protocols without one.
+// checksumOffset is the offset of the checksum in a transport header, if a sender
+// may leave it partial; 0 for other protocols.
 func checksumOffset(proto uint8) int {
 	switch proto {
 	case ProtoTCP:
@@ -55,11 +54,11 @@ func checksumOffset(proto uint8) int {
 	return 0
 }
 
-// FindPartial notes a partial checksum of the packet's own transport header in
-// the offload state of a frame that came without one: the field of TCP or UDP
-// then holds the pseudo-header sum and nothing else, that of SCTP 0. One whole
-// checksum in 65,536 looks the same, which does no harm: to complete it gives
-// what is there.
+// FindPartial detects a partial checksum of the packet's own transport header and
+// sets the offload state of a frame that came without one. The field of TCP or
+// UDP then holds exactly the pseudo-header sum, that of SCTP 0. One whole
+// checksum in 65,536 looks the same. That does no harm, because completing it
+// gives the same value.
 func FindPartial(f *Frame) {
 	b := f.Bytes()
 	if plainlyWhole(b) {
@@ -74,8 +73,8 @@ func FindPartial(f *Frame) {
 	}
 }
 
-// plainlyWhole says of most frames with a whole checksum that it is whole, at a
-// fraction of the cost: IPv4 without options or VLAN tags.
+// plainlyWhole quickly finds most frames with a whole checksum: IPv4 without
+// options or VLAN tags. false means unknown.
 func plainlyWhole(b []byte) bool {
 	const transport = EthernetLen + IPv4Len
 	if len(b) < transport+l4Least || binary.BigEndian.Uint16(b[etherType:]) != EtherTypeIPv4 || b[EthernetLen] != 0x45 {
@@ -93,11 +92,11 @@ func plainlyWhole(b []byte) bool {
 	return binary.BigEndian.Uint16(b[at:]) != h.PseudoSum(h.Proto(), n)
 }
 
-// l4Least is where the checksum of TCP, the later one, ends.
+// l4Least is the end of TCP's checksum, which lies behind UDP's.
 const l4Least = tcpChecksum + 2
 
-// partial is where the transport header has its checksum if that is partial by
-// the look of it; 0 if not.
+// partial is the offset of the transport header's checksum if the checksum looks
+// partial; otherwise 0.
 func (l *Layers) partial(b []byte) int {
 	p := b[l.L4:l.End]
 	switch l.Proto {
@@ -117,10 +116,10 @@ func (l *Layers) partial(b []byte) int {
 	return 0
 }
 
-// AdmitOffload makes a received frame's offload state one of the two kinds
-// above, l being where its headers are. A checksum that belongs to another
-// header, as to that of a packet inside a pod's own tunnel, or to SCTP, is
-// filled in. It reports false when the state contradicts the frame.
+// AdmitOffload turns a received frame's offload state into one of the two kinds
+// above; l has the places of its headers. It fills in a checksum of another
+// header (of a packet inside a pod's own tunnel, or of SCTP). It returns false if
+// the state contradicts the frame.
 func AdmitOffload(f *Frame, l *Layers) bool {
 	o := &f.Offload
 	if o.None() {
@@ -139,8 +138,8 @@ func (o *Offload) ownChecksum(l *Layers) bool {
 		int(o.ChecksumStart) == l.L4 && int(o.ChecksumOffset) == checksumOffset(l.Proto)
 }
 
-// TooManySegments says of a frame that AdmitOffload has refused whether this is
-// because it asks to be cut into more segments than an honest stack asks for.
+// TooManySegments reports whether AdmitOffload refused a frame because it asks
+// for more segments than an honest stack does.
 func TooManySegments(f *Frame, l *Layers) bool {
 	return f.Offload.SegmentSize != 0 && f.Offload.ownChecksum(l) && segmentable(f.Bytes(), l) && tooMany(f, l)
 }
@@ -154,7 +153,8 @@ func tooMany(f *Frame, l *Layers) bool {
 	return l.Proto != ProtoTCP || int(f.Offload.SegmentSize)+options < leastMSS
 }
 
-// SegmentCount is how many packets a frame stands for: 1 unless it is to be cut.
+// SegmentCount is the number of packets that a frame stands for: 1 unless it is
+// to be segmented.
 func SegmentCount(f *Frame) int {
 	if f.Offload.SegmentSize == 0 {
 		return 1
@@ -172,8 +172,8 @@ func countSegments(f *Frame, l *Layers) int {
 	return (l.End - payloadStart(f.Bytes(), l) + size - 1) / size
 }
 
-// segmentable reports whether a packet can be cut: whole TCP, or UDP whose length
-// is that of the packet, with a payload.
+// segmentable reports whether a packet can be segmented: whole TCP, or UDP of the
+// packet's length, with a payload.
 func segmentable(b []byte, l *Layers) bool {
 	if l.L4 == 0 || l.Frag != 0 {
 		return false
@@ -187,7 +187,7 @@ func segmentable(b []byte, l *Layers) bool {
 	return false
 }
 
-// payloadStart is where the transport payload of a TCP or UDP packet begins.
+// payloadStart is the offset of the transport payload in a TCP or UDP packet.
 func payloadStart(b []byte, l *Layers) int {
 	if l.Proto == ProtoTCP {
 		return l.L4 + TCP(b[l.L4:]).HeaderLen()
@@ -195,8 +195,8 @@ func payloadStart(b []byte, l *Layers) int {
 	return l.L4 + UDPLen
 }
 
-// SegmentLen is the length of the longest frame that f is to be cut into: its
-// own when it is not to be cut.
+// SegmentLen is the length of the longest segment of f. If f is not to be
+// segmented, it is f's own.
 func SegmentLen(f *Frame) int {
 	if f.Offload.SegmentSize == 0 {
 		return f.Len()

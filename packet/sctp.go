@@ -51,14 +51,14 @@ func (h SCTP) DstPort() uint16 { return binary.BigEndian.Uint16(h[sctpDst:]) }
 // VerificationTag is the Verification Tag.
 func (h SCTP) VerificationTag() uint32 { return binary.BigEndian.Uint32(h[sctpTag:]) }
 
-// Checksum is the CRC32c as it stands in the header.
+// Checksum is the CRC32c in the header.
 func (h SCTP) Checksum() uint32 { return binary.BigEndian.Uint32(h[sctpChecksum:]) }
 
-// Chunks is what follows the common header.
+// Chunks are the bytes behind the common header.
 func (h SCTP) Chunks() SCTPChunks { return SCTPChunks(h[SCTPLen:]) }
 
-// SetSrcPort writes the Source Port Number. Like all setters here it leaves
-// the checksum alone.
+// SetSrcPort writes the Source Port Number. Like all setters here it does not
+// update the checksum.
 func (h SCTP) SetSrcPort(v uint16) { binary.BigEndian.PutUint16(h[sctpSrc:], v) }
 
 // SetDstPort writes the Destination Port Number.
@@ -73,12 +73,12 @@ func (h SCTP) SetChecksum(v uint32) { binary.BigEndian.PutUint32(h[sctpChecksum:
 // ComputeChecksum is the CRC32c over h, which must end with the packet.
 func (h SCTP) ComputeChecksum() uint32 { return crc32c(h) }
 
-// SCTPChunks is the chunks of an SCTP packet.
+// SCTPChunks are the chunks of an SCTP packet.
 type SCTPChunks []byte
 
-// Next is the first chunk: its type, flags and value, and the chunks behind
-// it and its padding. ok is false at the end, and at a chunk whose length does
-// not fit.
+// Next is the first chunk: its type, flags and value, and the chunks behind it
+// and its padding. ok is false at the end, and at a chunk whose length does not
+// fit.
 func (c SCTPChunks) Next() (typ, flags uint8, value []byte, rest SCTPChunks, ok bool) {
 	if len(c) < sctpChunkLen {
 		return 0, 0, nil, nil, false

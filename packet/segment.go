@@ -2,14 +2,14 @@ package packet
 
 import "encoding/binary"
 
-// Segmentation in software, for a port that cannot leave it to others: what a
-// card with TCP or UDP segmentation offload does (Linux,
+// Segmentation in software, for a port without TCP or UDP segmentation offload.
+// It does the work of a card with it (Linux,
 // Documentation/networking/segmentation-offloads.rst).
 //
-// Each segment has the headers of the large frame with what must differ:
-// lengths; the IPv4 identification, one more each; the TCP sequence number; FIN
-// and PSH on the last segment only, CWR on the first only (RFC 3168, section
-// 6.1.2). Its checksum is complete.
+// Each segment has the headers of the large frame, except for lengths, the IPv4
+// identification (one more each) and the TCP sequence number. FIN and PSH are on
+// the last segment only, CWR on the first only (RFC 3168, section 6.1.2). Its
+// checksum is complete.
 
 // Segments cuts one frame. The frame must not change until all is cut.
 type Segments struct {
@@ -19,14 +19,15 @@ type Segments struct {
 	mark    uint32
 	headers int     // bytes up to the transport payload
 	size    int     // payload bytes per segment
-	each    int     // segments that a segment stands for: more than 1 in NewParts
-	undone  Offload // … and the work that they have undone
-	at      int     // where the next segment's payload begins in frame
+	each    int     // segments in a part: more than 1 in NewParts
+	undone  Offload // … and a part's offload work
+	at      int     // offset of the next segment's payload in frame
 	n       int     // segments of the large frame before the next one
 }
 
-// NewSegments prepares to cut f, whose Offload.SegmentSize is not 0; l is where
-// its headers are. False for a frame that AdmitOffload would refuse.
+// NewSegments prepares to cut f, whose Offload.SegmentSize is not 0; l has the
+// places of its headers. It returns false for a frame that AdmitOffload would
+// refuse.
 func NewSegments(f *Frame, l *Layers) (s Segments, ok bool) {
 	if f.Offload.SegmentSize == 0 || !f.Offload.ownChecksum(l) || !segmentable(f.Bytes(), l) {
 		return s, false
@@ -37,8 +38,8 @@ func NewSegments(f *Frame, l *Layers) (s Segments, ok bool) {
 	return s, true
 }
 
-// NewParts prepares to divide f, as NewSegments does, into frames that are to be
-// cut into at most n segments each. They have their work still undone.
+// NewParts prepares to divide f, like NewSegments, into frames that each stand
+// for at most n segments and still need segmentation.
 func NewParts(f *Frame, l *Layers, n int) (s Segments, ok bool) {
 	s, ok = NewSegments(f, l)
 	s.undone = f.Offload
@@ -58,8 +59,9 @@ func (s *Segments) NextLen() int { return s.headers + min(s.size, len(s.frame)-s
 // HeadersLen is the length of a segment's headers: of all that NextParts writes.
 func (s *Segments) HeadersLen() int { return s.headers }
 
-// Next makes f the next segment. False, f not to be used, when its buffer is
-// shorter than NextLen behind the headroom; the segment is then still the next.
+// Next makes f the next segment. If f's buffer is shorter than NextLen behind the
+// headroom, it returns false, and f must not be used; the segment stays the next
+// one.
 func (s *Segments) Next(f *Frame) bool {
 	f.Reset()
 	if !f.SetLen(s.NextLen()) {
@@ -74,9 +76,9 @@ func (s *Segments) Next(f *Frame) bool {
 	return true
 }
 
-// NextParts writes the headers of the next segment to the front of h, of at
-// least HeadersLen bytes, and returns its payload, which is part of the large
-// frame: for who sends the two from where they are.
+// NextParts writes the headers of the next segment to the front of h, which has
+// at least HeadersLen bytes. It returns the payload, a part of the large frame.
+// So a port can send both without a copy.
 func (s *Segments) NextParts(h []byte) (payload []byte) {
 	h = h[:s.headers]
 	copy(h, s.frame)
@@ -89,7 +91,7 @@ func (s *Segments) NextParts(h []byte) (payload []byte) {
 	return payload
 }
 
-// setNetwork writes what differs in the network header, for n bytes of payload.
+// setNetwork updates the network header for n bytes of payload.
 func (s *Segments) setNetwork(b []byte, n int) {
 	if s.layers.EtherType == EtherTypeIPv6 {
 		IPv6(b[s.layers.L3:]).SetPayloadLen(uint16(len(b) - s.layers.L3 - IPv6Len + n))
@@ -101,8 +103,7 @@ func (s *Segments) setNetwork(b []byte, n int) {
 	h.UpdateChecksum()
 }
 
-// setTransport writes what differs in the transport header, but for the
-// checksum.
+// setTransport updates the transport header, except for the checksum.
 func (s *Segments) setTransport(b []byte, n int) {
 	if s.layers.Proto == ProtoUDP {
 		UDP(b[s.layers.L4:]).SetLength(uint16(len(b) - s.layers.L4 + n))
@@ -120,8 +121,8 @@ func (s *Segments) setTransport(b []byte, n int) {
 	h.SetFlags(flags)
 }
 
-// setChecksum writes the checksum of a segment: transport headers are of even
-// length, so that its sum is that of the two parts.
+// setChecksum writes the checksum of a segment. Transport headers have an even
+// length, so the sum is that of the two parts.
 func (s *Segments) setChecksum(b, payload []byte) {
 	h := b[s.layers.L4:]
 	at := checksumOffset(s.layers.Proto)

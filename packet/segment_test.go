@@ -11,7 +11,7 @@ import (
 	pt "github.com/antrail/antrail/packet/packettest"
 )
 
-// cut is the segments of a frame.
+// cut are the segments of a frame.
 func cut(t *testing.T, f *packet.Frame) (segments [][]byte) {
 	t.Helper()
 	l := packet.ParseLayers(f.Bytes())
@@ -65,8 +65,7 @@ func TestSegmentsAreThePacketsOfASenderWithoutOffload(t *testing.T) {
 	}
 }
 
-// TestSegmentsTogetherAreTheFrame holds for any lengths, that of the largest
-// frame too.
+// TestSegmentsTogetherAreTheFrame holds for any lengths, also for the largest frame.
 func TestSegmentsTogetherAreTheFrame(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -122,9 +121,8 @@ func TestAdmitOffload(t *testing.T) {
 	}
 }
 
-// TestTooManySegments admits what Linux sends at its smallest maximum segment size,
-// and the largest run of coalesced datagrams; a byte less, or a datagram more, is refused by
-// a name of its own.
+// TestTooManySegments admits Linux's smallest maximum segment size and the largest run of
+// coalesced datagrams. One byte less, or one datagram more, is refused with its own error.
 func TestTooManySegments(t *testing.T) {
 	timestamps := []byte{1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2}
 	large := make([]byte, 60_000)
@@ -169,8 +167,8 @@ func TestTooManySegments(t *testing.T) {
 	}
 }
 
-// TestParts divides a frame; what its parts are cut into is what the frame itself is
-// cut into, byte by byte.
+// TestParts divides a frame. The segments of its parts equal those of the frame itself, byte by
+// byte.
 func TestParts(t *testing.T) {
 	payload := make([]byte, 30_000)
 	for i := range payload {
@@ -210,8 +208,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// A frame that came without a word is known by its checksum field, and one that
-// is whole is left alone.
+// A frame without offload state is recognised by its checksum field, and a whole checksum stays.
 func TestFindPartial(t *testing.T) {
 	for _, b := range [][]byte{
 		pt.TCP4(pt.Options{Payload: []byte("partial")}), pt.TCP6(pt.Options{Payload: []byte("partial")}),
@@ -263,8 +260,8 @@ func TestAdmitOffloadCompletesInnerChecksums(t *testing.T) {
 	}
 }
 
-// FuzzOffload takes frames with any offload state apart; a packet that is let
-// pass is never read outside of its bytes, and its segments hold its payload.
+// FuzzOffload takes frames with any offload state apart. It never reads outside the bytes of an
+// admitted packet, and the segments hold its payload.
 func FuzzOffload(f *testing.F) {
 	for _, b := range canonical() {
 		f.Add(b, uint16(34), uint16(16), uint16(1000))

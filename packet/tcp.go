@@ -38,7 +38,7 @@ const (
 	tcpUrgent   = 18
 )
 
-// TCP is a TCP header and what follows it (RFC 9293, section 3.1).
+// TCP is a TCP header and its payload (RFC 9293, section 3.1).
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -80,7 +80,7 @@ func (h TCP) Ack() uint32 { return binary.BigEndian.Uint32(h[tcpAck:]) }
 // HeaderLen is the header's length in bytes: four times Data Offset.
 func (h TCP) HeaderLen() int { return int(h[tcpOffset]>>4) * 4 }
 
-// Flags is the control bits and the reserved bits above them: 12 bits, as Open
+// Flags are the control bits and the reserved bits above them: 12 bits, as Open
 // vSwitch's tcp_flags.
 func (h TCP) Flags() uint16 { return binary.BigEndian.Uint16(h[tcpOffset:]) & 0xfff }
 
@@ -90,14 +90,14 @@ func (h TCP) Window() uint16 { return binary.BigEndian.Uint16(h[tcpWindow:]) }
 // Checksum is the Checksum field.
 func (h TCP) Checksum() uint16 { return binary.BigEndian.Uint16(h[tcpChecksum:]) }
 
-// Options is the bytes of the options. The header must be Valid.
+// Options are the bytes of the options. The header must be Valid.
 func (h TCP) Options() TCPOptions { return TCPOptions(h[TCPLen:h.HeaderLen()]) }
 
-// Payload is what follows the header. The header must be Valid.
+// Payload is the bytes behind the header. The header must be Valid.
 func (h TCP) Payload() []byte { return h[h.HeaderLen():] }
 
-// SetSrcPort writes the Source Port. Like all setters here it leaves the
-// checksum alone.
+// SetSrcPort writes the Source Port. Like all setters here it does not update the
+// checksum.
 func (h TCP) SetSrcPort(v uint16) { binary.BigEndian.PutUint16(h[tcpSrc:], v) }
 
 // SetDstPort writes the Destination Port.
@@ -125,7 +125,7 @@ func (h TCP) SetWindow(v uint16) { binary.BigEndian.PutUint16(h[tcpWindow:], v) 
 // SetChecksum writes the Checksum field.
 func (h TCP) SetChecksum(v uint16) { binary.BigEndian.PutUint16(h[tcpChecksum:], v) }
 
-// TCPOptions is the options part of a TCP header.
+// TCPOptions are the options of a TCP header.
 type TCPOptions []byte
 
 // Next is the first option, NOPs skipped: its kind, the bytes after kind and
@@ -145,8 +145,8 @@ func (o TCPOptions) Next() (kind uint8, value []byte, rest TCPOptions, ok bool) 
 	return o[0], o[2:n], o[n:], true
 }
 
-// WindowScale is the shift count of the Window Scale option, at most 14, and
-// whether the option is there (RFC 7323, section 2).
+// WindowScale is the shift count of the Window Scale option, at most 14 (RFC
+// 7323, section 2). ok is false without the option.
 func (o TCPOptions) WindowScale() (shift uint8, ok bool) {
 	for {
 		kind, v, rest, more := o.Next()

@@ -2,19 +2,19 @@ package packet
 
 import "encoding/hex"
 
-// TunnelOptions are the options of a Geneve header as they are sent: of each, its class, type and
-// length in 4 bytes, and its data (RFC 8926, section 3.5). It is "" for none. A frame of a tunnel
-// has them only if its port keeps them. As text they are hexadecimal digits.
+// TunnelOptions are the options of a Geneve header in wire format. Each has its class, type and
+// length in 4 bytes, then its data (RFC 8926, section 3.5). It is "" for none. A frame from a
+// tunnel has them only if its port keeps them. Their text is hexadecimal digits.
 type TunnelOptions string
 
 const (
 	optionHead = 4
-	// MaxTunnelOptions is the most bytes of all options of a header.
+	// MaxTunnelOptions is the largest size of all options of a header, in bytes.
 	MaxTunnelOptions = 63 * 4
 )
 
-// NextOption returns the first option and the options behind it. ok is false at the end, where rest
-// is empty, and at an option that does not fit, where it is not.
+// NextOption returns the first option and the options behind it. ok is false at the end, where
+// rest is empty, and at an option that does not fit, where rest is not empty.
 func NextOption[T ~string | ~[]byte](all T) (class uint16, kind uint8, data, rest T, ok bool) {
 	if len(all) < optionHead {
 		return 0, 0, data, all, false
@@ -26,11 +26,11 @@ func NextOption[T ~string | ~[]byte](all T) (class uint16, kind uint8, data, res
 	return uint16(all[0])<<8 | uint16(all[1]), all[2], all[optionHead:n], all[n:], true
 }
 
-// CriticalOption reports whether a receiver that does not know an option of a type has to drop the
+// CriticalOption reports whether a receiver that does not know an option's type must drop the
 // packet.
 func CriticalOption(kind uint8) bool { return kind&0x80 != 0 }
 
-// AppendOption appends an option, whose data has a multiple of 4 bytes, at most 124.
+// AppendOption appends an option. Its data is a multiple of 4 bytes, at most 124.
 func AppendOption(b []byte, class uint16, kind uint8, data []byte) []byte {
 	b = append(b, byte(class>>8), byte(class), kind, byte(len(data)/4))
 	return append(b, data...)
@@ -41,7 +41,7 @@ func (o TunnelOptions) MarshalText() ([]byte, error) {
 	return []byte(hex.EncodeToString([]byte(o))), nil
 }
 
-// UnmarshalText implements encoding.TextUnmarshaler. The error is for text that is not hexadecimal.
+// UnmarshalText implements encoding.TextUnmarshaler. It refuses text that is not hexadecimal.
 func (o *TunnelOptions) UnmarshalText(text []byte) error {
 	b, err := hex.DecodeString(string(text))
 	*o = TunnelOptions(b)

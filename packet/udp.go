@@ -12,7 +12,7 @@ const (
 	udpChecksum = 6
 )
 
-// UDP is a UDP header and what follows it (RFC 768).
+// UDP is a UDP header and its payload (RFC 768).
 //
 //	 0                   1                   2                   3
 //	 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
@@ -23,8 +23,8 @@ const (
 //	+-------------------------------+-------------------------------+
 type UDP []byte
 
-// Valid reports whether the header and everything that Length claims is inside
-// the bytes. The accessors need only the first 8 bytes.
+// Valid reports whether the header and everything up to Length is inside the
+// bytes. The accessors need only the first 8 bytes.
 func (h UDP) Valid() bool {
 	return len(h) >= UDPLen && h.Length() >= UDPLen && int(h.Length()) <= len(h)
 }
@@ -41,11 +41,11 @@ func (h UDP) Length() uint16 { return binary.BigEndian.Uint16(h[udpLength:]) }
 // Checksum is the Checksum field; 0 means none.
 func (h UDP) Checksum() uint16 { return binary.BigEndian.Uint16(h[udpChecksum:]) }
 
-// Payload is what follows the header, up to Length. The header must be Valid.
+// Payload is the bytes behind the header, up to Length. The header must be Valid.
 func (h UDP) Payload() []byte { return h[UDPLen:h.Length()] }
 
-// SetSrcPort writes the Source Port. Like all setters here it leaves the
-// checksum alone.
+// SetSrcPort writes the Source Port. Like all setters here it does not update the
+// checksum.
 func (h UDP) SetSrcPort(v uint16) { binary.BigEndian.PutUint16(h[udpSrc:], v) }
 
 // SetDstPort writes the Destination Port.

@@ -11,8 +11,8 @@ import (
 	"github.com/gopacket/gopacket/layers"
 )
 
-// canonical is one packet of each kind the switch reads, with most fields set
-// to something to be recognised.
+// canonical is one packet of each kind that the switch reads, with recognisable
+// values in most fields.
 func canonical() map[string][]byte {
 	o := pt.Options{
 		SrcPort: 4321, DstPort: 8080, TTL: 63, TOS: 0xb9, ID: 0x1234, Seq: 0x01020304, Ack: 0x05060708,
@@ -32,8 +32,8 @@ func canonical() map[string][]byte {
 }
 
 // TestViewsAgainstGopacket decodes the canonical packets with gopacket and
-// compares field by field, then lets gopacket write them again with lengths
-// and checksums of its own: the bytes must be the same.
+// compares field by field. Then gopacket writes them again with its own lengths
+// and checksums: the bytes must be the same.
 func TestViewsAgainstGopacket(t *testing.T) {
 	for name, b := range canonical() {
 		t.Run(name, func(t *testing.T) {
@@ -255,8 +255,7 @@ func TestICMPErrors(t *testing.T) {
 	}
 }
 
-// TestAllocations holds the packet path to its promise: reading, verifying and
-// changing a packet allocates nothing.
+// TestAllocations: reading, verifying and changing a packet allocates nothing.
 func TestAllocations(t *testing.T) {
 	for name, b := range canonical() {
 		f := packet.NewFrame(make([]byte, 2048), nil)

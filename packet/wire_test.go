@@ -16,7 +16,7 @@ func TestValuesCross(t *testing.T) {
 	}
 }
 
-// TestWrongMAC: what is no address of six bytes is refused.
+// TestWrongMAC: text other than an address of six bytes is refused.
 func TestWrongMAC(t *testing.T) {
 	for _, text := range []string{"", "0a:00", "0a:00:00:00:00:01:02:03", "x"} {
 		var m MAC

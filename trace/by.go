@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Who is behind a verdict.
+// The objects behind a verdict.
 
-// entryReason is the reason of a drop that an entry says; dataplane.DropByEntry has
-// this name.
+// entryReason is the reason of a drop by an entry. dataplane.DropByEntry has the same name.
 const entryReason = "entry"
 
-// By is what wants the entry, each as Kind/namespace/name (rule): policies, if there
-// are any, else whatever it is, three of them at most. "" when nothing is known.
+// By names the objects behind the entry, each as Kind/namespace/name (rule), at most three. It
+// names policies if there are any. It is "" if none is known.
 func (e *Entry) By() string {
 	all := policies(e.Objects)
 	if all == nil {
@@ -31,7 +30,7 @@ func (e *Entry) By() string {
 	return strings.Join(names, ", ")
 }
 
-// policies are those among objects.
+// policies are the policies among objects.
 func policies(all []Object) (found []Object) {
 	for _, o := range all {
 		if kind, _, _ := strings.Cut(o.Object, "/"); strings.HasSuffix(kind, "NetworkPolicy") {
@@ -41,10 +40,9 @@ func policies(all []Object) (found []Object) {
 	return found
 }
 
-// By is because of what the packet goes nowhere, as Entry.By has it: what wants the
-// entry that dropped it, or the last policy that it met on its way to the agent and
-// nobody else. "" when it goes somewhere, when nothing is known, and when the entry is
-// one that every Node has.
+// By names the objects because of which the packet is lost, in the form of Entry.By: those of the
+// entry that dropped it, or of the last policy before it went only to the agent. It is "" if the
+// packet goes somewhere, if nothing is known, or if every Node has the entry.
 func (w *Walk) By() string {
 	v := &w.Verdict
 	refused := v.PacketIn && len(v.Outputs) == 0
@@ -67,7 +65,7 @@ func (w *Walk) By() string {
 	return ""
 }
 
-// ofCluster are objects without what every Node has.
+// ofCluster are the objects without those that every Node has.
 func ofCluster(all []Object) []Object {
 	return slices.DeleteFunc(slices.Clone(all), func(o Object) bool { return strings.HasPrefix(o.Object, "NodeConfig/") })
 }

@@ -10,21 +10,21 @@ import (
 // Forms of output.
 const (
 	FormTree    = "tree"    // for reading
-	FormOFProto = "ofproto" // as ofproto/trace prints; of walks with Text
+	FormOFProto = "ofproto" // as ofproto/trace prints; for walks with Text
 	FormVPP     = "vpp"     // as VPP's "show trace" prints
 	FormJSON    = "json"    // a line for each way: an array of walks
 	FormMermaid = "mermaid" // a flowchart with a box for each way
 	FormPcapng  = "pcapng"  // a capture; not for a terminal
-	FormPaths   = "paths"   // different ways with how many packets took them, at the end
+	FormPaths   = "paths"   // distinct ways and their number of packets, at the end
 )
 
-// Printer prints ways in a form. End is called once, behind the last one.
+// Printer prints ways in a form. Call End once, after the last one.
 type Printer interface {
 	Print(Joined) error
 	End() error
 }
 
-// forms are the forms, the usual one first.
+// forms are the forms, the default first.
 var forms = []struct {
 	name string
 	make func(io.Writer) Printer
@@ -46,7 +46,7 @@ func Forms() (names []string) {
 	return names
 }
 
-// NewPrinter is one of a form. The error names the forms there are.
+// NewPrinter makes the printer of a form. The error lists the forms.
 func NewPrinter(form string, w io.Writer) (Printer, error) {
 	for _, f := range forms {
 		if f.name == form {

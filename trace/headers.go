@@ -10,8 +10,8 @@ import (
 
 // Headers of a packet in lines, as VPP's packet trace writes them.
 
-// layersOf is a frame with its headers found. Of one of which only the first bytes
-// were recorded, they are found as if the rest were zeros.
+// layersOf is a frame with the places of its headers. If only its first bytes
+// were recorded, it is padded with zeros.
 func layersOf(frame []byte) ([]byte, packet.Layers) {
 	l := packet.ParseLayers(frame)
 	if l.L3 == 0 || l.End != 0 {
@@ -24,7 +24,7 @@ func layersOf(frame []byte) ([]byte, packet.Layers) {
 	return frame, l
 }
 
-// claimed is the length of a frame by its IP header, 0 for others.
+// claimed is the length of a frame by its IP header; 0 for others.
 func claimed(frame []byte, l *packet.Layers) int {
 	switch {
 	case l.L3 == 0:
@@ -45,7 +45,7 @@ func ethernetLines(frame []byte) []string {
 	return []string{fmt.Sprintf("%s: %s -> %s", etherName(frame), mac(e.Src()), mac(e.Dst()))}
 }
 
-// etherName is what a frame holds: IP4, IP6, ARP, or its type.
+// etherName is the type of a frame's payload: IP4, IP6, ARP, or its number.
 func etherName(frame []byte) string {
 	switch l := packet.ParseLayers(frame); l.EtherType {
 	case packet.EtherTypeIPv4:
@@ -59,7 +59,7 @@ func etherName(frame []byte) string {
 	}
 }
 
-// networkLines is what lies behind the Ethernet header.
+// networkLines describe the payload of the Ethernet header.
 func networkLines(frame []byte) []string {
 	frame, l := layersOf(frame)
 	switch {
@@ -117,7 +117,7 @@ func transportLines(frame []byte, l *packet.Layers) []string {
 		return nil
 	}
 	b, name := frame[l.L4:l.End], protocolName(l.Proto)
-	ports := packet.UDP(b) // the ports begin all that have some
+	ports := packet.UDP(b) // the ports begin all headers that have some
 	switch l.Proto {
 	case packet.ProtoTCP:
 		return tcpLines(b)
@@ -145,8 +145,8 @@ func tcpLines(h packet.TCP) []string {
 	}
 }
 
-// tupleLine is what a packet is told from others by, as VPP's access lists see it;
-// "" for what is no IP. The port is the one by which it came, or is to leave.
+// tupleLine is a packet's tuple in the form of VPP's access lists; "" if the
+// packet is not IP. port is its input port, or its output port.
 func tupleLine(frame []byte, way string, port uint32) string {
 	frame, l := layersOf(frame)
 	var src, dst fmt.Stringer

@@ -2,7 +2,7 @@ package trace
 
 import "testing"
 
-// FuzzHeaders prints whatever frame was recorded, cut anywhere, in every form.
+// FuzzHeaders prints any recorded frame, cut anywhere, in every form.
 func FuzzHeaders(f *testing.F) {
 	b := recorded(f)[0][0].Frame
 	for _, n := range []int{0, 13, 14, 20, 34, 40, len(b)} {

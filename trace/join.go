@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// Joined is a packet's whole way as far as it is known: its walk on the Node where
-// it was first seen, and behind it those with the same id.
+// Joined is the known way of a packet: its walk on the Node that saw it first,
+// followed by those with the same id.
 type Joined []*Walk
 
-// Joiner puts walks of several Nodes together. A walk whose packet went to another
-// Node waits for what that one saw, but not for ever.
+// Joiner joins the walks of several Nodes. If a packet went to another Node, its
+// walk waits for the one there, for a limited time.
 type Joiner struct {
-	// Wait is how long a walk waits for its other halves.
+	// Wait is how long a walk waits for the others.
 	Wait time.Duration
-	// Alone says that no other Node is asked.
+	// Alone is set if there are no walks of other Nodes.
 	Alone   bool
 	waiting map[string]*open
 }
 
-// open is a way that is not known to be whole.
+// open is a way that may be incomplete.
 type open struct {
 	walks Joined
 	since time.Time
 }
 
-// Add takes a walk, and returns those ways that are whole by it: one at most.
+// Add adds a walk and returns the way that it completes, if any.
 func (j *Joiner) Add(w *Walk, now time.Time) (whole []Joined) {
 	if j.waiting == nil {
 		j.waiting = map[string]*open{}
@@ -44,8 +44,7 @@ func (j *Joiner) Add(w *Walk, now time.Time) (whole []Joined) {
 	return []Joined{o.walks.sorted()}
 }
 
-// Expire returns the ways that have waited long enough, or, when all is said, all
-// of them.
+// Expire returns the ways that have waited long enough; with all set, all ways.
 func (j *Joiner) Expire(now time.Time, all bool) (ways []Joined) {
 	for id, o := range j.waiting {
 		if all || now.Sub(o.since) >= j.Wait {
@@ -75,7 +74,7 @@ func (o *open) whole(alone bool) bool {
 	return begun && open <= 0
 }
 
-// sorted has what was first seen first.
+// sorted puts the walk that was seen first in front.
 func (j Joined) sorted() Joined {
 	rank := func(w *Walk) int {
 		switch {

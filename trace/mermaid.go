@@ -7,7 +7,7 @@ import (
 )
 
 // The form mermaid: one flowchart, which documents and issue trackers draw. Each
-// packet is a box in it, with the ports, the tables and the verdict of its way.
+// packet is a box with the ports, the tables and the verdict of its way.
 
 // mermaid prints ways as boxes of one chart.
 type mermaid struct {
@@ -15,7 +15,7 @@ type mermaid struct {
 	ways int
 }
 
-// mermaidHead begins the chart. What is dropped is red.
+// mermaidHead begins the chart. Drops are red.
 const mermaidHead = `flowchart LR
   classDef port fill:#e8f1fb,stroke:#3670a8,color:#123
   classDef drop fill:#fbe3e1,stroke:#b3261e,color:#410e0b
@@ -33,7 +33,7 @@ func (m *mermaid) Print(way Joined) error {
 	return err
 }
 
-// End implements Printer. A chart of nothing is a chart too.
+// End implements Printer. A chart without packets is valid too.
 func (m *mermaid) End() error {
 	if m.ways > 0 {
 		return nil
@@ -42,11 +42,11 @@ func (m *mermaid) End() error {
 	return err
 }
 
-// mermaidWay is a packet's box.
+// mermaidWay writes a packet's box.
 type mermaidWay struct {
 	b             strings.Builder
 	number, nodes int
-	last          string // what the next one is linked from, "" for nothing
+	last          string // the node to link the next one from; "" for none
 }
 
 func (c *mermaidWay) print(way Joined) {
@@ -66,7 +66,7 @@ func (c *mermaidWay) print(way Joined) {
 	c.b.WriteString("  end\n")
 }
 
-// node is one more, linked from the last one unless link is "".
+// node writes another node. It links it from the last one unless link is "".
 func (c *mermaidWay) node(link, open, text, shut, class string) {
 	id := fmt.Sprintf("p%dn%d", c.number, c.nodes)
 	c.nodes++
@@ -81,7 +81,7 @@ func (c *mermaidWay) node(link, open, text, shut, class string) {
 	c.last = id
 }
 
-// walk is the tables of one Node, and what becomes of the packet there.
+// walk writes the tables of one Node and the packet's end there.
 func (c *mermaidWay) walk(w *Walk) {
 	left := false
 	for i := 0; i < len(w.Steps); {
@@ -111,7 +111,7 @@ func (c *mermaidWay) walk(w *Walk) {
 	}
 }
 
-// tableLines is a table with its entry, and what it did to the packet.
+// tableLines describe a table: its entry, and the entry's effect on the packet.
 func tableLines(steps []Step) []string {
 	s := &steps[0]
 	lines := []string{s.Table}
@@ -141,8 +141,8 @@ func tableLines(steps []Step) []string {
 	return lines
 }
 
-// mermaidEscapes are what a quoted text must not have as it is: names of objects
-// and ports are whatever somebody chose.
+// mermaidEscapes replaces characters that a quoted text cannot have. Names of
+// objects and ports may have any.
 var mermaidEscapes = strings.NewReplacer(`"`, "#quot;", "#", "#35;", "<", "#lt;", ">", "#gt;", "`", "#96;", "&", "#amp;", "\\", "#92;", "\n", "<br/>", "\r", " ")
 
 func mermaidText(s string) string { return mermaidEscapes.Replace(s) }

@@ -6,11 +6,12 @@ import (
 	"testing"
 )
 
-// declared is a node of a chart where it is first named: its id behind spaces or an
-// arrow, and a quoted label without a quote in it.
+// declared is a node of a chart where it first appears: its id behind spaces or
+// an arrow, and a quoted label without a quote in it.
 var declared = regexp.MustCompile(`^    (?:(p\d+n\d+) (?:-->|-\.->) )?(p\d+n\d+)(?:\["[^"]*"\]|\(\["[^"]*"\]\))(?:::(?::port|:drop))?$`)
 
-// TestMermaid links nodes that were named before, and ends what it begins.
+// TestMermaid: links lead to nodes that appeared before, and every block is
+// closed.
 func TestMermaid(t *testing.T) {
 	ways := recorded(t)
 	got := printed(t, FormMermaid, ways)
@@ -47,7 +48,7 @@ func TestMermaid(t *testing.T) {
 	}
 }
 
-// TestMermaidEscapes keeps names from being more than text.
+// TestMermaidEscapes: names are nothing but text.
 func TestMermaidEscapes(t *testing.T) {
 	w := &Walk{ID: "1", InPort: Port{No: 3, Name: `a"]; click p0n0 "javascript:x` + "\n" + `<img>#`}, Verdict: Verdict{Text: "gone"}}
 	got := printed(t, FormMermaid, []Joined{{w}})

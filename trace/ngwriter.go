@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Blocks of pcapng (draft-ietf-opsawg-pcapng), each written at once: a section header, a
+// Blocks of pcapng (draft-ietf-opsawg-pcapng), each written immediately: a section header, a
 // description of each interface, and packets. All are little-endian.
 
 const (
@@ -26,7 +26,7 @@ const (
 	optionPacketID = 5 // epb_packetid
 )
 
-// direction is that of a packet (epb_flags).
+// direction is a packet's direction (epb_flags).
 type direction uint32
 
 const (
@@ -44,7 +44,7 @@ type ngWriter struct {
 // begin begins a block of a type.
 func (w *ngWriter) begin(kind uint32) {
 	w.buf = binary.LittleEndian.AppendUint32(w.buf[:0], kind)
-	w.word(0) // the length, at the end
+	w.word(0) // placeholder for the length
 }
 
 func (w *ngWriter) word(v uint32) { w.buf = binary.LittleEndian.AppendUint32(w.buf, v) }
@@ -64,7 +64,7 @@ func (w *ngWriter) option(kind uint16, value []byte) {
 	w.bytes(value)
 }
 
-// end ends the options and the block, and writes it.
+// end closes the options and the block, and writes the block.
 func (w *ngWriter) end() error {
 	w.word(0) // opt_endofopt
 	length := uint32(len(w.buf) + 4)
@@ -100,7 +100,7 @@ type ngCaptured struct {
 	place    int // the interface
 	way      direction
 	at       time.Time
-	frame    []byte // what was captured
+	frame    []byte // the captured bytes
 	length   int    // on the wire
 	id       *uint64
 	comments []string

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Paths: packets that went the same way, by the same entries to the same end, are
-// one line with their number.
+// Paths: packets with the same way, by the same entries to the same end, are one
+// line with their number.
 
 type paths struct {
 	w     io.Writer
-	all   []*pathCount // in the order in which they came
+	all   []*pathCount // in order of appearance
 	byKey map[string]*pathCount
 }
 
-// pathCount is a way, and how many packets took it.
+// pathCount is a way and its number of packets.
 type pathCount struct {
 	key     string
 	packets int
@@ -39,7 +39,7 @@ func (p *paths) Print(way Joined) error {
 	return nil
 }
 
-// End implements Printer: the way that most took comes first.
+// End implements Printer. It prints the most frequent way first.
 func (p *paths) End() error {
 	slices.SortStableFunc(p.all, func(a, b *pathCount) int { return b.packets - a.packets })
 	var b strings.Builder
@@ -50,7 +50,7 @@ func (p *paths) End() error {
 	return err
 }
 
-// path is the entries that a packet met, Node by Node, and how it ended.
+// path is the packet's entries, Node by Node, and its end.
 func (j Joined) path() string {
 	var b strings.Builder
 	for _, w := range j {

@@ -11,26 +11,25 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The form pcapng: a capture for Wireshark. Each port is an interface of it, named
-// after its Pod if there is one, and so is each table whose entrance was asked for. A
-// packet is there as it entered, as it came to those tables, and as it left by each
-// port, with the same packet id; where it entered, its comments tell the verdict and
-// the tables it passed.
+// The form pcapng: a capture for Wireshark. Its interfaces are the ports, each named after its
+// Pod if there is one, and the tables whose entrance was recorded. A packet appears as it
+// entered, as it came to those tables, and as it left by each port, with one packet id. Comments
+// where it entered have the verdict and the tables.
 
-// capture writes ways to a stream, each at once.
+// capture writes each way to a stream immediately.
 type capture struct {
 	to     io.Writer
 	w      *ngWriter      // nil before the first interface
 	places map[string]int // interfaces by name
 }
 
-// place is where packets were seen: a port or a table.
+// place is a port or a table that saw packets.
 type place struct {
 	name, about string
 	way         direction
 }
 
-// longest is how much of a comment or name is written: an option of pcapng has 16
+// longest is the longest comment or name that is written, in bytes. An option of pcapng has 16
 // bits for its length.
 const longest = 32 << 10
 
@@ -44,7 +43,8 @@ func (c *capture) Print(way Joined) error {
 	return nil
 }
 
-// End implements Printer. A capture of nothing has one interface, as it must.
+// End implements Printer. A capture without packets has one interface, because pcapng requires
+// one.
 func (c *capture) End() error {
 	if c.w != nil {
 		return nil
@@ -53,7 +53,7 @@ func (c *capture) End() error {
 	return err
 }
 
-// walk is a packet at each place of one Node that it passed.
+// walk writes a packet at each place of one Node that it passed.
 func (c *capture) walk(w *Walk) error {
 	comments := []string{fmt.Sprintf("%s (id %s)", w.Verdict.Text, w.ID), strings.TrimSpace(Joined{w}.path())}
 	err := c.packet(w, w.port(&w.InPort, inbound), w.Time, w.Frame, w.Length, comments)
@@ -81,7 +81,7 @@ func (w *Walk) table(s *Step) place {
 	return place{w.here("table " + s.Table), fmt.Sprintf("what enters table %s (%d)%s", s.Table, s.TableID, w.onNode()), unknownWay}
 }
 
-// here is a name with the Node in front of it, if it is known.
+// here is a name with the Node in front, if that is known.
 func (w *Walk) here(name string) string { return strings.TrimLeft(w.Node+":"+name, ":") }
 
 func (w *Walk) onNode() string {
@@ -91,8 +91,8 @@ func (w *Walk) onNode() string {
 	return " on " + w.Node
 }
 
-// packet is a packet at a place. Its length is at least what there is of it, and what
-// its headers say.
+// packet writes a packet at a place. Its length is at least that of frame and that in its
+// headers.
 func (c *capture) packet(w *Walk, where place, at time.Time, frame []byte, length int, comments []string) error {
 	n, err := c.place(where)
 	if err != nil {
@@ -110,7 +110,7 @@ func (c *capture) packet(w *Walk, where place, at time.Time, frame []byte, lengt
 	return c.w.packet(&p)
 }
 
-// place is the number of a place's interface, which is new at its first packet.
+// place is the number of a place's interface. The first packet there creates the interface.
 func (c *capture) place(p place) (int, error) {
 	if n, ok := c.places[p.name]; ok {
 		return n, nil
@@ -126,7 +126,7 @@ func (c *capture) place(p place) (int, error) {
 	return n, c.w.addInterface(clip(p.name), clip(p.about))
 }
 
-// clip is a text that fits an option, and no broken character.
+// clip cuts a text to an option's length, without breaking a character.
 func clip(s string) string {
 	if len(s) > longest {
 		s = s[:longest] + "…"

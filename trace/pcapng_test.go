@@ -20,7 +20,7 @@ type captured struct {
 	comments []string
 }
 
-// readCapture reads what was written.
+// readCapture reads a written capture.
 func readCapture(t *testing.T, text string) (all []captured) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(strings.NewReader(text), pcapgo.DefaultNgReaderOptions)
@@ -43,7 +43,8 @@ func readCapture(t *testing.T, text string) (all []captured) {
 	}
 }
 
-// TestPcapng has each packet of a recording where it entered and where it left.
+// TestPcapng: a capture has each packet of a recording where it entered and where
+// it left.
 func TestPcapng(t *testing.T) {
 	ways := recorded(t)
 	got := readCapture(t, printed(t, FormPcapng, ways))
@@ -77,8 +78,8 @@ func TestPcapng(t *testing.T) {
 	}
 }
 
-// TestPcapngNames calls a Pod's port by the Pod, cuts what is too long, and has the
-// whole length of a packet that was cut.
+// TestPcapngNames: a Pod's port has the Pod's name, long names are cut, and a cut
+// packet keeps its whole length.
 func TestPcapngNames(t *testing.T) {
 	frame := slices.Clone(recorded(t)[0][0].Frame)
 	frame[16], frame[17] = 0xff, 0 // the IP packet's length

@@ -9,19 +9,18 @@ import (
 	"github.com/antrail/antrail/internal/printable"
 )
 
-// A recording comes from a file that anybody may have written. What is read of it has
-// what its kind of step has, is bounded, and is safe to print.
+// Recordings may come from any source. Steps that are read have the parts of their kind, are
+// bounded, and are safe to print.
 
 const (
-	// longestWay is how many bytes of a recording a packet may take.
+	// longestWay is the largest size of a packet in a recording, in bytes.
 	longestWay = 16 << 20
-	// deepest is how deep tables may be nested: twice as deep as a switch allows.
+	// deepest is the deepest nesting of tables: twice as deep as a switch allows.
 	deepest = 128
 )
 
-// Read hands on the ways of a recording, which is JSON as WriteJSON writes it. What
-// would control a terminal is an escape in its texts. An error names the way at which
-// it ends.
+// Read calls tell for the ways of a recording, which is JSON as WriteJSON writes it. It escapes
+// control characters in texts. An error names the way at which reading ended.
 func Read(r io.Reader, tell func(Joined) error) error {
 	left := &io.LimitedReader{R: r}
 	d := json.NewDecoder(left)
@@ -46,7 +45,7 @@ func Read(r io.Reader, tell func(Joined) error) error {
 	}
 }
 
-// sound reports whether every step has what its kind has.
+// sound reports whether every step has the parts of its kind.
 func (j Joined) sound() bool {
 	for _, w := range j {
 		if w == nil {
@@ -67,8 +66,7 @@ func (s *Step) sound() bool {
 	return !lacks && s.Depth >= 0 && s.Depth <= deepest
 }
 
-// clean makes all texts of a way safe to print. Only the one that ofproto/trace would
-// print has lines.
+// clean makes all texts of a way safe to print. Only the text of ofproto/trace has lines.
 func (j Joined) clean() {
 	for _, w := range j {
 		text := printable.Lines(w.Text)

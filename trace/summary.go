@@ -8,12 +8,12 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// protocolNames are those of a packet in a few words.
+// protocolNames are short names of protocols.
 var protocolNames = map[uint8]string{
 	packet.ProtoTCP: "tcp", packet.ProtoUDP: "udp", packet.ProtoSCTP: "sctp", packet.ProtoICMP: "icmp", packet.ProtoICMPv6: "icmp6",
 }
 
-// flagNames are TCP's, by bit from the lowest.
+// flagNames are the names of TCP's flags, from the lowest bit.
 var flagNames = []string{"fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"}
 
 // Summary is a frame in a few words: "tcp 10.10.0.26:40000 > 10.10.0.24:80 syn".
@@ -53,7 +53,7 @@ func summaryIP(frame []byte, l *packet.Layers, src, dst netip.Addr) string {
 	case packet.ProtoICMP, packet.ProtoICMPv6:
 		return fmt.Sprintf("%s %v > %v type %d code %d", name, src, dst, b[0], b[1])
 	case packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP:
-		ports := packet.UDP(b) // the ports begin all three
+		ports := packet.UDP(b) // the ports begin all three headers
 		s := fmt.Sprintf("%s %v > %v", name, netip.AddrPortFrom(src, ports.SrcPort()), netip.AddrPortFrom(dst, ports.DstPort()))
 		if h := packet.TCP(b); l.Proto == packet.ProtoTCP && h.Valid() {
 			s += " " + tcpFlags(h.Flags())
@@ -63,7 +63,7 @@ func summaryIP(frame []byte, l *packet.Layers, src, dst netip.Addr) string {
 	return fmt.Sprintf("%s %v > %v", name, src, dst)
 }
 
-// tcpFlags is flags in words.
+// tcpFlags are flags in words.
 func tcpFlags(flags uint16) string {
 	var all []string
 	for i, name := range flagNames {

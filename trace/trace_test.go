@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/internal/printable"
 )
 
-// recorded is the ways of examples/two-nodes/walks.json.
+// recorded are the ways of examples/two-nodes/walks.json.
 func recorded(t testing.TB) (ways []Joined) {
 	t.Helper()
 	f, err := os.Open("../examples/two-nodes/walks.json")
@@ -26,7 +26,7 @@ func recorded(t testing.TB) (ways []Joined) {
 	return ways
 }
 
-// printed is ways in a form.
+// printed are ways in a form.
 func printed(t *testing.T, form string, ways []Joined) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -74,7 +74,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestReadRefuses says at which packet a recording is wrong.
+// TestReadRefuses: an error names the packet at which a recording is wrong.
 func TestReadRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"[{}]\n[]":                        "packet 2",
@@ -89,7 +89,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// FuzzRead prints whatever can be read.
+// FuzzRead prints everything that can be read.
 func FuzzRead(f *testing.F) {
 	b, err := os.ReadFile("../examples/two-nodes/walks.json")
 	if err != nil {
@@ -109,7 +109,7 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// wantPlain wants a text that no terminal obeys.
+// wantPlain fails if a text has control characters for terminals.
 func wantPlain(t *testing.T, form, text string) {
 	t.Helper()
 	if printable.Lines(text) != text {
@@ -117,8 +117,8 @@ func wantPlain(t *testing.T, form, text string) {
 	}
 }
 
-// TestReadHostile: whatever a recording has in its texts, no form shows it to a
-// terminal raw, or as lines of its own; and what would be too much is refused.
+// TestReadHostile: no form prints texts of a recording raw to a terminal, or as
+// lines of their own. Too large recordings are refused.
 func TestReadHostile(t *testing.T) {
 	const bad = `\u001b]0;mine\u0007\r\n\u009b2J\u202e`
 	b, err := os.ReadFile("../examples/two-nodes/walks.json")
@@ -152,7 +152,7 @@ func TestReadHostile(t *testing.T) {
 	}
 }
 
-// walkOf is a walk of an id, that left by a tunnel or not.
+// walkOf is a walk with an id. carried: it left by a tunnel.
 func walkOf(id string, carried, followed bool) *Walk {
 	w := &Walk{ID: id, Followed: followed, Time: time.Unix(int64(len(id)), 0)}
 	if carried {
@@ -161,8 +161,7 @@ func walkOf(id string, carried, followed bool) *Walk {
 	return w
 }
 
-// TestJoiner puts halves together in whatever order they come, and waits no longer
-// than it is told to.
+// TestJoiner joins walks in any order of arrival, and waits no longer than Wait.
 func TestJoiner(t *testing.T) {
 	now := time.Unix(100, 0)
 	j := Joiner{Wait: time.Second}

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// WriteTree writes a packet's way for reading: each table with the entry it gave,
-// what wants that entry, what it changed, and how it ended.
+// WriteTree writes a packet's way for reading: each table with its entry, the
+// objects behind the entry, its changes, and the end.
 func WriteTree(w io.Writer, way Joined) error {
 	p := &treePrinter{}
 	for i, walk := range way {
@@ -111,10 +111,10 @@ func (p *treePrinter) entry(s *Step) {
 	p.objects(s.Entry.Objects)
 }
 
-// mostObjects is how many objects behind an entry are named.
+// mostObjects is the number of objects that are named for an entry.
 const mostObjects = 3
 
-// objects names what wants an entry, but for what every Node has.
+// objects names the objects behind an entry, except those that every Node has.
 func (p *treePrinter) objects(all []Object) {
 	all = ofCluster(all)
 	for i, o := range all {
@@ -126,8 +126,8 @@ func (p *treePrinter) objects(all []Object) {
 	}
 }
 
-// action shows what an action is and what it changed; a jump shows itself by the
-// next table.
+// action writes an action and its changes. A jump has no line, because the next
+// table follows.
 func (p *treePrinter) action(s *Step) {
 	if strings.HasPrefix(s.Action, "goto_table:") {
 		return

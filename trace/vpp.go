@@ -12,23 +12,22 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The form vpp: a walk as VPP's "show trace" has one, for eyes that are used to it.
-// Each node that the packet passed is a stanza: when, its name, and lines that are
-// indented. Nodes are the driver of the port ("-input"; the port itself if nobody
-// received the packet), ethernet-input, ip4-input (or ip6-, arp-), each
-// table, and the port it leaves by. Numbers of interfaces are those of ports.
+// The form vpp: a walk in the form of VPP's "show trace", for people who know that. Each node
+// that the packet passed is a stanza: the time, its name, and indented lines. Nodes are the
+// driver of the port ("-input"; the port itself if no port received the packet), ethernet-input,
+// ip4-input (or ip6-, arp-), each table, and the output port. Numbers of interfaces are those of
+// ports.
 //
-// A table tells its entry, and besides:
+// A table shows its entry. Some tables show more:
 //
 //	asks conntrack         the packet's tuple ("input sw_if_index …"), its state, NAT
-//	matches destinations   the headers as they are then
+//	matches destinations   the headers at that point
 //	changes headers last   the packet as it will leave, in hexadecimal
 //	outputs                the tuple ("output sw_if_index …")
 //
-// What VPP prints of its own memory is not made up: pkt info, dpo-idx, flow hash.
+// Details of VPP's own memory are left out: pkt info, dpo-idx, flow hash.
 
-// rewrittenShown is how many bytes of a rewritten packet are printed, in lines of
-// hexLine.
+// rewrittenShown is the number of bytes printed of a rewritten packet, in lines of hexLine.
 const (
 	rewrittenShown = 60
 	hexLine        = 32
@@ -49,10 +48,10 @@ func writeVPP(w io.Writer, way Joined) error {
 type vppPrinter struct {
 	b *strings.Builder
 	w *Walk
-	// first and last are the steps before which the headers are as they came in, and
-	// behind which they are as they leave by output; that is -1 without one.
+	// Before step first, the headers are as they came in. Behind step last, they are as they
+	// leave by step output. output is -1 if there is none.
 	first, last, output int
-	shown               bool // the packet as it leaves was printed
+	shown               bool // the packet was printed as it leaves
 }
 
 func (p *vppPrinter) node(at time.Time, name string) {
@@ -87,7 +86,7 @@ func (p *vppPrinter) walk() {
 	p.b.WriteByte('\n')
 }
 
-// findChanges finds where the headers change, up to the first output.
+// findChanges finds the first and the last change of headers, up to the first output.
 func (p *vppPrinter) findChanges() {
 	steps := p.w.Steps
 	p.output = slices.IndexFunc(steps, func(s Step) bool { return s.Kind == StepOutput })
@@ -103,10 +102,10 @@ func (p *vppPrinter) findChanges() {
 	}
 }
 
-// notHeaders are the beginnings of fields that are not in the packet.
+// notHeaders are prefixes of fields outside the packet.
 var notHeaders = []string{"reg", "xreg", "xxreg", "ct_", "tun_", "metadata", "pkt_mark", "in_port"}
 
-// changesHeaders reports whether the packet itself was another one behind the step.
+// changesHeaders reports whether the step changed the packet itself.
 func (s *Step) changesHeaders() bool {
 	return s.CT != nil && len(s.CT.NAT) > 0 || slices.ContainsFunc(s.Changes, Change.inPacket)
 }
@@ -116,7 +115,7 @@ func (c Change) inPacket() bool {
 	return !slices.ContainsFunc(notHeaders, func(begin string) bool { return strings.HasPrefix(c.Field, begin) })
 }
 
-// frameAt is the packet before a step; nil where it is not known, between changes.
+// frameAt is the packet before a step. It is nil between changes, where it is not known.
 func (p *vppPrinter) frameAt(step int) []byte {
 	switch {
 	case step <= p.first:
@@ -127,7 +126,7 @@ func (p *vppPrinter) frameAt(step int) []byte {
 	return nil
 }
 
-// entrance is what there is before the tables.
+// entrance writes the nodes before the tables.
 func (p *vppPrinter) entrance() {
 	w := p.w
 	p.node(w.Time, cmp.Or(w.InPort.Driver, w.InPort.label())+"-input")
@@ -157,8 +156,8 @@ func (w *Walk) undoneLine() string {
 		flags, gso, header, u.SegmentSize, u.ChecksumStart, u.ChecksumOffset)
 }
 
-// segments is virtio-net's type of a frame that is to be cut (1 TCP over IPv4, 4
-// over IPv6, 5 UDP), and the length of its headers.
+// segments is virtio-net's type of a frame that is to be cut, and the length of its headers. The
+// types are 1 (TCP over IPv4), 4 (TCP over IPv6) and 5 (UDP).
 func segments(frame []byte) (kind, header int) {
 	frame, l := layersOf(frame)
 	h := packet.TCP(frame[l.L4:])
@@ -181,7 +180,7 @@ func (p *Port) label() string {
 	return p.Name
 }
 
-// table is the steps of one table, of which the first one is its entry.
+// table writes the steps of one table. The first one is its entry.
 func (p *vppPrinter) table(from, to int) {
 	s := &p.w.Steps[from]
 	p.node(p.w.At(s), s.Table)
@@ -218,7 +217,7 @@ func (p *vppPrinter) entry(s *Step, at int) {
 	}
 }
 
-// step is what is told of a step besides its table's entry.
+// step writes the details of a step beyond its table's entry.
 func (p *vppPrinter) step(s *Step, at int) {
 	switch s.Kind {
 	case StepCT:
@@ -243,7 +242,7 @@ func (p *vppPrinter) step(s *Step, at int) {
 	}
 }
 
-// rewritten is the packet as it leaves, once.
+// rewritten writes the packet as it leaves, once.
 func (p *vppPrinter) rewritten() {
 	p.shown = true
 	s := &p.w.Steps[p.output]
@@ -254,7 +253,7 @@ func (p *vppPrinter) rewritten() {
 	}
 }
 
-// leaves is an output: a stanza of its port.
+// leaves writes an output: a stanza of its port.
 func (p *vppPrinter) leaves(s *Step) {
 	if !p.shown {
 		p.rewritten()

@@ -1,22 +1,20 @@
-// Package trace is walks of packets as people and programs read them: what a
-// switch recorded, with names for ports and tables and with the objects behind
-// entries, and the forms in which it is printed.
+// Package trace has walks of packets for people and programs: a switch's record with names for
+// ports and tables and with the objects behind entries, and the forms in which it is printed.
 //
 //	walk.go     a packet's way through one Node's tables
-//	readrecording.go walks from a file that anybody may have written
+//	readrecording.go walks from a file of any source
 //	join.go     ways through several Nodes, and of fragments, as one
 //	summary.go  a packet in a few words
 //	paths.go    packets that went the same way, as one line
-//	by.go       the policy, or other object, that a packet goes nowhere for
-//	forms.go    the forms there are:
+//	by.go       the policy, or other object, because of which a packet is lost
+//	forms.go    the list of forms:
 //	tree.go     the form for reading
 //	vpp.go      the form of VPP's packet trace; headers.go its lines of headers
 //	mermaid.go  the form that documents draw
 //	pcapng.go   the form that Wireshark reads
 //	ngwriter.go its blocks
 //
-// It reads no packets from anywhere and asks no switch: package agent makes
-// walks, and sends them as JSON.
+// It needs no packets and no switch: package agent makes walks, and sends them as JSON.
 package trace
 
 import (
@@ -27,14 +25,13 @@ import (
 
 // Walk is a packet's way through one Node's tables.
 type Walk struct {
-	// ID is 16 hexadecimal digits. What the next Node saw of the same packet, and
-	// the rest of a fragment's way, have the same one. A made-up packet has none, and
-	// no time.
+	// ID is 16 hexadecimal digits. The walks of the same packet on other Nodes have the same ID,
+	// and so has the rest of a fragment's way. A made-up packet has no ID and no time.
 	ID   string    `json:"id"`
 	Node string    `json:"node,omitempty"`
 	Time time.Time `json:"time"` // when it entered
-	// Followed says that the packet came with its id from another Node, Resumed
-	// that it is a fragment that waited and goes on here.
+	// Followed is set if the packet came with its id from another Node. Resumed is set for a
+	// fragment that waited and continues here.
 	Followed bool    `json:"followed,omitempty"`
 	Resumed  bool    `json:"resumed,omitempty"`
 	InPort   Port    `json:"inPort"`
@@ -42,11 +39,11 @@ type Walk struct {
 	Frame    Bytes   `json:"frame"`  // its first bytes, as it entered
 	Length   int     `json:"length"` // of all of it
 	Undone   *Undone `json:"undone,omitempty"`
-	Tunnel   *Tunnel `json:"tunnel,omitempty"` // that it came in
+	Tunnel   *Tunnel `json:"tunnel,omitempty"` // the tunnel that it came in
 	Mark     uint32  `json:"mark,omitempty"`
 	Steps    []Step  `json:"steps"`
 	Verdict  Verdict `json:"verdict"`
-	// Text is the walk as ofproto/trace prints one, when it was asked for.
+	// Text is the walk in the form of ofproto/trace, if it was requested.
 	Text string `json:"text,omitempty"`
 }
 
@@ -55,11 +52,11 @@ type Port struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name,omitempty"`
 	Pod  string `json:"pod,omitempty"` // namespace/name
-	// Driver is the port's (ports.Info), known of the port that a live packet entered by.
+	// Driver is the port's (ports.Info). It is known only for the input port of a live packet.
 	Driver string `json:"driver,omitempty"`
 }
 
-// Undone is work that the packet's sender left to do (packet.Offload).
+// Undone is the work that the packet's sender left undone (packet.Offload).
 type Undone struct {
 	ChecksumStart  uint16 `json:"checksumStart,omitempty"`
 	ChecksumOffset uint16 `json:"checksumOffset,omitempty"`
@@ -73,24 +70,24 @@ type Tunnel struct {
 	VNI uint64 `json:"vni"`
 }
 
-// Step is one thing that happened. Kind is one of those of dataplane.Step.
+// Step is one step of a walk. Kind is one of those of dataplane.Step.
 type Step struct {
 	Kind    string `json:"kind"`
 	Table   string `json:"table"`
 	TableID uint8  `json:"tableID"`
 	Depth   int    `json:"depth"` // nested tables, 1 for the first
-	// AfterNS is since the packet entered, in nanoseconds.
+	// AfterNS is the time since the packet entered, in nanoseconds.
 	AfterNS int64 `json:"afterNS"`
-	// Entry is the one that a table gave, nil for none (kind entry), or that the
-	// packet made (learn).
+	// Entry is the entry that a table gave (kind entry; nil for none), or that the packet made
+	// (learn).
 	Entry   *Entry   `json:"entry,omitempty"`
 	Action  string   `json:"action,omitempty"`
 	Changes []Change `json:"changes,omitempty"`
 	CT      *CT      `json:"ct,omitempty"`
 	Bucket  *Bucket  `json:"bucket,omitempty"`
-	// Port, Frame and Tunnel are of an output, Frame of a packet-in too. Dropped says
-	// that no memory was left for it. Frame and Packet, which is in flow syntax, are
-	// also of the entrance of a table that was asked for.
+	// Port, Frame and Tunnel belong to an output, Frame to a packet-in too. Dropped is set if no
+	// memory was left for it. Frame and Packet, in flow syntax, also belong to the entrance of a
+	// table that was asked for.
 	Port     *Port    `json:"port,omitempty"`
 	Frame    Bytes    `json:"frame,omitempty"`
 	Packet   string   `json:"packet,omitempty"`
@@ -98,39 +95,39 @@ type Step struct {
 	Mark     uint32   `json:"mark,omitempty"`
 	Marks    []string `json:"marks,omitempty"` // Mark in words
 	Dropped  bool     `json:"dropped,omitempty"`
-	Note     string   `json:"note,omitempty"`   // who gets a packet-in
+	Note     string   `json:"note,omitempty"`   // the receiver of a packet-in
 	Reason   string   `json:"reason,omitempty"` // of a drop
 	Sentence string   `json:"sentence,omitempty"`
 }
 
-// Entry is a flow entry and what wants it.
+// Entry is a flow entry and the objects behind it.
 type Entry struct {
 	Match    string `json:"match"`
 	Priority uint16 `json:"priority"`
 	Cookie   string `json:"cookie,omitempty"`
 	Actions  string `json:"actions"`
-	// Marks are what the match asks for in registers and marks, in words.
+	// Marks are the match's registers and marks, in words.
 	Marks   []string `json:"marks,omitempty"`
 	Objects []Object `json:"objects,omitempty"`
 }
 
-// Object is an object of the cluster and the place in it that asks for something.
+// Object is an object of the cluster, and the place in it that needs the entry.
 type Object struct {
 	Object string `json:"object"` // Kind/namespace/name
 	Field  string `json:"field,omitempty"`
 	Rule   string `json:"rule,omitempty"`
 }
 
-// Change is a field that got another value.
+// Change is a field with a new value.
 type Change struct {
 	Field  string `json:"field"`
 	Before string `json:"before"`
 	After  string `json:"after"`
-	// Marks are what has changed of a register or mark, in words.
+	// Marks are the changes of a register or mark, in words.
 	Marks []string `json:"marks,omitempty"`
 }
 
-// CT is an answer of conntrack.
+// CT is conntrack's result.
 type CT struct {
 	State  string   `json:"state"` // as ct_state: new|trk
 	Zone   uint16   `json:"zone"`
@@ -141,7 +138,7 @@ type CT struct {
 	NAT    []NAT    `json:"nat,omitempty"`
 }
 
-// NAT is an end of the packet, address and port, that got another one.
+// NAT is a new address and port of one end of the packet.
 type NAT struct {
 	End    string `json:"end"` // source or destination
 	Before string `json:"before"`
@@ -156,12 +153,12 @@ type Bucket struct {
 	Object *Object `json:"object,omitempty"`
 }
 
-// Verdict is how the walk ended.
+// Verdict is the end of the walk.
 type Verdict struct {
 	Text     string `json:"text"`
 	Outputs  []Port `json:"outputs,omitempty"`
 	PacketIn bool   `json:"packetIn,omitempty"`
-	Waits    bool   `json:"waits,omitempty"`  // a fragment, for the rest of its datagram
+	Waits    bool   `json:"waits,omitempty"`  // a fragment waits for the rest of its datagram
 	Reason   string `json:"reason,omitempty"` // of a drop
 	Table    string `json:"table,omitempty"`  // where it was dropped or waits
 }
@@ -190,7 +187,7 @@ func (o Object) String() string {
 	return s
 }
 
-// bracket is words behind a number; "" for none.
+// bracket puts words behind a number in brackets; "" for none.
 func bracket(words []string) string {
 	if len(words) == 0 {
 		return ""
@@ -198,11 +195,11 @@ func bracket(words []string) string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-// At is when a step began.
+// At is the time when a step began.
 func (w *Walk) At(s *Step) time.Time { return w.Time.Add(time.Duration(s.AfterNS)) }
 
-// Carried reports whether the packet left through a tunnel, so that another Node may
-// know more of it.
+// Carried reports whether the packet left through a tunnel, so that another Node may have a walk
+// of it.
 func (w *Walk) Carried() bool {
 	for i := range w.Steps {
 		if s := &w.Steps[i]; s.Kind == StepOutput && s.Tunnel != nil && !s.Dropped {

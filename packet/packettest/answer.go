@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Answer is what an end host would send back to a frame: TCP with the given
-// flags, UDP with the same payload, or an echo reply.
+// Answer is an end host's reply to a frame: TCP with the given flags, UDP with
+// the same payload, or an echo reply.
 func Answer(frame []byte, flags uint16) []byte {
 	b := bytes.Clone(frame)
 	l := packet.ParseLayers(b)

@@ -1,6 +1,6 @@
 // Package packettest builds packets for tests: plain functions that return the
-// bytes of an Ethernet frame with valid lengths and checksums. What Options
-// leaves unset gets a fixed value, so a test names only what it is about.
+// bytes of an Ethernet frame with valid lengths and checksums. Unset Options have
+// fixed defaults, so a test names only the fields that it needs.
 package packettest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Options is what a packet can be told to hold.
+// Options are the parts of a packet that tests can choose.
 type Options struct {
 	EthSrc, EthDst   [6]byte    // 02:00:00:00:00:01 and 02:00:00:00:00:02
 	VLAN             uint16     // the tag's TCI; 0 for no tag
@@ -29,7 +29,7 @@ type Options struct {
 	Payload          []byte
 }
 
-// Addr parses an address and panics when it is none.
+// Addr parses an address. It panics on other text.
 func Addr(s string) netip.Addr { return netip.MustParseAddr(s) }
 
 // TCP4 is a TCP segment over IPv4.
@@ -44,8 +44,8 @@ func UDP4(o Options) []byte { return o.ipv4(packet.ProtoUDP, o.udp()) }
 // UDP6 is a UDP datagram over IPv6.
 func UDP6(o Options) []byte { return o.ipv6(packet.ProtoUDP, o.udp()) }
 
-// SCTP4 is an SCTP packet over IPv4; Payload is its chunks, an INIT chunk of 20
-// bytes when there is none.
+// SCTP4 is an SCTP packet over IPv4. Payload is its chunks; the default is an
+// INIT chunk of 20 bytes.
 func SCTP4(o Options) []byte { return o.ipv4(packet.ProtoSCTP, o.sctp()) }
 
 // SCTP6 is an SCTP packet over IPv6.
@@ -69,18 +69,18 @@ func ICMPEcho6(o Options) []byte {
 	return ICMP6(o, typ, 0, uint32(o.ICMPID)<<16|uint32(o.ICMPSeq))
 }
 
-// ICMP4 is any ICMP message; Payload stands behind its second word.
+// ICMP4 is any ICMP message. Payload follows its second word.
 func ICMP4(o Options, typ, code uint8, rest uint32) []byte {
 	return o.ipv4(packet.ProtoICMP, o.icmp(typ, code, rest))
 }
 
-// ICMP6 is any ICMPv6 message; Payload stands behind its second word.
+// ICMP6 is any ICMPv6 message. Payload follows its second word.
 func ICMP6(o Options, typ, code uint8, rest uint32) []byte {
 	return o.ipv6(packet.ProtoICMPv6, o.icmp(typ, code, rest))
 }
 
-// ICMPError4 is an ICMP error of typ and code that quotes the IP header and
-// the first n bytes behind it of the frame about.
+// ICMPError4 is an ICMP error of typ and code that quotes the IP header and the
+// next n bytes of the frame about.
 func ICMPError4(o Options, typ, code uint8, about []byte, n int) []byte {
 	l := packet.ParseLayers(about)
 	end := l.L3 + packet.IPv4(about[l.L3:]).HeaderLen() + n

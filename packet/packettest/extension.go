@@ -6,9 +6,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Extend6 puts extension headers behind the IPv6 header of an untagged frame, in order.
-// The first byte of each is its own type, where its bytes in the frame have that of the
-// header behind it.
+// Extend6 inserts extension headers behind the IPv6 header of an untagged frame, in order. The
+// first byte of each is its own type; in the frame it becomes the type of the next header.
 func Extend6(frame []byte, headers ...[]byte) []byte {
 	const l3 = packet.EthernetLen
 	all, next := []byte(nil), packet.IPv6(frame[l3:]).NextHeader()

@@ -9,9 +9,9 @@ import (
 )
 
 // Split cuts the datagram in a frame into fragments with the Identification id,
-// at the given offsets of its payload, which are multiples of 8. An IPv6
-// datagram's hop-by-hop and routing headers are repeated in each (RFC 8200,
-// section 4.5); its other extension headers are payload.
+// at the given offsets of its payload, which are multiples of 8. Each repeats an
+// IPv6 datagram's hop-by-hop and routing headers (RFC 8200, section 4.5). Other
+// extension headers are payload.
 func Split(frame []byte, id uint32, cuts ...int) [][]byte {
 	l := packet.ParseLayers(frame)
 	start, nextAt := unfragmentable(frame, &l)
@@ -29,8 +29,8 @@ func Split(frame []byte, id uint32, cuts ...int) [][]byte {
 	return out
 }
 
-// fragment4 is the fragment of a frame that g tells of: Start and End are those
-// of its part in the frame.
+// fragment4 is the fragment g of a frame. Its Start and End are offsets in the
+// frame.
 func fragment4(frame []byte, l3 int, g *packet.Fragment) []byte {
 	b := slices.Concat(frame[:g.Repeated], frame[g.Start:g.End])
 	h := packet.IPv4(b[l3:])
@@ -61,8 +61,9 @@ func fragment6(frame []byte, l3 int, g *packet.Fragment) []byte {
 	return b
 }
 
-// unfragmentable is where the part of a datagram begins that is cut, and, for
-// IPv6, where the byte is that announces its first header.
+// unfragmentable is the offset of the part of a datagram that is cut. For IPv6,
+// it also returns the offset of the byte with the type of that part's first
+// header.
 func unfragmentable(b []byte, l *packet.Layers) (start, nextAt int) {
 	if l.EtherType == packet.EtherTypeIPv4 {
 		return l.L3 + packet.IPv4(b[l.L3:]).HeaderLen(), 0
@@ -74,10 +75,10 @@ func unfragmentable(b []byte, l *packet.Layers) (start, nextAt int) {
 	return start, nextAt
 }
 
-// Join puts the fragments of one datagram together, whatever their order, with
-// the headers of the first; an IPv4 datagram gets the Identification 0. It is
-// nil when they are not exactly the datagram. As written for tests, it shares
-// nothing with what it is compared with.
+// Join reassembles the fragments of one datagram, in any order, with the headers
+// of the first. An IPv4 datagram gets the Identification 0. It is nil if they are
+// not exactly the datagram. It shares no code with the product, because tests
+// compare the two.
 func Join(fragments [][]byte) []byte {
 	var first packet.Fragment
 	var whole []byte
@@ -107,7 +108,7 @@ func Join(fragments [][]byte) []byte {
 	return finish(whole, &first)
 }
 
-// finish sets the lengths of a datagram that was put together.
+// finish sets the lengths of a reassembled datagram.
 func finish(b []byte, first *packet.Fragment) []byte {
 	l := packet.ParseLayers(b[:min(len(b), packet.EthernetLen+2*packet.VLANLen+packet.IPv6Len)])
 	if l.EtherType == packet.EtherTypeIPv6 {

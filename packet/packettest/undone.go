@@ -6,9 +6,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Undone is the frame of a TCP or UDP packet as a sender leaves it that counts
-// on offload: the checksum partial and, unless size is 0, to be cut into
-// segments of size bytes of payload.
+// Undone is the frame of a TCP or UDP packet from a sender that relies on offload. The checksum
+// is partial. Unless size is 0, the frame is to be cut into segments with size bytes of payload.
 func Undone(b []byte, size int) *packet.Frame {
 	f := packet.NewFrame(make([]byte, packet.LargeBuffer), nil)
 	f.SetBytes(b)
@@ -24,7 +23,7 @@ func Undone(b []byte, size int) *packet.Frame {
 	return f
 }
 
-// Cut is the segments of an Undone frame, each in a frame of its own with nothing undone. It panics
+// Cut are the segments of an Undone frame, each in a frame of its own without offload work. It panics
 // if the frame cannot be cut.
 func Cut(f *packet.Frame) (all []*packet.Frame) {
 	l := packet.ParseLayers(f.Bytes())
