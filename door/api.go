@@ -54,54 +54,54 @@ import (
 // A request that makes no sense is answered with 400 and a sentence, one that is not the
 // controller's with 409.
 
-// Version is that of the API. A switch and an agent work together if their versions
-// differ by at most one.
+// Version is the API's version. A switch and an agent work together if their versions differ by
+// at most one.
 const Version = 1
 
-// SwitchInfo is what a switch says of itself.
+// SwitchInfo describes a switch.
 type SwitchInfo struct {
-	// API is the Version that the switch speaks, and Oldest the oldest that it understands.
+	// API is the Version that the switch uses, and Oldest the oldest that it understands.
 	API    int `json:"api"`
 	Oldest int `json:"oldest"`
 	// Release is the version of the program.
 	Release string `json:"release"`
-	// Instance is drawn when the switch starts.
+	// Instance is a random value that the switch chooses at its start.
 	Instance string `json:"instance"`
 	PID      int    `json:"pid"`
-	// Confined says that the switch has no privilege: it opens no port by name, and its
+	// Confined is set if the switch has no privilege: it opens no port by name, and its
 	// controller gives it ports with their descriptors (Client.GivePort).
 	Confined bool `json:"confined,omitempty"`
-	// Cards is how ports on AF_XDP drive cards.
+	// Cards is the AF_XDP setup of cards.
 	Cards Cards `json:"cards,omitzero"`
-	// Settings is what the switch was started with, as JSON.
+	// Settings are the settings at the switch's start, as JSON.
 	Settings json.RawMessage `json:"settings,omitempty"`
-	// Controller is the name of the controller that is connected; "" for none.
+	// Controller is the name of the connected controller; "" for none.
 	Controller string `json:"controller,omitempty"`
 	PipelineInfo
-	// Kept is the generation that the file of the switch has; 0 for none. If the switch is
-	// killed, the next one begins with it.
+	// Kept is the generation in the switch's file; 0 for none. If the switch is killed, the next
+	// one begins with it.
 	Kept uint64 `json:"kept,omitempty"`
 	// ClockNS is the switch's clock.
 	ClockNS int64 `json:"clockNS"`
-	// PauseNS is for how long no packet moved when the switch took over from the one
-	// before; 0 when it did not.
+	// PauseNS is the time without packets while the switch took over from its predecessor; 0 if
+	// it did not.
 	PauseNS int64 `json:"pauseNS,omitempty"`
-	// OffloadOff says why the kernel forwards nothing by itself.
+	// OffloadOff is the reason why the kernel offloads nothing.
 	OffloadOff string `json:"offloadOff,omitempty"`
 }
 
-// Cards is how ports on AF_XDP drive cards, by the settings of the switch. A controller that
-// gives the switch such a port opens it so.
+// Cards is the AF_XDP setup of cards in the switch's settings. A controller that gives the switch
+// a port on AF_XDP opens it in this way.
 type Cards struct {
-	// ZeroCopy has cards receive into the switch's memory, and send from it.
+	// ZeroCopy makes cards receive into the switch's memory, and send from it.
 	ZeroCopy bool `json:"zeroCopy,omitempty"`
-	// BusyPollNS is how long a call may go on asking a card for frames, and BusyPollBudget
-	// the most frames that it takes off; 0 for interrupts, and for the kernel's own budget.
+	// BusyPollNS is how long a call may poll a card for frames; 0 for interrupts. BusyPollBudget
+	// is the most frames that it takes; 0 for the kernel's own budget.
 	BusyPollNS     int64 `json:"busyPollNS,omitempty"`
 	BusyPollBudget int   `json:"busyPollBudget,omitempty"`
 }
 
-// PipelineInfo is what of a pipeline changes with bundles.
+// PipelineInfo has the parts of a pipeline that change with bundles.
 type PipelineInfo struct {
 	Generation uint64      `json:"generation"`
 	Learnings  uint64      `json:"learnings"`
@@ -109,20 +109,20 @@ type PipelineInfo struct {
 	Names      *flow.Names `json:"names"`
 }
 
-// DropsAnswer is dropped packets. See Packets.DropsSince.
+// DropsAnswer has dropped packets. See Packets.DropsSince.
 type DropsAnswer struct {
 	Packets []telemetry.DroppedPacket `json:"packets"`
 	Next    uint64                    `json:"next"`
 	Missed  uint64                    `json:"missed"`
 }
 
-// OffloadAnswer is what the kernel forwards by itself.
+// OffloadAnswer describes the kernel's offload.
 type OffloadAnswer struct {
 	Stats telemetry.OffloadStats `json:"stats"`
 	Off   string                 `json:"off,omitempty"`
 }
 
-// ConnectionStats is the counters of connections.
+// ConnectionStats has the counters of connections.
 type ConnectionStats struct {
 	Stats       conntrack.Stats       `json:"stats"`
 	Zones       []conntrack.ZoneLimit `json:"zones"`
@@ -131,18 +131,18 @@ type ConnectionStats struct {
 	Limits      ZoneLimits            `json:"limits"`
 }
 
-// Flushed is how many connections were removed.
+// Flushed is the number of removed connections.
 type Flushed struct {
 	Flushed int `json:"flushed"`
 }
 
-// ShieldRequest asks for Connections.Shield.
+// ShieldRequest is a call of Connections.Shield.
 type ShieldRequest struct {
 	Endpoints []netip.AddrPort `json:"endpoints"`
 	Until     int64            `json:"untilNS"`
 }
 
-// PacketOut asks for Packets.PacketOut.
+// PacketOut is a call of Packets.PacketOut.
 type PacketOut struct {
 	InPort  uint32 `json:"inPort"`
 	Actions string `json:"actions"` // as dumps print them, with numbers
@@ -155,26 +155,26 @@ type ClassesRequest struct {
 	Classes    []int  `json:"classes"`
 }
 
-// ClassesAnswer is where the sums are.
+// ClassesAnswer is the path of the sums.
 type ClassesAnswer struct {
 	ID string `json:"id"`
 }
 
-// ClassCountersAnswer is sums by class, and the learned entries, which have no class yet.
+// ClassCountersAnswer has sums by class, and the learned entries, which have no class yet.
 type ClassCountersAnswer struct {
 	Counters []dataplane.ClassSum  `json:"counters"`
 	Learned  []telemetry.FlowStats `json:"learned"`
 }
 
-// LiveLine is a line of a live trace. The first has nothing: packets are watched from then
+// LiveLine is a line of a live trace. The first is empty: the switch watches packets from then
 // on.
 type LiveLine struct {
 	Trace  *telemetry.Trace      `json:"trace,omitempty"`
 	Counts *telemetry.LiveCounts `json:"counts,omitempty"` // with each trace, and once a second
-	End    bool                  `json:"end,omitempty"`    // there were as many as asked for
+	End    bool                  `json:"end,omitempty"`    // the requested number of walks is reached
 }
 
-// Event is a line of what a controller is told.
+// Event is a line of the controller's stream.
 type Event struct {
 	// Token comes first. Requests that change the switch carry it in the header
 	// Antrail-Controller.
@@ -182,45 +182,45 @@ type Event struct {
 	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
 	// FlowRemoved is an entry with send_flow_rem whose timeout has passed.
 	FlowRemoved *telemetry.FlowRemoved `json:"flowRemoved,omitempty"`
-	// Missed is how many events this controller has missed because it did not read.
+	// Missed is how many events this controller has lost because it did not read.
 	Missed uint64 `json:"missed,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
 }
 
-// tellCounts is how often counts are told while there are no walks.
+// tellCounts is how often counts are sent while there are no walks.
 const tellCounts = time.Second
 
-// controllerHeader has the token of the controller.
+// controllerHeader holds the controller's token.
 const controllerHeader = "Antrail-Controller"
 
-// PortSpec says how a port is opened.
+// PortSpec describes a port to open.
 type PortSpec struct {
 	No   uint32 `json:"ofPort"`
 	Name string `json:"name"`
-	// Driver is auto, afpacket or afxdp for a Link that is there; tap for a Link that is
-	// made; or tunnel.
+	// Driver is auto, afpacket or afxdp for an existing Link; tap for a Link that the switch
+	// makes; or tunnel.
 	Driver   string          `json:"driver"`
 	Link     string          `json:"link,omitempty"`
 	Security l2.PortSecurity `json:"security,omitzero"`
 	Tap      *TapSpec        `json:"tap,omitempty"`
 	Tunnel   *TunnelSpec     `json:"tunnel,omitempty"`
-	// Why is why the port has its driver, of a port that the controller gives.
+	// Why is the reason for the driver of a port that the controller gives.
 	Why string `json:"why,omitempty"`
 }
 
-// TapSpec says how a tap is made.
+// TapSpec describes a tap to make.
 type TapSpec struct {
-	MAC   string `json:"mac,omitempty"` // the kernel chooses one when ""
+	MAC   string `json:"mac,omitempty"` // if "", the kernel chooses one
 	MTU   int    `json:"mtu,omitempty"`
 	Marks bool   `json:"marks,omitempty"` // frames carry packet marks
-	Aside bool   `json:"aside,omitempty"` // floods leave it out
+	Aside bool   `json:"aside,omitempty"` // floods skip it
 	// Owner names the process that makes the device (tap.Options.Owner). An owned device
 	// outlives the switch. If Owner is "", the switch's own setting holds.
 	Owner string `json:"owner,omitempty"`
 }
 
-// TunnelSpec says how the port to other Nodes is opened.
+// TunnelSpec describes the port to other Nodes.
 type TunnelSpec struct {
 	Kind       string         `json:"kind"` // geneve, vxlan or gre
 	Local      netip.Addr     `json:"local"`
@@ -229,10 +229,10 @@ type TunnelSpec struct {
 	Pods       []netip.Prefix `json:"pods"` // this Node's own
 	AnyNetwork bool           `json:"anyNetwork,omitempty"`
 	AnyPeer    bool           `json:"anyPeer,omitempty"`
-	// Options has frames keep the options of Geneve, for entries with tun_metadata fields.
+	// Options makes frames keep the options of Geneve, for entries with tun_metadata fields.
 	Options bool `json:"options,omitempty"`
-	// Only is the only address that frames go to and come from; Peers are not used then. Network
-	// is their virtual network, if AnyNetwork is not set.
+	// Only, if set, is the only address that frames go to and come from, and Peers are ignored.
+	// Network is their virtual network, unless AnyNetwork is set.
 	Only    netip.Addr `json:"only,omitzero"`
 	Network uint32     `json:"network,omitempty"`
 	Driver  string     `json:"driver"` // kernel, afxdp or auto
@@ -245,12 +245,12 @@ type TunnelPeer struct {
 	Pods    []netip.Prefix `json:"pods"`
 }
 
-// PathMTU is the inner MTU on the way to a Node.
+// PathMTU is the inner MTU to a Node.
 type PathMTU struct {
 	MTU int `json:"mtu"`
 }
 
-// TunnelEgresses are addresses of Egresses: of this Node and of others. A tunnel receives at
+// TunnelEgresses are addresses of Egresses, of this Node and of others. A tunnel receives at
 // those of this Node.
 type TunnelEgresses struct {
 	// Port is the number of the tunnel's port; 0 for the first tunnel.
@@ -259,21 +259,21 @@ type TunnelEgresses struct {
 	Far  []netip.Addr `json:"far"`
 }
 
-// The drivers of a PortSpec. auto is a packet socket on a veth, because it keeps the large
-// segments of a Pod whole, and AF_XDP on anything else, which is a card.
+// The drivers of a PortSpec. auto is a packet socket on a veth, because that keeps the large
+// segments of a Pod whole. On other links, which are cards, it is AF_XDP.
 const (
 	DriverAuto     = "auto"
 	DriverAFXDP    = "afxdp"
 	DriverAFPacket = "afpacket"
 	// DriverTap makes the link, a tap. Frames that the port sends arrive on that link.
 	DriverTap = "tap"
-	// DriverTunnel is a port to other Nodes. Its TunnelSpec has auto, afxdp, or
-	// DriverKernel: through the Node's IP stack.
+	// DriverTunnel is a port to other Nodes. Its TunnelSpec has auto, afxdp, or DriverKernel:
+	// through the Node's IP stack.
 	DriverTunnel = "tunnel"
 	DriverKernel = "kernel"
 )
 
-// DriverUnderlay and DriverUplink are what ports.Info says of the two drivers of a tunnel.
+// DriverUnderlay and DriverUplink are the two drivers of a tunnel in ports.Info.
 const (
 	DriverUnderlay = "underlay"
 	DriverUplink   = "uplink"

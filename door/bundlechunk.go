@@ -12,32 +12,32 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// A large bundle is entries nearly all, and most of its time goes into parsing them. The
-// reader gathers entries into chunks, which goroutines parse while more lines arrive:
+// A large bundle is almost only entries, and most of its time goes into parsing them. The reader
+// gathers entries into chunks, which goroutines parse while more lines arrive:
 //
-//  1. The bundle, and the line that an error names, are those of reading line by line:
-//     chunks are put into the bundle in the order of their lines.
-//  2. No chunk is parsed while a line of another kind is read, because that line may
-//     change the names that entries use.
-//  3. Two chunks a processor exist at a time. So the text is not held until the end, and
-//     a wrong line ends the reading soon.
-//  4. ReadBundle waits for every chunk. No goroutine is left when it returns.
+//   1. The bundle, and the line in an error, equal those of reading line by line: chunks enter
+//      the bundle in the order of their lines.
+//   2. No chunk is parsed while a line of another kind is read, because that line may change the
+//      names that entries use.
+//   3. At most two chunks a processor exist at a time. So memory stays bounded, and a wrong line
+//      ends the reading soon.
+//   4. ReadBundle waits for every chunk. No goroutine is left when it returns.
 
-// chunkBytes is how much text is parsed at a time: some three hundred entries.
+// chunkBytes is the text of a chunk in bytes: about three hundred entries.
 const chunkBytes = 32 << 10
 
-// chunk is entries to add, and the parser that reads them. It is used again and again.
+// chunk has entries to add, and their parser. It is used again and again.
 type chunk struct {
 	parser  *parse.Parser
 	text    strings.Builder // the entries, a line each
 	lines   []int           // the numbers of their lines in the bundle
-	entries []*flow.Entry   // as far as they are right
+	entries []*flow.Entry   // up to the first wrong line
 	actions []uint64        // the hash of each entry's actions as text
-	err     error           // of the first line that is wrong
-	done    chan struct{}   // gets a value when all is parsed
+	err     error           // of the first wrong line
+	done    chan struct{}   // gets a value when the chunk is parsed
 }
 
-// addFlow notes an entry, which is parsed with others.
+// addFlow adds an entry's line to the chunk that is being filled.
 func (r *bundleReader) addFlow(line []byte) error {
 	r.group = false
 	if r.filling != nil && r.filling.text.Len()+len(line) >= chunkBytes {
@@ -66,8 +66,8 @@ func (r *bundleReader) emptyChunk() *chunk {
 	return &chunk{parser: parse.NewParser(r.names), done: make(chan struct{}, 1)}
 }
 
-// parseChunk has the chunk that is being filled parsed. If enough chunks are being parsed, it
-// puts the first of them into the bundle.
+// parseChunk starts parsing the chunk that is being filled. If enough chunks are being parsed, it
+// first puts the oldest into the bundle.
 func (r *bundleReader) parseChunk() error {
 	c := r.filling
 	if c == nil {
@@ -81,8 +81,8 @@ func (r *bundleReader) parseChunk() error {
 	return r.collect()
 }
 
-// gather waits for the entries that are being parsed, and puts them into the bundle. The
-// error is that of the first line that is wrong.
+// gather waits for all entries that are being parsed, and puts them into the bundle. The error is
+// that of the first wrong line.
 func (r *bundleReader) gather() error {
 	err := r.parseChunk()
 	for len(r.parsing) > 0 {
@@ -92,8 +92,8 @@ func (r *bundleReader) gather() error {
 	return err
 }
 
-// collect waits for the chunk that was begun first, and puts its entries into the bundle.
-// The error is that of the first line that is wrong, of this chunk or one before.
+// collect waits for the oldest chunk, and puts its entries into the bundle. The error is that of
+// the first wrong line, of this chunk or an earlier one.
 func (r *bundleReader) collect() error {
 	c := r.parsing[0]
 	r.parsing = slices.Delete(r.parsing, 0, 1)
@@ -108,7 +108,7 @@ func (r *bundleReader) collect() error {
 	return r.wrong
 }
 
-// putAll puts a chunk's entries into the bundle, up to the first line that is wrong.
+// putAll puts a chunk's entries into the bundle, up to the first wrong line.
 func (r *bundleReader) putAll(c *chunk) error {
 	for i, e := range c.entries {
 		if err := r.put(e, c.actions[i]); err != nil {
@@ -121,7 +121,7 @@ func (r *bundleReader) putAll(c *chunk) error {
 	return nil
 }
 
-// put puts an entry into the bundle, or joins it to the one before.
+// put puts an entry into the bundle, or joins it to the previous one.
 func (r *bundleReader) put(e *flow.Entry, actions uint64) error {
 	all := r.bundle.Add
 	follows := r.follows
@@ -136,13 +136,13 @@ func (r *bundleReader) put(e *flow.Entry, actions uint64) error {
 	return nil
 }
 
-// maxShared is how many lists of actions intern looks among. Where most entries have their own,
-// a list of all would only cost memory.
+// maxShared is the number of lists of actions that intern compares. If most entries have their
+// own list, more would only cost memory.
 const maxShared = 8192
 
-// intern has entries with the same actions hold one list of them. The same text may mean
-// different actions: mod_tp_dst depends on the protocol of the match, and output:NAME on
-// the names.
+// intern makes entries with the same actions share one list. It compares the actions too, because
+// the same text may mean different ones: mod_tp_dst depends on the protocol of the match, and
+// output:NAME on the names.
 func (r *bundleReader) intern(text uint64, e *flow.Entry) {
 	if n := len(e.Actions); n == 0 || isConjunction(e.Actions[n-1]) {
 		return // conjunctions may be joined with others
@@ -161,7 +161,7 @@ func isConjunction(a flow.Action) bool {
 	return is
 }
 
-// runParse parses a chunk up to the first line that is wrong.
+// runParse parses a chunk up to the first wrong line.
 func (c *chunk) runParse(seed maphash.Seed) {
 	for line := range strings.Lines(c.text.String()) {
 		line = line[:len(line)-1]

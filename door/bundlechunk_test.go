@@ -16,8 +16,7 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// readByLine is ReadBundle with chunks of one line, each of which is parsed before the
-// next is read.
+// readByLine is ReadBundle with chunks of one line, each parsed before the next is read.
 func readByLine(text string) (*flow.Bundle, error) {
 	r := bundleReader{bundle: &flow.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	for line := range strings.Lines(text) {
@@ -36,7 +35,7 @@ func readByLine(text string) (*flow.Bundle, error) {
 	return r.bundle, nil
 }
 
-// wantTwin reads a text both ways.
+// wantTwin reads a text both ways and compares.
 func wantTwin(t *testing.T, text string) {
 	t.Helper()
 	slow, slowErr := readByLine(text)
@@ -71,7 +70,7 @@ func manyLines(n int) []string {
 	return all
 }
 
-// TestChunksAreLines: chunks give the bundle, and the error, of reading line by line.
+// TestChunksAreLines: chunks give the same bundle and the same error as reading line by line.
 func TestChunksAreLines(t *testing.T) {
 	lines := manyLines(5000)
 	wantTwin(t, strings.Join(lines, "\n"))
@@ -88,8 +87,8 @@ func TestChunksAreLines(t *testing.T) {
 	}
 }
 
-// TestChunksLeaveNoGoroutine: the goroutines of ReadBundle end, also after an error.
-// synctest fails if one is left that waits.
+// TestChunksLeaveNoGoroutine: the goroutines of ReadBundle end, also after an error. synctest
+// fails if one is left waiting.
 func TestChunksLeaveNoGoroutine(t *testing.T) {
 	text := strings.Join(manyLines(5000), "\n")
 	synctest.Test(t, func(*testing.T) {
@@ -120,7 +119,7 @@ func TestWrongLineEndsReading(t *testing.T) {
 	}
 }
 
-// endless is a text that never ends, a line a read.
+// endless is an endless text, one line a read.
 type endless struct {
 	line  string
 	read  func() string
@@ -134,8 +133,7 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestTornBundle: when reading fails, the error is that of the reader, and no line is called
-// wrong.
+// TestTornBundle: if reading fails, the error is the reader's and names no line.
 func TestTornBundle(t *testing.T) {
 	torn := io.MultiReader(strings.NewReader("table=0 actions=drop\ntable=0 acti"), iotest.ErrReader(io.ErrUnexpectedEOF))
 	if b, err := ReadBundle(torn, nil); b != nil || err == nil || !strings.Contains(err.Error(), io.ErrUnexpectedEOF.Error()) {
@@ -143,8 +141,8 @@ func TestTornBundle(t *testing.T) {
 	}
 }
 
-// TestEntriesAreAsAlone: each line gives the entry that it gives alone, whatever lines
-// with the same actions are above.
+// TestEntriesAreAsAlone: each line gives the entry that it gives alone, with any lines of the
+// same actions above.
 func TestEntriesAreAsAlone(t *testing.T) {
 	for _, lines := range [][]string{
 		{"table=0,tcp actions=mod_tp_dst:80", "table=1,udp actions=mod_tp_dst:80", "table=2,tcp actions=mod_tp_dst:80"},

@@ -23,17 +23,17 @@ import (
 //	group delete group_id=N
 //	meter add LINE               a line of dump-meters, bands in the same line
 //	meter delete meter=N
-//	replace                      what the bundle does not name goes
+//	replace                      removes everything that the bundle does not name
 //	table N NAME, port N NAME    names in dumps; a bundle with names replaces all of them
 //	option N CLASS TYPE SIZE     the option of Geneve that tun_metadataN stands for
 //	first N                      the table that packets enter at
 //
-// A line without such a beginning is a flow to add, so that a dump is a bundle. Comments
-// begin with #. An entry or group that is too long for a line goes on in the next one
-// (flow.Entry.Parts). Lines may use the names of the bundle's lines above, or of the
+// A line without such a beginning is a flow to add, so that a dump is a bundle. Comments begin
+// with #. An entry or group that is too long for a line continues in the next one
+// (flow.Entry.Parts). Lines may use the names in the bundle's lines above, or those of the
 // pipeline if the bundle names nothing.
 
-// maxLine bounds a line, in bytes; maxBundle bounds a bundle, in lines.
+// maxLine is the longest line, in bytes; maxBundle is the longest bundle, in lines.
 const (
 	maxLine   = 64 << 10
 	maxBundle = 4 << 20
@@ -41,25 +41,25 @@ const (
 
 // AppendBundle appends a bundle's text to b.
 func AppendBundle(b []byte, c *flow.Bundle) []byte {
-	appendBundle(&b, c, func() error { return nil }) // it has no error
+	appendBundle(&b, c, func() error { return nil }) // flush returns no error
 	return b
 }
 
-// pieceBytes is how much of a bundle is written at a time.
+// pieceBytes is the size of a written piece of a bundle.
 const pieceBytes = 64 << 10
 
 // BundleText is the text of a bundle that only adds entries. A caller that makes entries one by
-// one needs no list of them. It is for one goroutine.
+// one needs no list of them. Only one goroutine may use it.
 type BundleText struct {
-	pieces  [][]byte // whole lines, of pieceBytes or of as much as there was before
+	pieces  [][]byte // whole lines, of about pieceBytes
 	size    int
 	entries int
 }
 
-// lineRoom is more bytes than most lines have.
+// lineRoom is enough bytes for most lines.
 const lineRoom = 512
 
-// Add adds an entry, which may be written afterwards.
+// Add adds an entry. The caller may change it afterwards.
 func (t *BundleText) Add(e *flow.Entry) {
 	last := len(t.pieces) - 1
 	if last < 0 || cap(t.pieces[last])-len(t.pieces[last]) < lineRoom {
@@ -76,10 +76,10 @@ func (t *BundleText) Add(e *flow.Entry) {
 	t.entries++
 }
 
-// Size is the number of its bytes.
+// Size is the number of the text's bytes.
 func (t *BundleText) Size() int { return t.size }
 
-// Entries is the number of its entries.
+// Entries is the number of the text's entries.
 func (t *BundleText) Entries() int { return t.entries }
 
 // reader reads the text.
@@ -91,8 +91,8 @@ func (t *BundleText) reader() io.Reader {
 	return io.MultiReader(all...)
 }
 
-// WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for
-// the whole. The error is the writer's.
+// WriteBundle writes a bundle's text piece by piece, so that its reader need not wait for the
+// whole. The error is the writer's.
 func WriteBundle(w io.Writer, c *flow.Bundle) error {
 	b := make([]byte, 0, pieceBytes+maxLine)
 	flush := func() (err error) {
@@ -109,8 +109,8 @@ func WriteBundle(w io.Writer, c *flow.Bundle) error {
 	return err
 }
 
-// appendBundle appends line after line, and calls flush after each, which may take what
-// there is. The error is that of flush.
+// appendBundle appends line after line. It calls flush after each, which may empty the buffer.
+// The error is that of flush.
 func appendBundle(b *[]byte, c *flow.Bundle, flush func() error) error {
 	if c.Replace {
 		*b = append(*b, "replace\n"...)
@@ -168,11 +168,11 @@ func appendNames(b []byte, n *flow.Names, first uint8) []byte {
 	return b
 }
 
-// ReadBundle reads a bundle's text. installed are the names of the pipeline now; nil for
-// none. The error names the first wrong line and its fault. After an error there is no
-// bundle, and the rest of the text may be unread.
+// ReadBundle reads a bundle's text. installed are the pipeline's names; nil for none. The error
+// names the first wrong line and its fault. With an error, the bundle is nil, and the rest of the
+// text may be unread.
 //
-// A large bundle is entries nearly all, so entries are parsed apart (bundlechunk.go).
+// A large bundle is almost only entries, so goroutines parse entries in chunks (bundlechunk.go).
 func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 	r := bundleReader{bundle: &flow.Bundle{}, names: installed, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	lines := bufio.NewScanner(from)
@@ -196,7 +196,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 	if above := r.gather(); above != nil {
 		err = above
 	}
-	if cut != nil { // the last line may be wrong because it is not whole
+	if cut != nil { // an incomplete last line may look wrong
 		err = errors.Join(cut, err)
 	}
 	if err != nil {
@@ -209,20 +209,20 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 type bundleReader struct {
 	bundle *flow.Bundle
 	no     int         // of the line
-	names  *flow.Names // that lines may use; no chunk is parsed while they change
-	// group says that the line before added a group, which this one may go on with.
+	names  *flow.Names // for lines; no chunk is parsed while they change
+	// group is set if the previous line added a group, which this one may continue.
 	group bool
 
 	filling *chunk                   // lines that wait to be parsed; nil for none
 	parsing []*chunk                 // in the order of their lines
 	idle    []*chunk                 // whose parsers know names
-	wrong   error                    // of the first line of entries that is wrong
-	follows bool                     // the next entry to put is behind another one's line
+	wrong   error                    // of the first wrong line of entries
+	follows bool                     // the next entry to put follows another one's line
 	same    map[uint64][]flow.Action // lists of actions, by the hash of their text
 	seed    maphash.Seed
 }
 
-// verbs are the beginnings of lines, with what reads the rest.
+// verbs are the beginnings of lines, with the functions that read the rest.
 var verbs = map[string]func(*bundleReader, string) error{
 	"flow delete_strict": (*bundleReader).deleteFlow,
 	"group add":          (*bundleReader).addGroup,
@@ -276,7 +276,7 @@ func (r *bundleReader) change(word, verb, operand, rest string) error {
 	return read(r, operand)
 }
 
-// alone is an error if there is text behind what ends a line.
+// alone returns an error if there is text behind the end of a line.
 func alone(before, behind string) error {
 	if behind != "" {
 		return fmt.Errorf("%.40q behind %q: expected the end of the line", behind, before)
@@ -308,7 +308,7 @@ func (r *bundleReader) name(word, rest string) error {
 	return nil
 }
 
-// beginNames has the bundle replace all names.
+// beginNames makes the bundle replace all names.
 func (r *bundleReader) beginNames() {
 	if r.bundle.Names == nil {
 		r.bundle.Names = flow.NewNames()
@@ -336,7 +336,7 @@ func (r *bundleReader) option(rest string) error {
 	return r.names.SetTunnelOptions(all)
 }
 
-// unquote is a name that may stand in quotes.
+// unquote is a name without its quotes, if it has some.
 func unquote(text string) (string, error) {
 	if strings.HasPrefix(text, `"`) {
 		name, err := strconv.Unquote(text)
@@ -359,7 +359,7 @@ func (r *bundleReader) deleteFlow(line string) error {
 	return err
 }
 
-// withActions gives a line that names an entry the actions that parse.Entry wants.
+// withActions adds the actions that parse.Entry needs to a line without them.
 func withActions(line string) string {
 	if strings.Contains(line, "actions=") {
 		return line

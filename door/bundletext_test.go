@@ -61,8 +61,8 @@ func TestBundleCrosses(t *testing.T) {
 	}
 }
 
-// TestLongBundleCrosses: entries of many conjunctions and groups of many buckets take
-// several lines, and are one again.
+// TestLongBundleCrosses: entries of many conjunctions and groups of many buckets take several
+// lines, and are joined again.
 func TestLongBundleCrosses(t *testing.T) {
 	e := &flow.Entry{Table: 3, Priority: 7}
 	g := &flow.Group{ID: 4}
@@ -85,8 +85,8 @@ func TestLongBundleCrosses(t *testing.T) {
 	}
 }
 
-// TestLoadsCross: set_field takes no mask for nw_tos and nw_ttl, so what writes a part of
-// them crosses as load.
+// TestLoadsCross: set_field takes no mask for nw_tos and nw_ttl, so a write of a part of them
+// crosses as load.
 func TestLoadsCross(t *testing.T) {
 	const text = `group add group_id=1,type=all,bucket=bucket_id:0,actions=load:0x1->NXM_NX_IP_TTL[0],output:1
 flow add table=3, ip actions=load:0x5->NXM_OF_IP_TOS[2..7],output:1
@@ -105,7 +105,7 @@ flow add table=3, ip actions=load:0x5->NXM_OF_IP_TOS[2..7],output:1
 	}
 }
 
-// TestDumpIsABundle: what dump-flows prints can be sent as it is, with names and counters.
+// TestDumpIsABundle: the output of dump-flows can be sent unchanged, with names and counters.
 func TestDumpIsABundle(t *testing.T) {
 	names := flow.NewNames()
 	names.SetTable(10, "Output")
@@ -119,7 +119,7 @@ func TestDumpIsABundle(t *testing.T) {
 	}
 }
 
-// TestBundleRefused: the error names the line and what was expected.
+// TestBundleRefused: the error names the line and the expected text.
 func TestBundleRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"flow add table=0 actions=output:nowhere":       "line 1: ",
@@ -148,8 +148,8 @@ func TestBundleRefused(t *testing.T) {
 	}
 }
 
-// TestSameTextOtherActions: lines with the same text of actions, which their matches or the
-// names give another meaning, have actions of their own.
+// TestSameTextOtherActions: lines may have the same text of actions, but different actions by
+// their matches or names.
 func TestSameTextOtherActions(t *testing.T) {
 	b, err := ReadBundle(strings.NewReader(`port 1 web
 table=0,tcp actions=mod_tp_dst:80,output:web
@@ -197,8 +197,8 @@ func goldenPipelines(t *testing.T) map[string]*flow.Program {
 	return all
 }
 
-// TestGoldenPipelinesCross sends the pipelines of the repository's test data: each entry
-// arrives as it was.
+// TestGoldenPipelinesCross sends the pipelines of the repository's test data. Each entry arrives
+// unchanged.
 func TestGoldenPipelinesCross(t *testing.T) {
 	most := 0
 	for path, prog := range goldenPipelines(t) {
@@ -226,7 +226,7 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// FuzzReadBundle: whatever is read and written again reads the same.
+// FuzzReadBundle: a bundle that is read and written reads the same again.
 func FuzzReadBundle(f *testing.F) {
 	f.Add(string(AppendBundle(nil, changed(f))))
 	f.Add("table 4 X\nfirst 4\nflow delete_strict table=X,priority=3\nmeter add meter=1 kbps bands=type=drop rate=5")

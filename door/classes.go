@@ -10,22 +10,21 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Sums by class for callers in other processes. A caller tells the class of each entry
-// once, and then gets sums, not entries: a look at a hundred thousand of them is a few
-// hundred bytes.
+// Sums by class for callers in other processes. A caller registers the class of each entry once.
+// Then it gets sums and not entries: a few hundred bytes instead of a hundred thousand entries.
 
-// mostClasses is how many callers have their classes registered; the one that asked
-// longest ago goes first.
+// mostClasses is the number of callers whose classes are registered. The least recently used goes
+// first.
 const mostClasses = 8
 
-// classes are those that were registered.
+// classes are all registered classes.
 type classes struct {
 	mu  sync.Mutex
-	all []*classed // the one that was asked for last comes last
+	all []*classed // the most recently used comes last
 	ids uint64
 }
 
-// classed is one of them.
+// classed are the classes of one caller.
 type classed struct {
 	id       string
 	of       map[*flow.Entry]int
@@ -33,11 +32,11 @@ type classed struct {
 	counters ClassCounters
 }
 
-// errClassesGone is why sums cannot be told any more. The caller registers its classes
-// again.
+// errClassesGone is the error for classes that are no longer valid. The caller registers its
+// classes again.
 var errClassesGone = errors.New("the entries have changed since these classes were registered, or too many callers have registered others")
 
-// register notes the classes of the entries of a generation.
+// register registers the classes of the entries of a generation.
 func (c *classes) register(sw Switch, q *ClassesRequest) (string, error) {
 	one := &classed{of: map[*flow.Entry]int{}}
 	i := 0
@@ -77,7 +76,7 @@ func (c *classed) class(e *flow.Entry) int {
 	return c.learned
 }
 
-// sum is the sums of one caller's classes.
+// sum has the sums of one caller's classes.
 func (c *classes) sum(sw Switch, id string) (*ClassCountersAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,16 +23,17 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Client is a Switch that runs in another process. Methods that have no error give the
-// zero value when the switch does not answer. All methods count a switch that does not
-// answer: a caller compares Failures before and after.
+// Client is a Switch that runs in another process. If the switch does not answer, methods without
+// an error return the zero value. All methods count such failures: a caller compares Failures
+// before and after.
 type Client struct {
-	// InvalidTTL has Control ask for packets whose TTL ends at a dec_ttl. It is set before.
+	// InvalidTTL makes Control ask for packets whose TTL ends at a dec_ttl. Set it before
+	// Control.
 	InvalidTTL bool
 
 	http     *http.Client
 	socket   string
-	token    atomic.Pointer[string] // of the controller that this client is
+	token    atomic.Pointer[string] // the controller's token, if this client is the controller
 	failures atomic.Uint64
 	lastErr  atomic.Pointer[error]
 
@@ -52,13 +53,13 @@ func Dial(socket string) *Client {
 	return NewClient(socket, &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16})
 }
 
-// NewClient makes a client that asks by some transport. name is in errors.
+// NewClient makes a client with a transport. Errors contain name.
 func NewClient(name string, by http.RoundTripper) *Client {
 	return &Client{socket: name, http: &http.Client{Transport: by}}
 }
 
-// Info asks what the switch is. The error says that it does not answer, or that it speaks
-// another version.
+// Info describes the switch. It returns an error if the switch does not answer or uses another
+// version.
 func (c *Client) Info(ctx context.Context) (*SwitchInfo, error) {
 	var i SwitchInfo
 	if err := c.do(ctx, http.MethodGet, "/v1/switch", nil, nil, &i); err != nil {
@@ -70,14 +71,14 @@ func (c *Client) Info(ctx context.Context) (*SwitchInfo, error) {
 	return &i, nil
 }
 
-// Socket is where the switch is.
+// Socket is the switch's socket.
 func (c *Client) Socket() string { return c.socket }
 
-// Failures counts what went wrong: a request that was not answered is counted at least
-// once. An error of the switch counts only if the method cannot return it.
+// Failures counts failures. An unanswered request counts at least once. An error of the switch
+// counts only if the method cannot return it.
 func (c *Client) Failures() uint64 { return c.failures.Load() }
 
-// Err is the error of the request that failed last; nil if none has.
+// Err is the error of the last failed request; nil if none has failed.
 func (c *Client) Err() error {
 	if err := c.lastErr.Load(); err != nil {
 		return *err
@@ -85,10 +86,10 @@ func (c *Client) Err() error {
 	return nil
 }
 
-// answerTime bounds how long a switch may take for a request that is no stream.
+// answerTime is how long a switch may take to answer a request, streams excepted.
 const answerTime = time.Minute
 
-// get asks for a value.
+// get requests a value.
 func get[T any](c *Client, path string, query url.Values) (v T) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -115,8 +116,8 @@ func (c *Client) sendValue(method, path string, body, v any) error {
 	return c.do(ctx, method, path, nil, bytes.NewReader(text), v)
 }
 
-// do sends a request and reads the answer. An answer other than 200 is an error with the
-// sentence of the switch.
+// do sends a request and reads the answer. An answer other than 200 becomes an error with the
+// switch's message.
 func (c *Client) do(ctx context.Context, method, path string, query url.Values, body io.Reader, v any) error {
 	resp, err := c.send(ctx, method, path, query, body)
 	if err != nil {
@@ -147,7 +148,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 	resp, err := c.http.Do(req)
 	if err != nil {
-		var u *url.Error // names the pseudo address of the request
+		var u *url.Error // u names the pseudo address of the request
 		if errors.As(err, &u) {
 			err = u.Err
 		}
@@ -171,14 +172,14 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	}
 }
 
-// ConflictError says that another controller is connected.
+// ConflictError is returned if another controller is connected.
 type ConflictError struct{ Text string }
 
 // Error implements error.
 func (e *ConflictError) Error() string { return e.Text }
 
-// away is the error of a request that was not answered. It counts as a failure, unless the
-// caller has cancelled the request.
+// away is the error of an unanswered request. It counts as a failure, unless the caller has
+// cancelled the request.
 func (c *Client) away(err error) error {
 	err = &AwayError{c.socket, err}
 	if !errors.Is(err, context.Canceled) {
@@ -187,7 +188,7 @@ func (c *Client) away(err error) error {
 	return err
 }
 
-// AwayError says that no switch answers at a socket.
+// AwayError is returned if no switch answers at a socket.
 type AwayError struct {
 	Socket string
 	Err    error // of the connection
@@ -198,14 +199,15 @@ func (e *AwayError) Error() string {
 	return fmt.Sprintf("no switch answers at %s: %v", e.Socket, e.Err)
 }
 
-// Unwrap is what went wrong with the connection.
+// Unwrap returns the error of the connection.
 func (e *AwayError) Unwrap() error { return e.Err }
 
-// infoAge is how old what is known of the pipeline may be. Only bundles of this client
-// change it while it is the controller.
+// infoAge is the maximum age of cached pipeline information. While this client is the controller,
+// only its bundles change the pipeline.
 const infoAge = time.Second
 
-// pipelineInfo is what of the pipeline changes with bundles.
+// pipelineInfo has the parts of the pipeline that change with bundles, from the cache if it is
+// recent.
 func (c *Client) pipelineInfo() PipelineInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,7 +215,7 @@ func (c *Client) pipelineInfo() PipelineInfo {
 		before := c.Failures()
 		i := get[SwitchInfo](c, "/v1/switch", nil)
 		if c.Failures() != before {
-			return c.info // as it was last known
+			return c.info // the last known one
 		}
 		c.info, c.infoAt, c.hasInfo = i.PipelineInfo, time.Now(), true
 	}
@@ -223,7 +225,7 @@ func (c *Client) pipelineInfo() PipelineInfo {
 // Names implements Switch, as the methods below do.
 func (c *Client) Names() *flow.Names { return c.pipelineInfo().Names }
 
-// First is the table that packets enter at.
+// First is the number of the table that packets enter at.
 func (c *Client) First() uint8 { return c.pipelineInfo().First }
 
 // Generation counts the changes of the pipeline.
@@ -340,12 +342,12 @@ func (c *Client) OpenPort(p *PortSpec) error {
 	return c.sendValue(http.MethodPut, portPath(p.No), p, nil)
 }
 
-// SecurePort says what a port may send.
+// SecurePort limits the packets that a port may send.
 func (c *Client) SecurePort(no uint32, security l2.PortSecurity) error {
 	return c.sendValue(http.MethodPut, portPath(no)+"/security", security, nil)
 }
 
-// ConfigurePort changes what a controller sets of a port.
+// ConfigurePort changes a port's settings by the controller.
 func (c *Client) ConfigurePort(no uint32, config telemetry.PortConfig) error {
 	return c.sendValue(http.MethodPut, portPath(no)+"/config", config, nil)
 }
@@ -355,22 +357,22 @@ func (c *Client) RemovePort(no uint32) error {
 	return c.sendValue(http.MethodDelete, portPath(no), struct{}{}, nil)
 }
 
-// SetTunnelPeers says which Nodes the tunnel knows.
+// SetTunnelPeers sets the Nodes that the tunnel knows.
 func (c *Client) SetTunnelPeers(all []TunnelPeer) error {
 	return c.sendValue(http.MethodPut, "/v1/tunnel/peers", all, nil)
 }
 
-// SetTunnelSilent says which Nodes do not answer.
+// SetTunnelSilent sets the Nodes that do not answer.
 func (c *Client) SetTunnelSilent(all []netip.Addr) error {
 	return c.sendValue(http.MethodPut, "/v1/tunnel/silent", all, nil)
 }
 
-// SetTunnelEgresses says where Egresses are.
+// SetTunnelEgresses sets the addresses of Egresses.
 func (c *Client) SetTunnelEgresses(e *TunnelEgresses) error {
 	return c.sendValue(http.MethodPut, "/v1/tunnel/egresses", e, nil)
 }
 
-// TunnelPathMTU is the inner MTU on the way to a Node.
+// TunnelPathMTU is the inner MTU to a Node.
 func (c *Client) TunnelPathMTU(node netip.Addr) (int, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTime)
 	defer cancel()
@@ -379,7 +381,7 @@ func (c *Client) TunnelPathMTU(node netip.Addr) (int, error) {
 	return p.MTU, err
 }
 
-// FlushMACs forgets the addresses that NORMAL has learned.
+// FlushMACs removes the addresses that NORMAL has learned.
 func (c *Client) FlushMACs() error {
 	return c.sendValue(http.MethodDelete, "/v1/fdb", struct{}{}, nil)
 }

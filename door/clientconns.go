@@ -38,8 +38,8 @@ func (a clientConns) Ports() []conntrack.PortStats { return a.stats().Ports }
 // Revalidated counts outcomes.
 func (a clientConns) Revalidated() [Outcomes]uint64 { return a.stats().Revalidated }
 
-// Dump are the connections that f takes. It ends early when the switch goes away, which
-// counts as a failure.
+// Dump are the connections that match f. If the switch goes away, it ends early and counts a
+// failure.
 func (a clientConns) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] {
 	return func(yield func(conntrack.Conn) bool) {
 		text, err := json.Marshal(f)
@@ -68,7 +68,7 @@ func (a clientConns) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] {
 	}
 }
 
-// Flush removes the connections that f takes.
+// Flush removes the connections that match f.
 func (a clientConns) Flush(f conntrack.Filter) int {
 	var n Flushed
 	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/flush", f, &n))
@@ -80,7 +80,7 @@ func (a clientConns) Purge(p *Purge) {
 	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/purge", p, nil))
 }
 
-// Shield keeps endpoints from beginning connections.
+// Shield stops endpoints from beginning connections.
 func (a clientConns) Shield(endpoints []netip.AddrPort, until int64) {
 	a.c.countFailure(a.c.sendValue(http.MethodPost, "/v1/conntrack/shield", ShieldRequest{endpoints, until}, nil))
 }

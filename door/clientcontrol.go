@@ -5,10 +5,9 @@ import (
 	"net/url"
 )
 
-// Control makes this client the controller until ctx ends, and hands each event to tell.
-// With takeOver a controller that is connected loses its place. begun is called when the
-// client is the controller. The error is ctx's, that of a switch that went away, or that
-// another controller has taken over.
+// Control makes this client the controller until ctx ends, and calls tell for each event. With
+// takeOver it replaces a connected controller. It calls begun once the client is the controller.
+// The error is ctx's, that of a switch that went away, or a TakenOverError.
 func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun func(), tell func(*Event)) error {
 	query := url.Values{"name": {name}}
 	if takeOver {
@@ -42,7 +41,7 @@ func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun 
 	}
 }
 
-// TakenOverError says that another controller has taken over.
+// TakenOverError is returned after another controller has taken over.
 type TakenOverError struct{ By string }
 
 // Error implements error.

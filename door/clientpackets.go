@@ -15,9 +15,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// What a Client asks of packets and of the switch itself.
+// A Client's requests about packets and about the switch itself.
 
-// PacketCounters are what became of all packets.
+// PacketCounters counts the outcomes of all packets.
 func (c *Client) PacketCounters() *telemetry.SwitchPacketCounters {
 	s := get[telemetry.SwitchPacketCounters](c, "/v1/counters", nil)
 	return &s
@@ -29,7 +29,7 @@ func (c *Client) RunningPacketCounters() *telemetry.SwitchPacketCounters {
 	return &s
 }
 
-// Answers counts what the switch answers in the controller's place.
+// Answers counts packets that the switch answers in the controller's place.
 func (c *Client) Answers() AnswerCounters { return get[AnswerCounters](c, "/v1/answers", nil) }
 
 // Workers are all workers.
@@ -45,7 +45,7 @@ func (c *Client) Sleeps() (n uint64) {
 	return n
 }
 
-// Cache is the counters of the caches.
+// Cache has the counters of the caches.
 func (c *Client) Cache() telemetry.CacheStats { return get[telemetry.CacheStats](c, "/v1/cache", nil) }
 
 // CacheShapes are the masks of the megaflows.
@@ -53,23 +53,23 @@ func (c *Client) CacheShapes() []telemetry.CacheShape {
 	return get[[]telemetry.CacheShape](c, "/v1/cache/shapes", nil)
 }
 
-// OffloadStats is what the kernel forwards by itself.
+// OffloadStats describes the kernel's offload.
 func (c *Client) OffloadStats() telemetry.OffloadStats {
 	return get[OffloadAnswer](c, "/v1/offload", nil).Stats
 }
 
-// OffloadOff says why the kernel forwards nothing by itself.
+// OffloadOff is the reason why the kernel offloads nothing.
 func (c *Client) OffloadOff() string { return get[OffloadAnswer](c, "/v1/offload", nil).Off }
 
-// Fragments are the fragments that wait.
+// Fragments are the waiting fragments.
 func (c *Client) Fragments() reassembly.Stats {
 	return get[reassembly.Stats](c, "/v1/fragments", nil)
 }
 
-// errPick says that a function cannot be asked for in another process.
+// errPick is the error for a function, which cannot be sent to another process.
 var errPick = errors.New("a switch in another process chooses buckets by TraceRequest.Buckets only")
 
-// Trace walks a packet that nobody sent.
+// Trace walks a made-up packet.
 func (c *Client) Trace(r *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	if r.PickBucket != nil {
 		return nil, errPick
@@ -86,7 +86,7 @@ func (c *Client) PacketOut(inPort uint32, actions []flow.Action, frame []byte) e
 	return c.sendValue(http.MethodPost, "/v1/packet-out", PacketOut{inPort, flow.ActionsText(actions, flow.Format{Loads: true}), frame}, nil)
 }
 
-// Resume goes on with a paused packet.
+// Resume continues a paused packet.
 func (c *Client) Resume(p *telemetry.Paused) error {
 	return c.sendValue(http.MethodPost, "/v1/resume", p, nil)
 }
@@ -123,7 +123,7 @@ func (c *Client) TraceLive(r *LiveRequest) (Live, error) {
 	return l, nil
 }
 
-// stream begins a request whose answer comes in lines. The caller closes the body.
+// stream begins a request whose answer is lines. The caller closes the body.
 func (c *Client) stream(ctx context.Context, path string, query url.Values, body []byte) (*json.Decoder, io.Closer, error) {
 	resp, err := c.send(ctx, http.MethodPost, path, query, newBody(body))
 	if err != nil {
@@ -132,8 +132,8 @@ func (c *Client) stream(ctx context.Context, path string, query url.Values, body
 	return json.NewDecoder(resp.Body), resp.Body, nil
 }
 
-// runRead reads lines until the stream ends. While nobody calls Next it reads nothing, and
-// the switch counts the walks that it loses.
+// runRead reads lines until the stream ends. Between calls of Next it reads nothing, and the
+// switch counts the walks that it loses.
 func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Closer) {
 	defer body.Close()
 	defer close(l.lines)
@@ -164,8 +164,8 @@ func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Close
 	}
 }
 
-// ended is why a stream has ended before the switch said so. io.EOF would mean that there
-// were as many walks as asked for.
+// ended is the error of a stream that ended before the switch sent its end. io.EOF would mean
+// that there were as many walks as requested.
 func (l *clientLive) ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -189,7 +189,7 @@ func (l *clientLive) Next(ctx context.Context) (*telemetry.Trace, error) {
 	}
 }
 
-// Counts are the last that the switch has told.
+// Counts are the switch's latest.
 func (l *clientLive) Counts() telemetry.LiveCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()

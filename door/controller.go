@@ -9,32 +9,32 @@ import (
 	"sync"
 )
 
-// The controller of a switch. Whoever holds a request POST /v1/controller open is the
-// controller: it gets packet-ins, and only it changes the switch. There is one. Another is
-// refused, or takes over if it says so. Without a controller anybody who may open the
-// socket changes the switch.
+// The controller of a switch: the caller that keeps a request POST /v1/controller open. It gets
+// packet-ins, and only it changes the switch. There is only one. Another is refused, or takes
+// over if it asks to. Without a controller, any caller that may open the socket can change the
+// switch.
 
-// eventRoom is how many events wait for a controller that does not read.
+// eventRoom is the number of events that wait for a slow controller.
 const eventRoom = 256
 
-// controllers is the controller that is connected, if one is.
+// controllers holds the connected controller, if there is one.
 type controllers struct {
 	mu  sync.Mutex
 	now *controller
-	// The server calls away when a controller comes or goes, and tellTTL when one begins or
-	// ends to want packets whose TTL ends. mu is held.
+	// The server calls away when a controller comes or goes. It calls tellTTL when one begins or
+	// ends to ask for packets whose TTL ends. It holds mu.
 	away, tellTTL func(bool)
 }
 
-// controller is one that is connected.
+// controller is a connected controller.
 type controller struct {
 	name, token string
 	events      chan Event
 	missed      uint64
-	successor   chan string // its name
+	successor   chan string // the name of the controller that takes over
 }
 
-// newToken is 128 bits that nobody can guess, in hexadecimal.
+// newToken is 128 random bits in hexadecimal.
 func newToken() string {
 	var b [16]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
@@ -50,7 +50,7 @@ func (c *controllers) name() string {
 	return c.now.name
 }
 
-// admit is the error that a request that changes the switch is not the controller's.
+// admit returns an error if a request that changes the switch is not the controller's.
 func (c *controllers) admit(r *http.Request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *controllers) admit(r *http.Request) error {
 	return fmt.Errorf("controller %q is connected, and only it changes the switch; POST /v1/controller?take-over=1 takes over from it", c.now.name)
 }
 
-// enter makes somebody the controller.
+// enter makes a caller the controller.
 func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -75,11 +75,11 @@ func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 	return c.now, nil
 }
 
-// OnTTL has f told whether the controller wants packets whose TTL ends at a dec_ttl. It is
-// called before the first request.
+// OnTTL sets f to be called with whether the controller wants packets whose TTL ends at a
+// dec_ttl. Call it before the first request.
 func (s *Server) OnTTL(f func(bool)) { s.controllers.tellTTL = f }
 
-// wantTTL reports whether a controller wants packets whose TTL ends.
+// wantTTL records whether a controller wants packets whose TTL ends.
 func (c *controllers) wantTTL(who *controller, wants bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *controllers) removeController(who *controller) {
 	}
 }
 
-// sendEvent hands an event to the controller. One that does not read loses it.
+// sendEvent sends an event to the controller. A controller that does not read loses it.
 func (c *controllers) sendEvent(e Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,7 +113,7 @@ func (c *controllers) sendEvent(e Event) {
 	}
 }
 
-// serve answers POST /v1/controller for as long as its caller stays.
+// serve answers POST /v1/controller until its caller leaves.
 func (c *controllers) serve(w http.ResponseWriter, r *http.Request) {
 	name := r.URL.Query().Get("name")
 	if name == "" {

@@ -4,7 +4,7 @@ package door
 
 import "errors"
 
-// No descriptor crosses to another process on this system.
+// Descriptors cannot cross to another process on this system.
 
 const controlCut = 0
 
@@ -12,7 +12,7 @@ func controlSpace(int) int { return 0 }
 
 func controlOf([]int) []byte { return nil }
 
-// descriptors is an error if there is a control message.
+// descriptors returns an error if there is a control message.
 func descriptors(control []byte) ([]int, error) {
 	if len(control) > 0 {
 		return nil, errors.New("descriptors cross to another process on Unix only")

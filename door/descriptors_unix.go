@@ -4,16 +4,16 @@ package door
 
 import "golang.org/x/sys/unix"
 
-// controlCut says that a control message did not fit.
+// controlCut is set if a control message did not fit.
 const controlCut = unix.MSG_CTRUNC
 
-// controlSpace is how long a control message with n descriptors is.
+// controlSpace is the length of a control message with n descriptors.
 func controlSpace(n int) int { return unix.CmsgSpace(4 * n) }
 
 // controlOf is the control message that carries descriptors.
 func controlOf(fds []int) []byte { return unix.UnixRights(fds...) }
 
-// descriptors are those of a control message. Programs that this process starts do not
+// descriptors are those of a control message. They are closed on exec, so child processes do not
 // get them.
 func descriptors(control []byte) (fds []int, err error) {
 	all, err := unix.ParseSocketControlMessage(control)

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// A controller that ends the switch. The request is an HTTP upgrade, after which neither
-// side sends a byte: the connection ends with the process.
+// A controller ends the switch. The request is an HTTP upgrade, after which neither side sends a
+// byte: the connection ends with the process.
 
-// endProtocol names this.
+// endProtocol is the upgrade's protocol.
 const endProtocol = "antrail-end/1"
 
 // endTime is how long a switch may take to end.
 const endTime = 30 * time.Second
 
-// AnswerEnd answers POST /v1/end. If ok, the switch is to end. It leaves the Talk open, so
-// that the connection ends with the process.
+// AnswerEnd answers POST /v1/end. If ok, the switch must end. It leaves the Talk open, so that
+// the connection ends with the process.
 func (s *Server) AnswerEnd(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
 	return s.upgradeTo(endProtocol, w, r)
 }
 
-// End has the switch end, and returns when its process has. The error is nil if no switch
+// End ends the switch, and returns once its process has ended. The error is nil if no switch
 // answers. Entries, connections and the devices of ports stay.
 func (c *Client) End(ctx context.Context) error {
 	t, err := c.upgradeTo(endProtocol, "/v1/end")

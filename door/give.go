@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A port with its descriptors, for a switch that may open none by name. The request is an
-// HTTP upgrade; then each side says one message (talk.go):
+// A port with its descriptors, for a switch that may not open ports by name. The request is an
+// HTTP upgrade; then each side sends one message (talk.go):
 //
 //	client                                      switch
 //	POST /v1/ports/N/give, Upgrade           →
@@ -19,30 +19,30 @@ import (
 //	PortSpec, with the descriptors           →  makes the port of them
 //	                                         ←  Given
 //
-// POST /v1/tunnel/egresses/give does the same with TunnelEgresses and sockets that receive
-// at their addresses. In every case, the switch closes the descriptors that no port has, and
-// the client's own stay open.
+// POST /v1/tunnel/egresses/give does the same with TunnelEgresses and sockets that receive at
+// their addresses. The switch always closes the descriptors that no port uses. The client's own
+// stay open.
 
-// giveProtocol names this; its number changes with what is said.
+// giveProtocol is the upgrade's protocol. Its number changes with the messages.
 const giveProtocol = "antrail-port/1"
 
-// giveTime bounds how long either side waits for a message.
+// giveTime is how long either side waits for a message.
 const giveTime = 10 * time.Second
 
-// ErrConfined says that a switch opens no port by name, and no socket of a port.
+// ErrConfined is returned by a switch that opens no port by name, and no socket of a port.
 var ErrConfined = errors.New("the switch is confined and opens no port: give it the descriptors (POST /v1/ports/N/give, or /v1/tunnel/egresses/give)")
 
-// Given is what the switch answers.
+// Given is the switch's answer.
 type Given struct {
-	// Error names the fault of the spec or its descriptors; "" if there is none.
+	// Error is the fault of the spec or its descriptors; "" if there is none.
 	Error string `json:"error,omitempty"`
-	// Why is the reason for the driver of a port that is lent.
+	// Why is the reason for the driver of a lent port.
 	Why string `json:"why,omitempty"`
-	// Value came with descriptors that the switch holds (helddescriptors.go).
+	// Value was stored with the descriptors that the switch holds (helddescriptors.go).
 	Value json.RawMessage `json:"value,omitempty"`
 }
 
-// answerGive makes a port of what the caller gives.
+// answerGive makes a port of the caller's descriptors.
 func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 	no, err := portNo(r)
 	if err == nil && s.open == nil {
@@ -63,7 +63,7 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// answerGiveEgresses has the tunnel receive by the caller's sockets.
+// answerGiveEgresses makes the tunnel receive by the caller's sockets.
 func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	if s.open == nil {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
@@ -79,7 +79,7 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// takeGiven reads what the controller gives, hands it on, and answers with the outcome.
+// takeGiven reads the controller's message, passes it to a function, and answers with the result.
 func (s *Server) takeGiven(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
 	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {
@@ -104,8 +104,8 @@ func (s *Server) takeGiven(w http.ResponseWriter, r *http.Request, what string, 
 	t.Say(g) // the caller may have hung up
 }
 
-// upgradeTo has the controller's connection speak another protocol. If ok is false, the
-// caller has its answer.
+// upgradeTo switches the controller's connection to another protocol. If ok is false, the caller
+// has its answer.
 func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
 	if wanted := r.Header.Get("Upgrade"); wanted != protocol {
 		http.Error(w, fmt.Sprintf("%s takes an upgrade to %s, not to %.40q", r.URL.Path, protocol, wanted), http.StatusUpgradeRequired)
@@ -119,9 +119,9 @@ func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Reque
 	return t, err == nil
 }
 
-// answerPrograms gives the controller the programs for a packet socket, which are the filter
-// of the socket and the program at tc ingress; or that of a tunnel or tap. It gives no descriptor
-// if there are none.
+// answerPrograms gives the controller the programs for a packet socket: the filter of the socket
+// and the program at tc ingress. For a tunnel or tap, it gives their one program. If there are
+// none, it gives no descriptor.
 func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 	var q ProgramsQuery
 	if t, ok := s.hearQuery(w, r, &q); ok {
@@ -143,7 +143,7 @@ func (s *Server) answerLend(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerPause has ports receive nothing until the controller hangs up, or for giveTime.
+// answerPause stops receiving on all ports until the controller hangs up, or for giveTime.
 func (s *Server) answerPause(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.hearQuery(w, r, &struct{}{})
 	if !ok {
@@ -156,8 +156,8 @@ func (s *Server) answerPause(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hearQuery reads what the controller asks for. If ok is false, the caller has its answer. The
-// client speaks first: what follows the 101 at once, its HTTP reader may take.
+// hearQuery reads the controller's question. If ok is false, the caller has its answer. The
+// client sends first, because its HTTP reader may take bytes that follow the 101 at once.
 func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Talk, ok bool) {
 	if s.open == nil {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
@@ -178,24 +178,23 @@ func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Tal
 	return t, err == nil
 }
 
-// GivePort gives the switch a port with copies of its descriptors. The caller's own stay
-// open.
+// GivePort gives the switch a port with copies of its descriptors. The caller's own stay open.
 func (c *Client) GivePort(p *PortSpec, fds []int) error {
 	_, _, err := c.ask(portPath(p.No)+"/give", p, fds...)
 	return err
 }
 
-// LendPort is copies of a port's descriptors, which are the caller's, and the reason for its
-// driver. A port that is not there has none, nor has one on AF_XDP of a switch that is not
-// confined. By the copies the port outlives the switch:
-// another switch can be given them, and packets that nobody has received wait.
+// LendPort returns copies of a port's descriptors, which belong to the caller, and the reason for
+// its driver. A missing port has none, nor has one on AF_XDP of a switch that is not confined.
+// With the copies the port outlives the switch: another switch can get them, and packets that are
+// not yet received wait.
 func (c *Client) LendPort(no uint32) (why string, fds []int, err error) {
 	g, fds, err := c.ask(portPath(no)+"/lend", struct{}{})
 	return g.Why, fds, err
 }
 
-// PausePorts has the switch receive nothing from its ports until resume is called, or for ten
-// seconds. Frames wait meanwhile. So ports that are given in between begin together.
+// PausePorts stops the switch's receiving until resume is called, or for ten seconds. Frames wait
+// meanwhile. So ports that are given in between begin together.
 func (c *Client) PausePorts() (resume func(), err error) {
 	t, err := c.upgradeTo(giveProtocol, "/v1/ports/pause")
 	if err != nil {
@@ -210,31 +209,31 @@ func (c *Client) PausePorts() (resume func(), err error) {
 	return func() { t.Close() }, nil
 }
 
-// GiveEgresses says where Egresses are, and gives the switch copies of sockets that receive
-// there.
+// GiveEgresses sets the addresses of Egresses, and gives the switch copies of sockets that
+// receive there.
 func (c *Client) GiveEgresses(e *TunnelEgresses, fds []int) error {
 	_, _, err := c.ask("/v1/tunnel/egresses/give", e, fds...)
 	return err
 }
 
-// ProgramsQuery says which programs are asked for: those of packet sockets if it is empty.
+// ProgramsQuery selects programs: those of packet sockets if it is empty.
 type ProgramsQuery struct {
-	Tunnel string `json:"tunnel,omitempty"` // its kind
+	Tunnel string `json:"tunnel,omitempty"` // the tunnel's kind
 	IPv6   bool   `json:"ipv6,omitempty"`   // the tunnel goes over IPv6
 	Driver string `json:"driver,omitempty"` // tap
 }
 
-// Programs are descriptors of the filter and the ingress program that a packet socket is
-// to have before it is given. With a kind of tunnel, it is the one program of that tunnel's
-// link, and with a driver, that of its device. There are none if the kernel is to forward
-// nothing. They are the caller's. A switch that knows no such program gives two in its place.
+// Programs are descriptors of the filter and the ingress program that a packet socket needs
+// before it is given. With a kind of tunnel, it is the one program of that tunnel's link, and
+// with a driver, that of its device. There are none if the kernel must not offload. They belong
+// to the caller. A switch that does not know the query returns the two of a packet socket.
 func (c *Client) Programs(q ProgramsQuery) ([]int, error) {
 	_, fds, err := c.ask("/v1/offload/programs", q)
 	return fds, err
 }
 
-// ask says a value with copies of descriptors, and hears the answer. Its descriptors are the
-// caller's.
+// ask sends a value with copies of descriptors, and reads the answer. Received descriptors belong
+// to the caller.
 func (c *Client) ask(path string, v any, fds ...int) (g Given, got []int, err error) {
 	t, err := c.upgradeTo(giveProtocol, path)
 	if err != nil {
@@ -254,7 +253,7 @@ func (c *Client) ask(path string, v any, fds ...int) (g Given, got []int, err er
 	return g, got, nil
 }
 
-// upgradeTo opens a connection that speaks another protocol.
+// upgradeTo opens a connection with another protocol.
 func (c *Client) upgradeTo(protocol, path string) (t Talk, err error) {
 	conn, err := net.DialTimeout("unix", c.socket, giveTime)
 	if err != nil {

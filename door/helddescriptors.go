@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// Descriptors that a switch holds for its controller, and does not use. What the kernel keeps as
-// long as they are open outlives a controller that is killed: the next one borrows copies. They come
-// with a value, under a name:
+// A switch holds descriptors for its controller without using them. So kernel objects that last
+// as long as a descriptor is open outlive a killed controller: the next one borrows copies. They
+// have a value and a name:
 //
 //	POST /v1/held/NAME/give   the value as JSON with its descriptors, after an upgrade (give.go); they
-//	                          take the place of those before. Without descriptors the name is free
+//	                          replace earlier ones. Without descriptors the name becomes free
 //	POST /v1/held/NAME/lend   Given, with the value and copies of its descriptors
 //
-// The switch that takes over from another gets all of them.
+// A switch that takes over from another gets all of them.
 
-// maxHeld bounds the names.
+// maxHeld is the largest number of names.
 const maxHeld = 16
 
-// errManyHeld is the error of a further name.
+// errManyHeld is the error for one more name.
 var errManyHeld = errors.New("the switch holds descriptors under 16 names, and takes no further one")
 
 // Held is a value with its descriptors.
@@ -31,14 +31,14 @@ type Held struct {
 	Descriptors []int
 }
 
-// held is all that a switch holds.
+// held has everything that a switch holds.
 type held struct {
 	mu     sync.Mutex
 	byName map[string]Held
 }
 
-// Hold holds a value with its descriptors, which belong to the switch from then on, also after an
-// error.
+// Hold stores a value with its descriptors, which belong to the switch from then on, also after
+// an error.
 func (s *Server) Hold(name string, v Held) error {
 	h := &s.held
 	h.mu.Lock()
@@ -60,21 +60,21 @@ func (s *Server) Hold(name string, v Held) error {
 	return nil
 }
 
-// Held is all that the switch holds, by name. It stays the switch's: no request changes it while the
-// server is frozen.
+// Held has everything that the switch holds, by name. It belongs to the switch. No request
+// changes it while the server is frozen.
 func (s *Server) Held() map[string]Held {
 	s.held.mu.Lock()
 	defer s.held.mu.Unlock()
 	return maps.Clone(s.held.byName)
 }
 
-// answerGiveHeld holds what the controller gives.
+// answerGiveHeld stores the controller's value and descriptors.
 func (s *Server) answerGiveHeld(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
 	s.takeGiven(w, r, "held "+name, func(text []byte, fds []int) error { return s.Hold(name, Held{text, fds}) })
 }
 
-// answerLendHeld gives the controller copies of what the switch holds under a name.
+// answerLendHeld gives the controller copies of the descriptors under a name.
 func (s *Server) answerLendHeld(w http.ResponseWriter, r *http.Request) {
 	if t, ok := s.hearQuery(w, r, &struct{}{}); ok {
 		defer t.Close()
@@ -85,15 +85,15 @@ func (s *Server) answerLendHeld(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// GiveHeld has the switch hold a value with copies of descriptors, in place of what it held under the
-// name. Without descriptors it holds nothing there.
+// GiveHeld stores a value with copies of descriptors in the switch. It replaces those under the
+// name. Without descriptors it frees the name.
 func (c *Client) GiveHeld(name string, v any, fds []int) error {
 	_, _, err := c.ask(heldPath(name)+"/give", v, fds...)
 	return err
 }
 
-// LendHeld reads the value that the switch holds under a name into v. The descriptors are copies, and
-// the caller's. If there are none, the switch holds nothing there.
+// LendHeld reads the value under a name into v. The returned descriptors are copies and belong to
+// the caller. If there are none, the switch holds nothing under the name.
 func (c *Client) LendHeld(name string, v any) ([]int, error) {
 	g, fds, err := c.ask(heldPath(name)+"/lend", struct{}{})
 	if err == nil && len(fds) > 0 {

@@ -9,14 +9,14 @@ import (
 	"net/http"
 )
 
-// How a request is read, and how an answer is written: JSON, lines of a dump, or an error with its status.
+// Requests and answers: JSON, lines of a dump, or an error with its status.
 
-// answer adds a question that changes nothing.
+// answer registers a request that changes nothing.
 func answer(mux *http.ServeMux, path string, f func(*http.Request) (any, error)) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, f) })
 }
 
-// change adds a request that only the controller may make while one is connected.
+// change registers a request that only the controller may make while one is connected.
 func (s *Server) change(mux *http.ServeMux, path string, f func(*http.Request) (any, error)) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		if err := s.controllers.admit(r); err != nil {
@@ -66,8 +66,8 @@ func dump[T any](w http.ResponseWriter, r *http.Request, all []T, line func(*byt
 	w.Write(b.Bytes())
 }
 
-// read reads the JSON of a request. Fields that the switch does not know are an error:
-// what they ask for would not be done.
+// read reads the JSON of a request. It refuses fields that the switch does not know, because the
+// switch would ignore them.
 func read(r *http.Request, v any) error {
 	if err := decode(io.LimitReader(r.Body, maxRequest), v); err != nil {
 		return fmt.Errorf("%s %s: body: %w", r.Method, r.URL.Path, err)
@@ -75,7 +75,7 @@ func read(r *http.Request, v any) error {
 	return nil
 }
 
-// decode reads JSON that has only fields that v has.
+// decode reads JSON that has only fields of v.
 func decode(from io.Reader, v any) error {
 	d := json.NewDecoder(from)
 	d.DisallowUnknownFields()

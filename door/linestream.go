@@ -8,10 +8,10 @@ import (
 	"net/http"
 )
 
-// Answers that do not end by themselves: a line of JSON for each event.
+// Streams: a line of JSON for each event.
 
-// answerLive streams walks until the caller goes, or there are enough. A caller that does
-// not read loses walks, which are counted; no worker waits for it.
+// answerLive streams walks until the caller leaves, or has enough. If a caller does not read, its
+// walks are lost and counted; no worker waits for it.
 func (s *Server) answerLive(w http.ResponseWriter, r *http.Request) {
 	var q LiveRequest
 	err := read(r, &q)
@@ -45,8 +45,7 @@ func (s *stream) send(v any) error {
 	return s.flush.Flush()
 }
 
-// walk sends the next walk, or counts when there is none for a while. The error ends the
-// stream.
+// walk sends the next walk, or counts if there is none for a while. An error ends the stream.
 func (s *stream) walk(r *http.Request, l Live) error {
 	ctx, cancel := context.WithTimeout(r.Context(), tellCounts)
 	defer cancel()

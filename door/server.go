@@ -20,38 +20,37 @@ import (
 	"github.com/antrail/antrail/flow/parse"
 )
 
-// PortOpener opens the ports of a switch, and tells its tunnel who is who.
+// PortOpener opens the ports of a switch, and sets up its tunnel.
 type PortOpener interface {
-	// OpenPort opens a port, or keeps the one that was opened alike. The error is
+	// OpenPort opens a port, or keeps one that was opened in the same way. The error is
 	// ErrConfined if the switch may not open it.
 	OpenPort(*PortSpec) error
 	// GivePort makes a port of descriptors, which belong to the switch from then on, also
 	// after an error.
 	GivePort(p *PortSpec, fds []int) error
 	// LendPort calls to with the descriptors of a port, which stay the switch's, and with the
-	// reason for its driver. There are none if no other switch could go on with them after this
-	// one was killed.
+	// reason for its driver. There are none if no other switch could use them after this one was
+	// killed.
 	LendPort(no uint32, to func(why string, fds []int))
-	// PausePorts has the switch receive nothing until resume is called.
+	// PausePorts stops receiving until resume is called.
 	PausePorts() (resume func())
-	// Programs are descriptors of the filter and the ingress program that a packet socket
-	// is to have that the controller gives. With a kind of tunnel, it is the program of
-	// that tunnel's link, and with a driver, that of its device. It is nil for none. They
-	// stay the switch's.
+	// Programs are descriptors of the filter and the ingress program for a packet socket that the
+	// controller gives. With a kind of tunnel, it is the program of that tunnel's link, and with
+	// a driver, that of its device. It is nil for none. They stay the switch's.
 	Programs(ProgramsQuery) []int
-	// Confined reports whether OpenPort opens no port.
+	// Confined reports whether OpenPort opens no ports.
 	Confined() bool
-	// Cards is how ports on AF_XDP drive cards.
+	// Cards is the AF_XDP setup of cards.
 	Cards() Cards
 	SetTunnelPeers([]TunnelPeer) error
 	SetTunnelSilent([]netip.Addr) error
-	// SetTunnelEgresses says where Egresses are. The error is ErrConfined if the switch may
-	// not receive at one of these addresses.
+	// SetTunnelEgresses sets the addresses of Egresses. The error is ErrConfined if the switch
+	// may not receive at one of them.
 	SetTunnelEgresses(*TunnelEgresses) error
-	// GiveEgresses does so with receiving sockets, which belong to the switch from then on,
+	// GiveEgresses does the same with receiving sockets, which belong to the switch from then on,
 	// also after an error.
 	GiveEgresses(e *TunnelEgresses, fds []int) error
-	// TunnelPathMTU is the inner MTU on the way to a Node.
+	// TunnelPathMTU is the inner MTU to a Node.
 	TunnelPathMTU(node netip.Addr) (int, error)
 }
 
@@ -61,10 +60,10 @@ type Server struct {
 	open    PortOpener
 	clock   func() int64
 	release string
-	// Settings and PauseNS are SwitchInfo's. They are set before the first request.
+	// Settings and PauseNS are SwitchInfo's. Set them before the first request.
 	Settings json.RawMessage
 	PauseNS  int64
-	// instance tells this process of the switch from the next.
+	// instance identifies this process of the switch.
 	instance string
 	classes  classes
 	kept     atomic.Uint64 // see SwitchInfo.Kept
@@ -76,30 +75,29 @@ type Server struct {
 	held        held
 }
 
-// NewServer makes a server for a switch whose clock this is. release is the version of the
-// program.
+// NewServer makes a server for a switch with its clock. release is the program's version.
 func NewServer(sw Switch, open PortOpener, clock func() int64, release string) *Server {
 	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}, tellTTL: func(bool) {}}}
 }
 
-// OnController has f told whether a controller is connected, whenever that changes. It is
-// called before the first request.
+// OnController sets f to be called when a controller connects or leaves. Call it before the first
+// request.
 func (s *Server) OnController(f func(connected bool)) {
 	s.controllers.away = func(away bool) { f(!away) }
 }
 
-// SetKept says which generation of the pipeline a file has.
+// SetKept records the generation of the pipeline in the switch's file.
 func (s *Server) SetKept(generation uint64) { s.kept.Store(generation) }
 
-// Freeze refuses, or takes again, requests that change the switch. It returns when none is
-// under way.
+// Freeze starts or stops refusing requests that change the switch. It returns when none is under
+// way.
 func (s *Server) Freeze(frozen bool) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.frozen = frozen
 }
 
-// SendEvent hands an event to the controller, if one is connected. It never waits.
+// SendEvent sends an event to the controller, if one is connected. It never waits.
 func (s *Server) SendEvent(e Event) { s.controllers.sendEvent(e) }
 
 // Handler is the API.
@@ -133,7 +131,7 @@ func (s *Server) info() *SwitchInfo {
 	return i
 }
 
-// pipelineInfo is of one generation, unless bundles come faster than they are asked for.
+// pipelineInfo is of one generation, unless bundles arrive faster than requests.
 func (s *Server) pipelineInfo() (p PipelineInfo) {
 	for range 3 {
 		p = PipelineInfo{s.sw.Generation(), s.sw.Learnings(), s.sw.First(), s.sw.Names()}
@@ -193,7 +191,7 @@ func (s *Server) answerFlows(w http.ResponseWriter, r *http.Request) {
 	var b []byte
 	for i := range all {
 		if r.URL.Query().Get("format") == "json" {
-			b = all[i].AppendJSON(b) // a hundred thousand are one answer: a line each, by itself
+			b = all[i].AppendJSON(b) // one line at a time, because an answer may have a hundred thousand
 		} else {
 			e := &all[i]
 			b = e.AppendText(b, flow.Format{Stats: &flow.Stats{Packets: e.Packets, Bytes: e.Bytes, Duration: e.Duration, Idle: e.Idle}})
@@ -315,7 +313,7 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	handleValue(s, mux, "PUT /v1/tunnel/egresses", func(v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
 }
 
-// handleValue reads a value and hands it to the switch's ports.
+// handleValue registers a request that passes a value to the switch's ports.
 func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
 	s.change(mux, path, func(r *http.Request) (any, error) {
 		var v T
@@ -327,10 +325,10 @@ func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) 
 	})
 }
 
-// errNoPorts is why a switch opens no port.
+// errNoPorts is the error of a switch without a PortOpener.
 var errNoPorts = errors.New("this switch opens no ports")
 
-// readPortRequest reads a request of those that need a PortOpener.
+// readPortRequest reads a request that needs a PortOpener.
 func (s *Server) readPortRequest(r *http.Request, v any) error {
 	if s.open == nil {
 		return errNoPorts
@@ -360,7 +358,7 @@ func (s *Server) addConnections(mux *http.ServeMux) {
 		e := json.NewEncoder(w)
 		for one := range c.Dump(f) {
 			if e.Encode(&one) != nil {
-				return // the caller has gone
+				return // the caller has left
 			}
 		}
 	})
@@ -400,5 +398,5 @@ func (s *Server) addConnections(mux *http.ServeMux) {
 	})
 }
 
-// maxRequest bounds the body of a request that is no bundle, in bytes.
+// maxRequest is the largest body of a request, bundles excepted, in bytes.
 const maxRequest = 64 << 20

@@ -13,23 +13,23 @@ import (
 	"strings"
 )
 
-// What two processes say to one another that hand descriptors over, through a unix socket
-// after an HTTP upgrade. A message is its length, four bytes in network order, and JSON.
-// Its descriptors come with the first byte (unix(7), SCM_RIGHTS). The kernel passes at most
-// 253 with one byte; the others come with the following bytes of the length.
+// Messages between two processes that pass descriptors, through a unix socket after an HTTP
+// upgrade. A message is its length, four bytes in network order, and JSON. Its descriptors come
+// with the first byte (unix(7), SCM_RIGHTS). The kernel passes at most 253 with one byte; the
+// others come with the following bytes of the length.
 
 const (
-	// maxMessage bounds a message, in bytes.
+	// maxMessage is the largest message, in bytes.
 	maxMessage = 64 << 20
-	// perByte is how many descriptors the kernel passes at once (SCM_MAX_FD).
+	// perByte is the number of descriptors that the kernel passes at once (SCM_MAX_FD).
 	perByte = 253
-	// headLen is the bytes of a message's length. At most so many times perByte
-	// descriptors come with a message.
+	// headLen is the size of a message's length in bytes. A message has at most headLen times
+	// perByte descriptors.
 	headLen = 4
 )
 
-// Talk is a connection on which messages with descriptors pass. One goroutine may say
-// while another hears.
+// Talk is a connection for messages with descriptors. One goroutine may call Say while another
+// calls Hear.
 type Talk struct{ *net.UnixConn }
 
 // Say sends a value as JSON, and copies of descriptors. The caller keeps its own.
@@ -58,8 +58,7 @@ func (t Talk) Say(v any, fds ...int) error {
 	return err
 }
 
-// Hear reads a message into v. The descriptors are the caller's. After an error none is
-// open.
+// Hear reads a message into v. The descriptors belong to the caller. After an error none is open.
 func (t Talk) Hear(v any) (fds []int, err error) {
 	text, fds, err := t.message()
 	if err == nil {
@@ -91,7 +90,7 @@ func (t Talk) message() (text []byte, fds []int, err error) {
 	if err != nil {
 		return nil, fds, err
 	}
-	// The buffer grows with what comes: a length alone costs no memory.
+	// The buffer grows with the received bytes, so a length alone costs no memory.
 	text, err = io.ReadAll(io.LimitReader(t, int64(length)))
 	if err == nil && len(text) < int(length) {
 		err = fmt.Errorf("the message ends after %d of %d bytes: %w", len(text), length, io.ErrUnexpectedEOF)
@@ -99,8 +98,7 @@ func (t Talk) message() (text []byte, fds []int, err error) {
 	return text, fds, err
 }
 
-// read reads bytes, and the descriptors that come with them. Some may be open after an
-// error.
+// read reads bytes, and the descriptors that come with them. Some may be open after an error.
 func (t Talk) read(b []byte) (n int, fds []int, err error) {
 	rights := make([]byte, controlSpace(perByte))
 	n, m, flags, _, err := t.ReadMsgUnix(b, rights)
@@ -116,7 +114,7 @@ func (t Talk) read(b []byte) (n int, fds []int, err error) {
 	return n, fds, err
 }
 
-// CloseDescriptors closes all.
+// CloseDescriptors closes all descriptors.
 func CloseDescriptors(fds []int) {
 	for _, fd := range fds {
 		os.NewFile(uintptr(fd), "").Close()
@@ -140,8 +138,8 @@ func Hijack(w http.ResponseWriter, protocol string) (Talk, error) {
 	return Talk{t}, err
 }
 
-// Upgrade asks the server of a connection to speak another protocol from here on. header
-// has more fields of the request; nil for none.
+// Upgrade asks the server of a connection to change to another protocol. header has more fields
+// of the request; nil for none.
 func Upgrade(conn net.Conn, path, protocol string, header http.Header) error {
 	var more strings.Builder
 	if err := header.Write(&more); err != nil {
@@ -150,7 +148,7 @@ func Upgrade(conn net.Conn, path, protocol string, header http.Header) error {
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: antrail\r\nConnection: Upgrade\r\nUpgrade: %s\r\nContent-Length: 0\r\n%s\r\n", path, protocol, &more); err != nil {
 		return err
 	}
-	// The server waits for the first message: nothing is read too far.
+	// The server waits for the first message, so the reader takes no byte too many.
 	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ func talks(t testing.TB) (a, b Talk) {
 	return ends[0], ends[1]
 }
 
-// TestTalkManyDescriptors: a message has more descriptors than the kernel passes at once,
-// in their order, and no more than it can have.
+// TestTalkManyDescriptors: a message passes more descriptors than the kernel does at once, in
+// their order, up to its limit.
 func TestTalkManyDescriptors(t *testing.T) {
 	a, z := talks(t)
 	var pipe [2]int
@@ -74,8 +74,7 @@ func TestTalkManyDescriptors(t *testing.T) {
 	}
 }
 
-// FuzzHear reads what anybody may send: it is a message, or an error without an open
-// descriptor.
+// FuzzHear reads any bytes: they are a message, or an error without an open descriptor.
 func FuzzHear(f *testing.F) {
 	message := func(text string) []byte {
 		return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
@@ -87,7 +86,7 @@ func FuzzHear(f *testing.F) {
 	f.Add([]byte{255, 255, 255, 255, 1}, 3)
 	f.Fuzz(func(t *testing.T, b []byte, n int) {
 		if len(b) == 0 || len(b) > 1<<16 {
-			return // nothing is sent, or more than the socket's buffer holds
+			return // nothing is sent, or more than fits the socket's buffer
 		}
 		a, z := talks(t)
 		var fds []int
