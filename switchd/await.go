@@ -14,29 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process that waits to be launched as the switch, because its launcher cannot start it:
-// it is in a container of its own. It has no privilege from the start. What a launcher says
-// and gives to a child (launch.go) it gets through a unix socket on which the launcher
-// listens, in one message: launched, and the descriptors behind the first, in their order.
+// A process that waits until a launcher makes it the switch. Its launcher cannot start it,
+// because it is in a container of its own. It has no privilege from the start. A child gets
+// messages and descriptors from its launcher (launch.go). This process gets the same through a
+// unix socket on which the launcher listens. They come in one message: launched, and the
+// descriptors behind the first, in their order.
 
-// hailed is what a process says that waits, to be found by its launcher.
+// hailed is the message of a waiting process to its launcher.
 type hailed struct {
 	Protocol string `json:"protocol"`
-	// Pod is the name of the pod that the process is in; "" outside of Kubernetes.
+	// Pod is the name of the process's pod; "" outside of Kubernetes.
 	Pod string `json:"pod,omitempty"`
 }
 
-// awaitProtocol names what is said at this socket.
+// awaitProtocol is the protocol of this socket.
 const awaitProtocol = "antrail-await/1"
 
-// hailPause lies between two calls to a launcher that does not answer, or wants another
+// hailPause is the pause between two calls to a launcher that does not answer, or wants another
 // process.
 const hailPause = 500 * time.Millisecond
 
-// Await waits at a socket until a launcher makes this process its switch, and runs the
-// switch until ctx ends. The process has to have no capability, and another user than
-// root; Await restricts it to the system calls of a switch. When another switch has taken
-// over, Await waits until ctx ends: if it returned, the container would be started again.
+// Await waits at a socket until a launcher makes this process its switch, and runs the switch
+// until ctx ends. The process must have no capability, and a user other than root. Await
+// restricts it to the system calls of a switch. After another switch has taken over, Await waits
+// until ctx ends: if it returned, the container would be started again.
 func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) error {
 	if err := confineSelf(); err != nil {
 		return err
@@ -46,7 +47,7 @@ func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) e
 	if err != nil {
 		return err
 	}
-	defer t.Close() // the launcher learns so that the switch has ended
+	defer t.Close() // so the launcher learns that the switch has ended
 	if !said.Confined || said.Release != release {
 		door.CloseDescriptors(fds)
 		return fmt.Errorf("the launcher is of %s and wants a confined switch: %v; this process is of %s, and can be nothing else", said.Release, said.Confined, release)
@@ -117,18 +118,17 @@ func peerUID(c *net.UnixConn) (uid uint32, err error) {
 	return cred.Uid, nil
 }
 
-// Waiting is a launcher's side: the process that waits at its socket.
+// Waiting is the launcher's side: it holds the process that waits at its socket.
 type Waiting struct {
 	ln  *net.UnixListener
 	pod string
 	log *slog.Logger
-	// there has the process that called last, if it can be launched.
+	// there holds the latest process, if it can be launched.
 	there chan door.Talk
 }
 
-// ListenWaiting opens the socket at which a process of the same pod may wait. Whoever can
-// reach the socket may connect: a process is launched only if its user is that of a
-// confined switch.
+// ListenWaiting opens the socket at which a process of the same pod may wait. Any process that
+// can reach the socket may connect. It is launched only if its user is that of a confined switch.
 func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
 	ln, err := ReplaceSocket(socket)
 	if err != nil {
@@ -142,14 +142,14 @@ func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
 	return w, nil
 }
 
-// Close closes the socket. The process that waits calls again.
+// Close closes the socket. The waiting process calls again.
 func (w *Waiting) Close() error {
 	err := w.ln.Close()
 	w.forget()
 	return err
 }
 
-// forget hangs up on the process that waits.
+// forget hangs up on the waiting process.
 func (w *Waiting) forget() {
 	select {
 	case t := <-w.there:
@@ -171,12 +171,12 @@ func (w *Waiting) runAccept() {
 			t.Close()
 			continue
 		}
-		w.forget() // it has ended, and this one was started in its place
+		w.forget() // the previous one has ended, and this one was started in its place
 		w.there <- t
 	}
 }
 
-// accept says why a process cannot be launched.
+// accept returns the reason why a process cannot be launched.
 func (w *Waiting) accept(t door.Talk) error {
 	uid, err := peerUID(t.UnixConn)
 	if err == nil && uid != ConfinedUID {
@@ -203,13 +203,13 @@ func hearHail(t door.Talk, h *hailed) error {
 	return err
 }
 
-// waiting is the process that waits, taken for a launch.
+// waiting is the waiting process, taken for a launch.
 type waiting struct {
 	door.Talk
 	launched bool
 }
 
-// takeSuccessor waits until a process waits, and takes it.
+// takeSuccessor waits for a waiting process, and takes it.
 func (w *Waiting) takeSuccessor(ctx context.Context) (*waiting, error) {
 	if len(w.there) == 0 {
 		w.log.Info("waiting for the process that is to be the switch: antrail switch --await", "socket", w.ln.Addr(), "pod", w.pod)
@@ -227,7 +227,7 @@ func (w *Waiting) takeSuccessor(ctx context.Context) (*waiting, error) {
 	}
 }
 
-// alive says that a process still waits: it says nothing, and has not hung up.
+// alive reports whether a process still waits: it sends nothing, and has not hung up.
 func alive(t door.Talk) bool {
 	if t.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
@@ -236,14 +236,14 @@ func alive(t door.Talk) bool {
 	return errors.Is(err, os.ErrDeadlineExceeded) && t.SetReadDeadline(time.Time{}) == nil
 }
 
-// hangUp has a process wait again that was not launched.
+// hangUp makes a process that was not launched wait again.
 func (w *waiting) hangUp() {
 	if !w.launched {
 		w.Close()
 	}
 }
 
-// startWaiting launches a process that waits.
+// startWaiting launches a waiting process.
 func (p *Process) startWaiting(w *waiting) starter {
 	return func(l *Launch, said *launched, files []*os.File) (*Launched, error) {
 		var fds []int
@@ -261,12 +261,12 @@ func (p *Process) startWaiting(w *waiting) starter {
 	}
 }
 
-// errHungUp is how a switch ended that is no child.
+// errHungUp is the end of a switch that is not a child.
 var errHungUp = errors.New("the process of the switch has hung up")
 
 // runHungUp waits until a switch has ended.
 func (p *Process) runHungUp(t door.Talk, ended chan<- error) {
-	io.Copy(io.Discard, t) // it says nothing more
+	io.Copy(io.Discard, t) // it sends nothing more
 	t.Close()
 	p.Log.Info("the process of the switch has ended")
 	ended <- errHungUp

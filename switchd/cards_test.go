@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCardsAreDriven: a card is polled and has no copies when that is asked for, or is
-// refused; a veth is driven as ever.
+// TestCardsAreDriven: if the settings ask for it, a card is polled and has no copies, or is
+// refused. A veth is unaffected.
 func TestCardsAreDriven(t *testing.T) {
 	node, pod := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "veth0", pod, "eth0")
@@ -64,7 +64,7 @@ func TestCardsAreDriven(t *testing.T) {
 	}
 }
 
-// wantDriven fails when a port is in another mode, or its socket polls otherwise.
+// wantDriven fails if a port is in another mode, or its socket polls differently.
 func wantDriven(t *testing.T, p ports.Port, mode string, micros int) {
 	t.Helper()
 	polls, err := unix.GetsockoptInt(p.FD(), unix.SOL_SOCKET, unix.SO_BUSY_POLL)
@@ -73,9 +73,9 @@ func wantDriven(t *testing.T, p ports.Port, mode string, micros int) {
 	}
 }
 
-// TestTunnelDrivers: AF_XDP is on the link that has the Node's address, or on the one that
-// the spec names. If it is not possible, auto uses the kernel and afxdp is an error. With
-// offload, auto uses the kernel, too.
+// TestTunnelDrivers: AF_XDP is on the link with the Node's address, or on the one in the spec. If
+// it is not possible, auto uses the kernel and afxdp is an error. With offload, auto uses the
+// kernel, too.
 func TestTunnelDrivers(t *testing.T) {
 	node, far := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "eth0", far, "eth1")

@@ -12,22 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The connection table lies in a file beside the socket, on tmpfs if that is /run. So a
-// switch that was stopped or killed, and is started again before the machine is, goes on
-// with the connections that it had.
+// The connection table is in a file beside the socket, on tmpfs if that is /run. So a switch that
+// is started again before the machine reboots has the connections of its predecessor.
 
 // ConnectionFile is the file of a connection table. It implements local.Place.
 type ConnectionFile struct {
-	// Path is the file, which is made.
+	// Path is the file. It is created if it does not exist.
 	Path string
-	// Inherited is that file, open, while another process still uses it: connections are
-	// there after conntrack.Table.TakeOver. The switch closes it.
+	// Inherited is that file, open, while another process still uses it. Connections appear after
+	// conntrack.Table.TakeOver. The switch closes it.
 	Inherited *os.File
 
 	*arena
 }
 
-// Table implements local.Place. The error is for a file that cannot be used.
+// Table implements local.Place. It returns an error for an unusable file.
 func (f *ConnectionFile) Table(c conntrack.Config) (table *conntrack.Table, err error) {
 	if f.Inherited != nil {
 		table, f.arena, err = awaitTable(f.Inherited, c)
@@ -37,7 +36,7 @@ func (f *ConnectionFile) Table(c conntrack.Config) (table *conntrack.Table, err 
 	return table, err
 }
 
-// Lend reports whether another process uses the file by the same lock: then Close does not
+// Lend records whether another process uses the file by the same lock. If so, Close does not
 // unlock it.
 func (f *ConnectionFile) Lend(lent bool) { f.lent = lent }
 
@@ -45,12 +44,12 @@ func (f *ConnectionFile) Lend(lent bool) { f.lent = lent }
 type arena struct {
 	file   *os.File
 	memory []byte
-	// lent says that another process uses the file by the same lock.
+	// lent is set if another process uses the file by the same lock.
 	lent bool
 }
 
-// openArena maps a file of a size, which it makes, allocates and locks. It is
-// an error when the file is no plain file of our own, or another agent's.
+// openArena maps a file of a size. It creates, allocates and locks the file. It refuses a file
+// that is not a plain file of this user, or that another agent uses.
 func openArena(path string, size int) (*arena, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -70,8 +69,8 @@ func openArena(path string, size int) (*arena, error) {
 	return a, nil
 }
 
-// claim makes the file ours alone, of the right size and with memory behind all
-// of it: a page that could not be had later would kill the switch.
+// claim locks the file and gives it its size, with memory behind every page. A page that could
+// not be allocated later would kill the switch.
 func (a *arena) claim(size int) error {
 	fd := int(a.file.Fd())
 	if err := ownFile(a.file); err != nil {
@@ -92,8 +91,8 @@ func (a *arena) claim(size int) error {
 	return nil
 }
 
-// Close lets another process have the file. The mapping stays until the process
-// ends: a request that is still being answered may read it.
+// Close unlocks the file for another process. The mapping stays until the process ends, because a
+// request under way may read it.
 func (a *arena) Close() error {
 	if a.lent {
 		return a.file.Close()
@@ -101,8 +100,7 @@ func (a *arena) Close() error {
 	return errors.Join(unix.Flock(int(a.file.Fd()), unix.LOCK_UN), a.file.Close())
 }
 
-// restoreTable is a connection table in the file, with the connections that are
-// in it.
+// restoreTable makes a connection table in the file, with the file's connections.
 func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -120,8 +118,8 @@ func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, er
 	return table, a, nil
 }
 
-// awaitTable is a connection table in the file of an agent that still runs, mapped
-// and empty until TakeOver. The file is the arena's, also after an error.
+// awaitTable makes a connection table in the file of a running agent, mapped and empty until
+// TakeOver. The arena owns the file, also after an error.
 func awaitTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) {
 	table, a, err := mapTable(f, c)
 	if err != nil {
@@ -143,7 +141,7 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	// All pages are mapped now: later each would cost a fault, while no packet moves.
+	// Map all pages now. Later each would cost a fault while no packet moves.
 	memory, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, nil, fmt.Errorf("mmap: %w", err)
@@ -153,7 +151,7 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	return table, &arena{file: f, memory: memory, lent: true}, err
 }
 
-// logRestored says what became of the connections of the process before.
+// logRestored logs the outcome for the connections of the previous process.
 func logRestored(log *slog.Logger, s *local.Switch) {
 	r := s.Table().Stats().Restored
 	if r.Empty != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// withTable is a switch whose connections lie in a file.
+// withTable is a switch whose connections are in a file.
 func withTable(path string, most int) (*local.Switch, error) {
 	clock, err := BootClock()
 	if err != nil {
@@ -39,7 +39,7 @@ func closeTable(t *testing.T, s *local.Switch) {
 	}
 }
 
-// TestConnectionsOutliveTheSwitch: the next switch has them. One of another size begins
+// TestConnectionsOutliveTheSwitch: the next switch has them. One with another table size begins
 // without them, and logs the reason.
 func TestConnectionsOutliveTheSwitch(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run", "ct.arena")

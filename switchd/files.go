@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files that a process keeps for the next one, and what they are believed for: a file of
-// this user's, of this boot of the machine.
+// Files that a process keeps for the next one. They are valid only if they belong to this user
+// and to this boot of the machine.
 
-// ReadOwnFile reads a plain file of this user's that has one name and at most so many
-// bytes. The error says what else it is.
+// ReadOwnFile reads a plain file of this user that has one name and at most the given bytes. The
+// error names the difference.
 func ReadOwnFile(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -33,7 +33,7 @@ func ReadOwnFile(path string, most int64) ([]byte, error) {
 	return b, err
 }
 
-// ownFile is the error that a file is no plain one of this user's.
+// ownFile returns an error if a file is not a plain file of this user.
 func ownFile(f *os.File) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
@@ -45,8 +45,8 @@ func ownFile(f *os.File) error {
 	return nil
 }
 
-// WriteOwnFile puts a file in the place of another in one step. One process at a time
-// does so: the one that has the connections' file.
+// WriteOwnFile replaces a file in one step. Only one process may do so at a time: the one with
+// the lock of the connections' file.
 func WriteOwnFile(path string, b []byte) error {
 	fresh := path + ".new"
 	f, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0o600)
@@ -62,7 +62,7 @@ func WriteOwnFile(path string, b []byte) error {
 	return os.Rename(fresh, path)
 }
 
-// BootID is the kernel's name for the time since the machine was started.
+// BootID is the kernel's id for the current boot.
 func BootID() (id [16]byte, err error) {
 	const path = "/proc/sys/kernel/random/boot_id"
 	text, err := os.ReadFile(path)
@@ -77,9 +77,9 @@ func BootID() (id [16]byte, err error) {
 	return id, nil
 }
 
-// BootClock is CLOCK_BOOTTIME in nanoseconds, by which connections end: the same for a
-// process, for the next one, and for the agent beside it. It is read once and carried on
-// by the process's own monotonic clock, which costs no system call.
+// BootClock is CLOCK_BOOTTIME in nanoseconds, by which connections end. It is the same for this
+// process, the next one, and the agent. It is read once. After that the process's own monotonic
+// clock carries it on, which costs no system call.
 func BootClock() (func() int64, error) {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestArenaIsOurOwnFile: what stands at its place and is something else is an
-// error that names it, and stays as it is.
+// TestArenaIsOurOwnFile: anything else at its place is an error that names it,
+// and stays unchanged.
 func TestArenaIsOurOwnFile(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")
@@ -33,8 +33,8 @@ func TestArenaIsOurOwnFile(t *testing.T) {
 	}
 }
 
-// TestBootClock (CT-44): connections end by the clock that goes on over restarts
-// of the agent, and not by the time of day.
+// TestBootClock (CT-44): connections end by the clock that continues over
+// restarts of the agent, and not by the time of day.
 func TestBootClock(t *testing.T) {
 	boot := func() int64 {
 		var ts unix.Timespec
@@ -61,7 +61,7 @@ func TestBootID(t *testing.T) {
 	}
 }
 
-// TestOwnFiles: what stands in its place is not followed or written.
+// TestOwnFiles: links and other files at its place are not followed or written.
 func TestOwnFiles(t *testing.T) {
 	dir := t.TempDir()
 	target := filepath.Join(dir, "target")

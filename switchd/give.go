@@ -20,16 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ports that a controller gives with their descriptors, because the switch may not open
-// them. The controller attaches the programs of packet sockets and AF_XDP sockets; the
-// switch never touches them.
+// Ports that a controller gives with their descriptors, because the switch may not open them. The
+// controller attaches the programs of packet sockets and AF_XDP sockets. The switch never touches
+// them.
 
 // GivePort implements door.PortOpener. A port of the same number is closed first.
 func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := &Inheritance{}
-	defer from.Close() // of what no port has
+	defer from.Close() // closes those that no port uses
 	driver, link := givenAs(p, fds)
 	from.Add(driver, link, append([]int{}, fds...)) // never nil: a port without descriptors is an error
 	if s.specs[p.No] != nil {
@@ -51,9 +51,8 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	})
 }
 
-// givenAs says which driver's descriptors a port is made of, and the link that they are
-// noted by. Where the spec leaves the driver to the controller, the first descriptor tells:
-// that of AF_XDP is memory.
+// givenAs is the driver of the descriptors, and the link under which they are stored. If the spec
+// leaves the driver to the controller, the first descriptor decides: for AF_XDP it is memory.
 func givenAs(p *door.PortSpec, fds []int) (driver, link string) {
 	xdp := len(fds) > 0 && isMemory(fds[0])
 	switch {
@@ -76,7 +75,7 @@ func isMemory(fd int) bool {
 	return err == nil
 }
 
-// openedAs is a spec that names the driver which the controller has chosen.
+// openedAs is a spec with the driver that the controller has chosen.
 func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 	as := *p
 	switch driver {
@@ -92,8 +91,8 @@ func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
 	return &as
 }
 
-// LendPort implements door.PortOpener. A port on AF_XDP goes on after a kill if it has memory of
-// its own, as all of a confined switch have.
+// LendPort implements door.PortOpener. A port on AF_XDP survives a kill if it has memory of its
+// own, as all ports of a confined switch have.
 func (s *PortSet) LendPort(no uint32, to func(why string, fds []int)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,8 +129,8 @@ func (s *PortSet) Programs(q door.ProgramsQuery) []int {
 	return nil
 }
 
-// programsOf are the programs of a confined switch, for the sockets that it is given. The
-// caller closes them when they are attached.
+// programsOf are the programs of a confined switch, for the sockets that the controller gives it.
+// The caller closes them after attaching.
 func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 	fds, err := sw.Programs(door.ProgramsQuery{})
 	if err != nil || len(fds) == 0 {
@@ -151,12 +150,12 @@ func programsOf(sw *door.Client) (p afpacket.Programs, err error) {
 	return p, nil
 }
 
-// programOf is the program of the tunnel's link or of a tap, of a confined switch; nil if
-// there is none. The caller closes it when it is attached.
+// programOf is the program of a confined switch for the tunnel's link or a tap; nil if there is
+// none. The caller closes it after attaching.
 func programOf(sw *door.Client, q door.ProgramsQuery) (*ebpf.Program, error) {
 	fds, err := sw.Programs(q)
 	if err != nil || len(fds) != 1 {
-		door.CloseDescriptors(fds) // of a switch that has programs of packet sockets only
+		door.CloseDescriptors(fds) // the switch has only programs of packet sockets
 		return nil, err
 	}
 	return ebpf.NewProgramFromFD(fds[0])
@@ -170,7 +169,8 @@ type Giver struct {
 	Log   *slog.Logger
 }
 
-// OpenIn has the switch open a port. For a confined switch it opens the port, and gives it.
+// OpenIn makes the switch open a port. For a confined switch, it opens the port itself and gives
+// it.
 func (g *Giver) OpenIn(spec *door.PortSpec) error {
 	err := g.Switch.OpenPort(spec)
 	if !errors.Is(err, door.ErrConfined) {
@@ -188,9 +188,9 @@ func (g *Giver) OpenIn(spec *door.PortSpec) error {
 	return CloseTaken(p)
 }
 
-// Again gives the switch a port of one that was killed, by the descriptors that this one had
-// lent (door.Client.LendPort). The programs are those of the new switch. If it fails, the port
-// is to be opened.
+// Again gives the switch a port of a killed switch, with the descriptors that the killed one had
+// lent (door.Client.LendPort). The programs are those of the new switch. If it fails, the caller
+// opens the port.
 func (g *Giver) Again(spec *door.PortSpec, fds []int) error {
 	if err := g.reprogram(spec, fds); err != nil {
 		return err
@@ -198,7 +198,7 @@ func (g *Giver) Again(spec *door.PortSpec, fds []int) error {
 	return g.Switch.GivePort(spec, fds)
 }
 
-// reprogram puts the programs of the switch in the place of those that a port has.
+// reprogram replaces a port's programs with those of the switch.
 func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
 	driver, name := givenAs(spec, fds)
 	var q door.ProgramsQuery
@@ -214,7 +214,7 @@ func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
 			return nil
 		}
 		q.Driver = door.DriverTap
-	case door.DriverAFXDP, door.DriverUplink: // its program is none of the switch's
+	case door.DriverAFXDP, door.DriverUplink: // its program does not belong to the switch
 		return nil
 	default:
 		q = door.ProgramsQuery{Tunnel: spec.Tunnel.Kind, IPv6: spec.Tunnel.Local.Is6()}
@@ -226,13 +226,13 @@ func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
 	return errors.Join(relink(fds[len(fds)-1], program), program.Close())
 }
 
-// relink has the link of a program, if a descriptor is one, run another program.
+// relink makes the link of a program run another program, if a descriptor is such a link.
 func relink(fd int, program *ebpf.Program) error {
 	fd, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
-	l, err := link.NewFromFD(fd) // which closes it after an error
+	l, err := link.NewFromFD(fd) // closes fd after an error
 	switch {
 	case err != nil && program == nil:
 		return nil
@@ -244,8 +244,9 @@ func relink(fd int, program *ebpf.Program) error {
 	return errors.Join(l.Update(program), l.Close())
 }
 
-// Open opens a port. It moves no packet; what comes waits in its descriptors. The caller
-// gives those, and closes the port (CloseTaken, or Withdraw if the switch has not taken it).
+// Open opens a port. It moves no packet; packets wait in its descriptors. The caller gives those
+// to a switch and closes the port: with CloseTaken, or with Withdraw if the switch has not taken
+// it.
 func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	o := &Opener{Owner: g.Owner, Given: true, Log: g.Log}
 	o.Room(1)
@@ -300,7 +301,7 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	return orNone(o.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink))
 }
 
-// cards has AF_XDP drive cards as the settings of the switch say.
+// cards sets AF_XDP's options for cards from the switch's settings.
 func (g *Giver) cards(o *Opener) error {
 	info, err := g.Switch.Info(context.Background())
 	if err == nil {
@@ -316,7 +317,7 @@ func (s *PortSet) Cards() door.Cards {
 	return door.Cards{ZeroCopy: c.Mode == afxdp.ZeroCopy, BusyPollNS: int64(c.BusyPoll.Time), BusyPollBudget: c.BusyPoll.Budget}
 }
 
-// orNone makes no port of a nil pointer.
+// orNone turns a nil pointer into a nil port.
 func orNone[P ports.Heritable](p P, err error) (ports.Heritable, error) {
 	if err != nil {
 		return nil, err
@@ -324,7 +325,7 @@ func orNone[P ports.Heritable](p P, err error) (ports.Heritable, error) {
 	return p, nil
 }
 
-// CloseTaken closes a port that a switch has taken: the device and the program stay. The program
+// CloseTaken closes a port that a switch has taken. The device and the program stay. The program
 // of AF_XDP stays as long as the switch has the port.
 func CloseTaken(p ports.Heritable) error {
 	p.Rest()
@@ -334,8 +335,8 @@ func CloseTaken(p ports.Heritable) error {
 	return p.Close()
 }
 
-// Withdraw closes a port that no switch has taken, and leaves the link as it was: the
-// program goes, and so does a device that was made for the port.
+// Withdraw closes a port that no switch has taken, and restores the link. It removes the program,
+// and a device that was made for the port.
 func Withdraw(p ports.Heritable) error {
 	p.Rest()
 	switch t := p.(type) {
@@ -347,9 +348,8 @@ func Withdraw(p ports.Heritable) error {
 	return p.Close()
 }
 
-// TakeBack removes what a port leaves that was given to a switch and that the switch has
-// closed: the program of a packet socket, or an owner's tap. A link that is gone is no
-// error.
+// TakeBack removes the remains of a port that was given to a switch and that the switch has
+// closed: the program of a packet socket, or an owner's tap. A missing link is not an error.
 func TakeBack(link, driver, owner string) error {
 	switch driver {
 	case door.DriverAFPacket:
@@ -371,9 +371,9 @@ func (s *PortSet) GiveEgresses(e *door.TunnelEgresses, fds []int) error {
 	return errors.Join(t.AddReceivers(fds), t.SetEgresses(e.Here, e.Far))
 }
 
-// SetEgresses tells a switch where Egresses are. If the switch is confined, it gets sockets
-// that receive there, which are opened in the network namespace of the calling thread. kind
-// is that of the tunnel.
+// SetEgresses sends the addresses of Egresses to a switch. If the switch is confined, it gets
+// sockets that receive there, which are opened in the network namespace of the calling thread.
+// kind is that of the tunnel.
 func SetEgresses(sw *door.Client, kind string, e *door.TunnelEgresses) error {
 	err := sw.SetTunnelEgresses(e)
 	if !errors.Is(err, door.ErrConfined) {
@@ -383,7 +383,7 @@ func SetEgresses(sw *door.Client, kind string, e *door.TunnelEgresses) error {
 	if !known {
 		return fmt.Errorf("tunnel.kind: %q is none of geneve, vxlan and gre", kind)
 	}
-	// At an address where the switch receives, another UDP socket cannot be opened. If
+	// At an address where the switch already receives, no other UDP socket can be opened. If
 	// another process receives there, the switch reports the missing socket.
 	fds, opened := underlay.OpenReceivers(k, e.Here)
 	defer door.CloseDescriptors(fds)

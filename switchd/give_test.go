@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { confinetest.Main(m) }
 
-// insideSwitch is the confined switch of the tests below, which end it by a signal.
+// insideSwitch is the confined switch of the tests below, which end it with a signal.
 func insideSwitch(t *testing.T) {
 	t.Helper()
 	ln, err := net.FileListener(os.NewFile(3, "door"))
@@ -81,9 +81,9 @@ func newGivingIn(t *testing.T, node *nstest.Namespace) *giving {
 	return g
 }
 
-// open counts the descriptors that the switch keeps open, without its door and its files. It
-// waits until their number does not change. A request to the kernel, a connection to the
-// door and the file of entries are open for a moment.
+// open is the number of descriptors that the switch keeps open, without its door and its files.
+// It waits until the number is stable, because a request to the kernel, a connection to the door
+// and the file of entries are open only for a moment.
 func (g *giving) open(t *testing.T) int {
 	t.Helper()
 	n := g.openNow(t)
@@ -96,7 +96,7 @@ func (g *giving) open(t *testing.T) int {
 	return n
 }
 
-// openNow is how many are open now.
+// openNow is the number of descriptors open now.
 func (g *giving) openNow(t *testing.T) int {
 	t.Helper()
 	door := g.doorSockets(t)
@@ -129,7 +129,7 @@ func (g *giving) doorSockets(t *testing.T) map[string]bool {
 	return sockets
 }
 
-// wantOpen waits until the switch has so many descriptors.
+// wantOpen waits until the switch has a number of descriptors.
 func (g *giving) wantOpen(t *testing.T, want int, after string) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); g.openNow(t) != want; time.Sleep(time.Millisecond) {
@@ -175,9 +175,9 @@ func (g *giving) heritable(t *testing.T) map[string]ports.Heritable {
 	return all
 }
 
-// TestGivePort: a confined switch opens no port by name, takes a tap, a packet socket, a
-// port on AF_XDP and a tunnel with their descriptors, keeps them when they are asked for again, and closes
-// them when they are removed.
+// TestGivePort: a confined switch opens no port by name. It takes a tap, a packet socket, a port
+// on AF_XDP and a tunnel with their descriptors. It keeps them when they are requested again, and
+// closes them when they are removed.
 func TestGivePort(t *testing.T) {
 	if confinetest.Inside() {
 		insideSwitch(t)
@@ -222,8 +222,9 @@ func TestGivePort(t *testing.T) {
 	g.wantOpen(t, before, "no port is left")
 }
 
-// TestPortsOutliveAKill: a switch that is killed has lent a packet socket, a tap, a port on AF_XDP
-// and a tunnel. The next one goes on with them. Frames that came meanwhile are still there.
+// TestPortsOutliveAKill: a switch that is killed has lent a packet socket, a tap, a port on
+// AF_XDP and a tunnel. The next one continues with them. Frames that arrived meanwhile are still
+// there.
 func TestPortsOutliveAKill(t *testing.T) {
 	g, pod := newGiving(t), nstest.New(t)
 	nstest.AddVeth(t, g.node, "sw0", pod, "eth0")
@@ -329,8 +330,8 @@ func TestGiveTunnels(t *testing.T) {
 	}
 }
 
-// egresses: the switch receives at addresses of Egresses by sockets that it is given, one
-// each, and closes those of others. It had so many descriptors before.
+// egresses: the switch receives at addresses of Egresses by the sockets it gets, one each, and
+// closes the others. before is its earlier number of descriptors.
 func (g *giving) egresses(t *testing.T, kind string, before int) {
 	t.Helper()
 	one, two := netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")
@@ -367,7 +368,7 @@ func (g *giving) egresses(t *testing.T, kind string, before int) {
 	})
 }
 
-// TestGivePortRefusals: what is no port is an error with a sentence, and the switch keeps
+// TestGivePortRefusals: if a port cannot be made, the caller gets an error, and the switch keeps
 // no descriptor of it.
 func TestGivePortRefusals(t *testing.T) {
 	g := newGiving(t)
@@ -412,7 +413,7 @@ func TestGivePortRefusals(t *testing.T) {
 	}
 }
 
-// TestGiveCutMessages: a message that ends early, or is none, leaves nothing open.
+// TestGiveCutMessages: a message that ends early, or is not valid, leaves nothing open.
 func TestGiveCutMessages(t *testing.T) {
 	g := newGiving(t)
 	fds := g.heritable(t)["gw0"].Descriptors()

@@ -15,8 +15,8 @@ import (
 	"github.com/antrail/antrail/ports/offload"
 )
 
-// A switch process that hands over to another (takeover.go). What the two say, by door.Talk
-// after POST /v1/take-over:
+// A switch process that hands over to another (takeover.go). Their messages, by door.Talk after
+// POST /v1/take-over:
 //
 //	next                                  this one
 //	hello, with what it understands    →  refuses changes from here on
@@ -31,38 +31,38 @@ import (
 //	packets
 //	running                            →  ends, and takes nothing back
 //
-// Until the next one is ready nothing has changed, and this one goes on if anything fails.
-// If the next one fails later, this one ends as if it had been killed: whoever started it
-// starts it again, with the entries, ports and connections of its directory.
+// Until the next one is ready, nothing has changed, and this one continues if anything fails. If
+// the next one fails later, this one ends as if it had been killed. Its supervisor starts it
+// again, with the entries, ports and connections of its directory.
 
-// handOverProtocol names all this; its number changes with what is said.
+// handOverProtocol is the upgrade's protocol. Its number changes with the messages.
 const handOverProtocol = "antrail-switch-hand-over/2"
 
-// note is one thing that is said.
+// note is one message.
 type note struct {
 	Say string
 	// Why is the reason of a refusal.
 	Why string `json:",omitempty"`
-	// Layout is that of AF_XDP ports which the next one knows (afxdp.Layout), Connections
-	// the size of its table, and Confined says that it has no privilege, with hello. With
-	// offload, Layout is that of the maps (offload entry.Layout).
+	// Layout, Connections and Confined belong to hello. Layout is the layout of AF_XDP ports that
+	// the next one knows (afxdp.Layout). Connections is the size of its table. Confined is set if
+	// it has no privilege. With offload, Layout is that of the maps (offload entry.Layout).
 	Layout      int  `json:",omitempty"`
 	Connections int  `json:",omitempty"`
 	Confined    bool `json:",omitempty"`
-	// Driver and Link are those of a port, with port.
+	// Driver and Link describe a port, with port.
 	Driver string `json:",omitempty"`
 	Link   string `json:",omitempty"`
 	// Kept is the file of entries and ports, with connections.
 	Kept string `json:",omitempty"`
 	// Declined are links whose ports the next one opens itself, with ready.
 	Declined []string `json:",omitempty"`
-	// Still is when packets stopped, by the switch's clock, and Learned what packets have
-	// learned, with stopped.
+	// Still is the time when packets stopped, by the switch's clock, and Learned are the learned
+	// entries, with stopped.
 	Still   int64               `json:",omitempty"`
 	Learned []telemetry.Learned `json:",omitempty"`
 }
 
-// What is said.
+// The kinds of messages.
 const (
 	sayNo          = "no"
 	sayHello       = "hello"
@@ -74,11 +74,11 @@ const (
 	sayRunning     = "running"
 )
 
-// driverHeld is the driver of what a switch holds for controllers (door.Server.Held). Why has its value.
-// A switch that does not know it closes it.
+// driverHeld is the driver of values that a switch holds for controllers (door.Server.Held). Why
+// has the value. A switch that does not know it closes the descriptors.
 const driverHeld = "held"
 
-// How long one process waits for the other: for a word, until it has built its switch, and
+// How long one process waits for the other: for a message, until it has built its switch, and
 // until it moves packets.
 const (
 	wordTime    = 10 * time.Second
@@ -86,10 +86,10 @@ const (
 	beginTime   = 10 * time.Second
 )
 
-// errHandedOver is why a switch ends whose place another has taken.
+// errHandedOver is the end of a switch after another has taken over.
 var errHandedOver = errors.New("another switch has taken over")
 
-// hear waits for one of some notes. The descriptors are the caller's; a refusal is an
+// hear waits for one of some messages. The descriptors belong to the caller. A refusal is an
 // error.
 func hear(t door.Talk, waitAtMost time.Duration, what ...string) (n note, fds []int, err error) {
 	if err := t.SetReadDeadline(time.Now().Add(waitAtMost)); err != nil {
@@ -116,7 +116,7 @@ type successor struct {
 	given []ports.Heritable
 }
 
-// answerTakeOver hands over to whoever asks, until that is ready; serve does the rest.
+// answerTakeOver hands over to the caller until that is ready. serve does the rest.
 func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 	if got := r.Header.Get("Upgrade"); got != handOverProtocol {
 		http.Error(w, fmt.Sprintf("this switch speaks %s, not %.40q: stop it and start the other", handOverProtocol, got), http.StatusUpgradeRequired)
@@ -141,8 +141,8 @@ func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 	t.Close()
 }
 
-// handOver gives everything that is open, and waits until the next switch is ready. It
-// returns the ports that the next one goes on with.
+// handOver gives everything that is open, and waits until the next switch is ready. It returns
+// the ports that the next one continues with.
 func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 	hello, _, err := hear(t, wordTime, sayHello)
 	if err != nil {
@@ -188,11 +188,11 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 	return slices.DeleteFunc(given, func(h ports.Heritable) bool { return slices.Contains(ready.Declined, h.Name()) }), err
 }
 
-// surrender stops the switch and leaves all to the next one. stop ends the workers.
+// surrender stops the switch and leaves everything to the next one. stop ends the workers.
 func (p *Process) surrender(s *successor, stop func() error) error {
 	defer s.Close()
-	// What is not handed over is closed while the other ports move packets. The kernel gives
-	// connections back meanwhile, and entries get their counters, so that little is left.
+	// Ports that are not handed over close while the others move packets. Meanwhile the kernel
+	// returns connections and entries get their counters, so that little work is left.
 	err := p.ports.closeRest(s.given)
 	p.sw.BringBack()
 	p.sw.LearnedFlows()
@@ -201,7 +201,7 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	for _, h := range s.given {
 		h.Rest()
 	}
-	p.sw.Poll() // frames that ports have read and not handed out are in no other process
+	p.sw.Poll() // no other process has the frames that ports have read but not handed out
 	p.sw.BringBack()
 	stopped := note{Say: sayStopped, Still: still}
 	for _, f := range p.sw.LearnedFlows() {
@@ -218,7 +218,7 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	return errors.Join(errHandedOver, err)
 }
 
-// heritable are the ports that go on in another process.
+// heritable are the ports that continue in another process.
 func (s *PortSet) heritable() (all []ports.Heritable) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +230,7 @@ func (s *PortSet) heritable() (all []ports.Heritable) {
 	return all
 }
 
-// closeRest closes the ports that were not given, for the other process to open.
+// closeRest closes the ports that were not given, so that the other process can open them.
 func (s *PortSet) closeRest(given []ports.Heritable) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

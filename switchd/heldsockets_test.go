@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestHeldDescriptors: a confined switch holds descriptors with a value for the next controller, gives copies
-// of the very same files, and closes those that others take the place of.
+// TestHeldDescriptors: a confined switch holds descriptors with a value for the next controller.
+// It gives copies of exactly these files, and closes those that others replace.
 func TestHeldDescriptors(t *testing.T) {
 	g := newGiving(t)
 	r, w, err := os.Pipe()

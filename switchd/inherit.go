@@ -7,26 +7,24 @@ import (
 	"sync"
 )
 
-// Inheritance is the ports that the process before has handed over, as descriptors. A
-// port that is opened takes them once. What it has not been given it opens itself. A nil
-// Inheritance has nothing.
+// Inheritance has the ports that the predecessor has handed over, as descriptors. A port takes
+// its descriptors once, when it is opened. Without descriptors, it is opened by name.
 type Inheritance struct {
-	mu    sync.Mutex // ports are opened by several goroutines
+	mu    sync.Mutex // several goroutines open ports
 	ports map[inherited][]int
-	begin []func() error // what ports need before packets move
-	after []func() error // and what they need then
-	// declined are links whose ports were given in vain.
+	begin []func() error // calls for ports before packets move
+	after []func() error // calls for ports after that
+	// declined are links whose ports could not be taken over.
 	declined []string
 }
 
-// inherited names a port: its link, and the driver that knows its descriptors.
+// inherited identifies a port: its link, and the driver that knows its descriptors.
 type inherited struct{ driver, link string }
 
-// ErrDeclined is why a port is not opened yet that the process before is to close.
+// ErrDeclined is returned for a port that cannot be opened until the predecessor has closed it.
 var ErrDeclined = errors.New("it cannot be taken over")
 
-// Add notes the descriptors of a link's port, which belong to the Inheritance from then
-// on.
+// Add adds the descriptors of a link's port, which belong to the Inheritance from then on.
 func (i *Inheritance) Add(driver, link string, fds []int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -36,7 +34,7 @@ func (i *Inheritance) Add(driver, link string, fds []int) {
 	i.ports[inherited{driver, link}] = fds
 }
 
-// TakeDescriptors is a port's descriptors, once; nil if the port has to be opened.
+// TakeDescriptors returns a port's descriptors, once; nil if the port must be opened.
 func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 	if i == nil {
 		return nil
@@ -49,7 +47,7 @@ func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 	return fds
 }
 
-// Has reports whether a link's port was given and nobody has taken it.
+// Has reports whether a link's port was given and is not yet taken.
 func (i *Inheritance) Has(link string) bool { return i.driverOf(link) != "" }
 
 // driverOf is the driver of such a port; "" if there is none.
@@ -67,7 +65,7 @@ func (i *Inheritance) driverOf(link string) string {
 	return ""
 }
 
-// goesOn notes a port on AF_XDP that was taken over.
+// goesOn registers a port on AF_XDP that was taken over.
 func (i *Inheritance) goesOn(p interface {
 	BeginTraffic() error
 	Relink() error
@@ -77,8 +75,8 @@ func (i *Inheritance) goesOn(p interface {
 	i.begin, i.after = append(i.begin, p.BeginTraffic), append(i.after, p.Relink)
 }
 
-// decline says that a port cannot be taken over, and is opened when the process before
-// has closed it.
+// decline marks a port that cannot be taken over. It is opened after the predecessor has closed
+// it.
 func (i *Inheritance) decline(link string, why error) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -89,14 +87,14 @@ func (i *Inheritance) decline(link string, why error) error {
 // Declined are the links whose ports cannot be taken over.
 func (i *Inheritance) Declined() []string { return i.declined }
 
-// OnBegin has BeginTraffic call a function too.
+// OnBegin makes BeginTraffic call a function, too.
 func (i *Inheritance) OnBegin(f func() error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.begin = append(i.begin, f)
 }
 
-// BeginTraffic does what the ports need before packets move, when the process before moves none.
+// BeginTraffic prepares the ports before packets move, after the predecessor has stopped.
 func (i *Inheritance) BeginTraffic() error {
 	var err error
 	for _, begin := range i.begin {
@@ -105,8 +103,8 @@ func (i *Inheritance) BeginTraffic() error {
 	return err
 }
 
-// After does what the ports need when packets move again; the errors are of ports that go
-// on as they were.
+// After does the remaining work of ports once packets move again. The errors concern ports that
+// continue unchanged.
 func (i *Inheritance) After() (errs []error) {
 	for _, after := range i.after {
 		if err := after(); err != nil {
@@ -116,7 +114,7 @@ func (i *Inheritance) After() (errs []error) {
 	return errs
 }
 
-// Close closes the descriptors that nobody has taken.
+// Close closes the descriptors that were not taken.
 func (i *Inheritance) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -128,7 +126,7 @@ func (i *Inheritance) Close() {
 	}
 }
 
-// adoptOr makes a port of descriptors, or opens it when there are none.
+// adoptOr makes a port of descriptors. If there are none, it opens the port.
 func adoptOr[Options, Port any](fds []int, o Options, adopt func(Options, []int) (Port, error), open func(Options) (Port, error)) (Port, error) {
 	if fds == nil {
 		return open(o)

@@ -18,22 +18,22 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// A switch that is killed and started again goes on with the entries and ports that it had,
-// before a controller connects. They lie in a file beside the connections, as text:
+// A switch that is killed and started again has its earlier entries and ports before a controller
+// connects. They are in a file beside the connections, as text:
 //
 //	antrail switch 1 SHA256      of all that follows
 //	{…}                          kept as JSON, in one line
 //	flow add …                   a bundle (door.AppendBundle)
 //
-// The file is believed if its checksum is right and it is of this boot of the machine.
+// The file is valid if its checksum is right and it is of this boot of the machine.
 
-// keptSchema begins the file. Its number changes with what the rest means.
+// keptSchema begins the file. Its number changes with the format.
 const keptSchema = "antrail switch 1 "
 
-// maxKept bounds the file: a hundred thousand entries take about 17 MB.
+// maxKept is the largest file: a hundred thousand entries take about 17 MB.
 const maxKept = 256 << 20
 
-// kept is what of the file is no bundle.
+// kept is the part of the file before the bundle.
 type kept struct {
 	Boot    string              `json:"boot"` // the machine's, in hexadecimal
 	TakenNS int64               `json:"takenNS"`
@@ -41,7 +41,7 @@ type kept struct {
 	Ports   []door.PortSpec     `json:"ports,omitempty"`
 }
 
-// keptText is the file of what a switch has now.
+// keptText is the file for a switch's present state.
 func keptText(s *local.Switch, p *PortSet) ([]byte, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -75,7 +75,7 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readKept reads the file. The error says why there is nothing to go on with.
+// readKept reads the file. The error is the reason why it is not usable.
 func readKept(path string, now int64) (*kept, *flow.Bundle, error) {
 	b, err := ReadOwnFile(path, maxKept)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,15 +122,14 @@ func parseKept(b []byte, now int64) (*kept, *flow.Bundle, error) {
 	return k, bundle, nil
 }
 
-// keepPause lies between two looks whether entries have changed, and keepShare times as
-// long as the last writing took: a twentieth of a processor at most.
+// keepPause is the pause between two checks for changed entries. keepShare times the duration of
+// the last write is another pause, so writing takes a twentieth of a processor at most.
 const (
 	keepPause = time.Second
 	keepShare = 20
 )
 
-// runKeep writes the file of entries and ports when they have changed, until ctx ends, and
-// then once more.
+// runKeep writes the file of entries and ports after changes, until ctx ends, and then once more.
 func (p *Process) runKeep(ctx context.Context) error {
 	var last string
 	for ctx.Err() == nil {

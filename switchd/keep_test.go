@@ -58,8 +58,8 @@ table=1, priority=9,ct_state=+new+trk actions=group:4
 table=1, priority=8,ct_state=-new+trk actions=output:1
 `
 
-// TestSwitchGoesOn: a switch that is started again has the entries, names, groups, meters
-// and learned entries of the one before, and does not answer before it has them.
+// TestSwitchGoesOn: a restarted switch has the entries, names, groups, meters and learned entries
+// of its predecessor. It answers only after it has them.
 func TestSwitchGoesOn(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	c, stop := runProcess(t, dir, log)
@@ -97,7 +97,7 @@ func TestSwitchGoesOn(t *testing.T) {
 	}
 }
 
-// texts is all that is installed.
+// texts is everything that is installed.
 func texts(c *door.Client) string {
 	var b strings.Builder
 	for _, f := range c.Flows() {
@@ -112,8 +112,8 @@ func texts(c *door.Client) string {
 	return b.String()
 }
 
-// TestKeptIsNotBelieved: a file that is torn, of another schema, of another boot or from
-// the future is left out, and the error says why.
+// TestKeptIsNotBelieved: a file that is torn, of another schema, of another boot or from the
+// future is ignored, and the error says why.
 func TestKeptIsNotBelieved(t *testing.T) {
 	dir, log := t.TempDir(), &bytes.Buffer{}
 	c, stop := runProcess(t, dir, log)

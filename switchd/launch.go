@@ -23,42 +23,41 @@ import (
 )
 
 // A switch that another process launches. The launcher is an agent, or `antrail switch
-// --confined`. It is root: it opens the door and all that needs privilege, and starts the
-// switch with these descriptors. It touches no packet and reads no request. A confined
-// switch has no capability (internal/confine).
+// --confined`. It is root: it opens the door and everything that needs privilege, and starts the
+// switch with these descriptors. It touches no packet and reads no request. A confined switch has
+// no capability (internal/confine).
 //
 // Its descriptors, above the standard ones:
 //
-//	3  what the launcher says, as JSON (launched), in a pipe
+//	3  the launcher's message as JSON (launched), in a pipe
 //	4  the door, listening
 //	5  a pipe that ends with the launcher, if the switch is bound to it
 //	…  a connection to the switch that this one is to replace; or programs and maps of the
 //	   offload
 //	…  a request to stay awake for each worker
 //
-// A switch that replaces another has its door under another name, until it moves packets.
-// The launcher gives it the name of the door then.
+// If a switch replaces another, its door has a temporary name until it moves packets. Then the
+// launcher gives it the name of the door.
 
-// Launch says how a switch is launched.
+// Launch has the options for launching a switch.
 type Launch struct {
-	// Program calls Enter before anything else in main; "" for the running one.
+	// Program is the program to run; it must call Enter first in main. "" is the running one.
 	Program string
 	// UID is the user and group of a confined switch, above 0. With 0 the switch keeps the
 	// privilege of its launcher.
 	UID int
-	// Bound has the switch end when its launcher does. Otherwise it goes on.
+	// Bound ends the switch when its launcher ends. Otherwise it continues.
 	Bound bool
-	// Level is the least that the switch logs, on the launcher's standard error.
+	// Level is the lowest level that the switch logs, on the launcher's standard error.
 	Level slog.Level
-	// Into has the process that becomes the switch, which is confined; nil for a child.
+	// Into holds the process that becomes the switch, which is confined; nil for a child.
 	Into *Waiting
 }
 
-// ConfinedUID is the user of a confined switch if the caller names no other. No distribution
-// assigns this number.
+// ConfinedUID is the default user of a confined switch. No distribution assigns this number.
 const ConfinedUID = 64081
 
-// launchedVariable is in the environment of a switch that is launched.
+// launchedVariable is in the environment of a launched switch.
 const launchedVariable = "ANTRAIL_LAUNCHED"
 
 const (
@@ -66,7 +65,7 @@ const (
 	doorFD
 )
 
-// launched are the words of the launcher to the switch.
+// launched is the launcher's message to the switch.
 type launched struct {
 	Socket   string         `json:"socket"`
 	Dir      string         `json:"dir"`
@@ -82,17 +81,17 @@ type launched struct {
 
 // Launched is a switch that was launched.
 type Launched struct {
-	// Ended receives an error when the process has ended: that of its exit status if there
-	// is no other.
+	// Ended receives an error when the process has ended: "exit status 0" if it ended without
+	// one.
 	Ended   <-chan error
-	process *os.Process // nil if it is no child
+	process *os.Process // nil if it is not a child
 }
 
-// Start starts the switch in a process of its own, which is a session of its own. The
-// caller removes the socket when it has ended. The error is ErrRunning if a switch answers
-// at the socket already and TakeOver is not set. With TakeOver, the new switch takes the
-// place of the one that answers, without a gap, and Start returns when it has. If it fails,
-// the other one goes on, or has ended as if it had been killed.
+// Start starts the switch in its own process and session. After it has ended, the caller removes
+// the socket. The error is ErrRunning if a switch already answers at the socket and TakeOver is
+// not set. With TakeOver, the new switch replaces the one that answers, without a gap, and Start
+// returns after that. If it fails, the other one continues, or has ended as if it had been
+// killed.
 func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 	start := p.startChild
 	if l.Into != nil {
@@ -139,7 +138,7 @@ func (p *Process) dialBefore() (*net.UnixConn, error) {
 	return dialSwitch(p.Socket)
 }
 
-// answers waits until the switch answers at a socket. A switch that does not is ended.
+// answers waits until the switch answers at a socket. It ends a switch that does not.
 func (l *Launched) answers(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTime)
 	defer cancel()
@@ -162,13 +161,13 @@ func (l *Launched) answers(ctx context.Context, socket string) error {
 	}
 }
 
-// answerPause lies between two looks whether a switch answers.
+// answerPause is the pause between two checks whether a switch answers.
 const answerPause = 2 * time.Millisecond
 
-// starter makes a process the switch, with the launcher's words and descriptors.
+// starter makes a process the switch, with the launcher's message and descriptors.
 type starter func(l *Launch, said *launched, files []*os.File) (*Launched, error)
 
-// startAt starts the switch with its door, and a connection to the switch before or nil.
+// startAt starts the switch with its door. before is a connection to its predecessor, or nil.
 func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn, start starter) (*Launched, error) {
 	said := &launched{
 		Socket: p.Socket, Dir: p.Dir, Release: p.Release, Level: l.Level, Settings: p.Settings, Confined: l.UID > 0, Bound: l.Bound,
@@ -176,7 +175,7 @@ func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn, star
 	}
 	files, err := p.launchFiles(ln.(*net.UnixListener), before, said)
 	defer closeFiles(files)
-	// The switch alone listens: if it ends, nobody waits for an answer.
+	// Only the switch listens: if it ends, no caller waits for an answer.
 	if err = errors.Join(err, ln.Close()); err != nil {
 		return nil, err
 	}
@@ -216,14 +215,14 @@ func (p *Process) startChild(l *Launch, said *launched, files []*os.File) (*Laun
 	return &Launched{ended, cmd.Process}, errors.Join(err, say.Close())
 }
 
-// errEnded says that a process ended without an error.
+// errEnded is the end of a process without an error.
 var errEnded = errors.New("exit status 0")
 
-// replacedStatus is the exit status of a launched switch that another has replaced: the
-// socket is the other's then.
+// replacedStatus is the exit status of a launched switch after another has replaced it. The
+// socket then belongs to the other.
 const replacedStatus = 10
 
-// runWait waits for the process of a switch, and says how it ended.
+// runWait waits for the process of a switch, and sends how it ended.
 func (p *Process) runWait(cmd *exec.Cmd, ended chan<- error) {
 	err := cmd.Wait()
 	switch cmd.ProcessState.ExitCode() {
@@ -236,7 +235,7 @@ func (p *Process) runWait(cmd *exec.Cmd, ended chan<- error) {
 	ended <- err
 }
 
-// command is the program that is to be the switch.
+// command is the program that becomes the switch.
 func (p *Process) command(l *Launch) (*exec.Cmd, error) {
 	program, args := cmp.Or(l.Program, Program()), []string{"switch"}
 	if l.UID == 0 {
@@ -245,15 +244,15 @@ func (p *Process) command(l *Launch) (*exec.Cmd, error) {
 	return confinedCommand(p.Dir, l.UID, program, args)
 }
 
-// Go stops goroutines for a garbage collection, three or four times each, by a flag that
-// their next call of a function sees, and by a signal for those that make none for long.
-// A worker calls functions all the time. The signal is an interrupt of another processor,
-// which takes 50 to 130 µs in a virtual machine, and the worker waits for it
-// (docs/decisions/011-workers-turns-and-sleep.md). Go reads the setting that leaves it out when a
-// program begins, and from the environment only.
+// Go stops goroutines for a garbage collection, three or four times each. It sets a flag that
+// their next function call sees, and signals those that make no call for long. A worker calls
+// functions all the time. The signal is an interrupt of another processor. It takes 50 to 130 µs
+// in a virtual machine, and the worker waits for it
+// (docs/decisions/011-workers-turns-and-sleep.md). Go reads the setting against it only at the
+// start of a program, and only from the environment.
 const noSignals = "asyncpreemptoff"
 
-// withNoSignals adds the setting to those of GODEBUG, unless it is there.
+// withNoSignals adds the setting to those of GODEBUG, unless it is already there.
 func withNoSignals(setting string) string {
 	if strings.Contains(setting, noSignals+"=") {
 		return setting
@@ -261,8 +260,8 @@ func withNoSignals(setting string) string {
 	return strings.TrimPrefix(setting+","+noSignals+"=1", ",")
 }
 
-// Program is a path by which the running program can be executed again. It is the
-// program's own path, because ps(1) and pgrep(1) show that, unless another file is there now.
+// Program is a path for executing the running program again. It is the program's own path,
+// because ps(1) and pgrep(1) show that, unless another file is there now.
 func Program() string {
 	const running = "/proc/self/exe"
 	path, err := os.Executable()
@@ -279,8 +278,8 @@ func Program() string {
 	return path
 }
 
-// RunConfined runs the switch in a process without privilege, as a user above 0, until
-// ctx ends. The switch ends when this process does.
+// RunConfined runs the switch in a process without privilege, as a user above 0, until ctx ends.
+// The switch ends when this process does.
 func (p *Process) RunConfined(ctx context.Context, uid int, level slog.Level) error {
 	sw, err := p.Start(ctx, Launch{UID: uid, Bound: true, Level: level})
 	if err != nil {
@@ -289,7 +288,7 @@ func (p *Process) RunConfined(ctx context.Context, uid int, level slog.Level) er
 	return p.wait(ctx, sw)
 }
 
-// wait waits for the switch, which gets the signals that this process gets.
+// wait waits for the switch, and passes on the signals that this process gets.
 func (p *Process) wait(ctx context.Context, sw *Launched) error {
 	passed := make(chan os.Signal, 8)
 	signal.Notify(passed, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
@@ -327,7 +326,7 @@ func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *
 		if err != nil {
 			return all, err
 		}
-		p.held = held // closed when this process ends, and not before
+		p.held = held // closed only when this process ends
 		all = append(all, lifeline)
 	}
 	if before != nil {
@@ -337,11 +336,11 @@ func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *
 		}
 		all = append(all, f)
 	}
-	if !said.Confined { // it opens the others itself
+	if !said.Confined { // the switch opens the others itself
 		return all, nil
 	}
 	o := &Offload{}
-	if before == nil { // otherwise that one gives its own
+	if before == nil { // otherwise the predecessor gives its own
 		o = p.openOffload()
 	}
 	for _, fd := range o.Descriptors() {
@@ -374,8 +373,8 @@ func closeFiles(all []*os.File) {
 	}
 }
 
-// ownDirectory makes a directory for a user. Files of a switch that ran as root before
-// become the user's: nobody else could put anything there.
+// ownDirectory makes a directory for a user. Files of a switch that ran as root become the
+// user's. That is safe, because only root could put files there.
 func ownDirectory(dir string, uid int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"github.com/antrail/antrail/internal/confine"
 )
 
-// confinedCommand is a program that runs confined, as a user, with a directory to write to.
+// confinedCommand is the command for a program that runs confined, as a user, with a directory to
+// write to.
 func confinedCommand(dir string, uid int, program string, args []string) (*exec.Cmd, error) {
 	return confine.Command(confine.Options{State: dir, UID: uid, GID: uid}, program, args...)
 }

@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// The side of the switch that a launcher starts (launch.go).
+// The switch's side of a launch (launch.go).
 
-// Enter makes this process the switch that a launcher has started, and ends with it. If
-// no launcher has, Enter returns. It is the first call in main: it may begin again as another
+// Enter makes this process the switch that a launcher has started, and ends with it. Without a
+// launcher, it returns. Call it first in main, because it may start the program again as another
 // user.
 func Enter() {
 	err := enterConfined()
@@ -56,8 +56,8 @@ func runLaunched() error {
 	return said.run(ctx, fds, slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: said.Level})).With("process", "switch"))
 }
 
-// run is the switch, with the descriptors that the launcher gives. The error is
-// errHandedOver if another switch has taken over.
+// run runs the switch with the launcher's descriptors. The error is errHandedOver if another
+// switch has taken over.
 func (said *launched) run(ctx context.Context, fds []int, log *slog.Logger) error {
 	p := &Process{
 		Socket: said.Socket, Dir: said.Dir, Release: said.Release, Settings: said.Settings, Confined: said.Confined,
@@ -74,7 +74,7 @@ func (said *launched) run(ctx context.Context, fds []int, log *slog.Logger) erro
 	return p.how
 }
 
-// descriptors is how many the launcher gives, the door's first.
+// descriptors is the number of the launcher's descriptors, the door's first.
 func (said *launched) descriptors() int {
 	n := 1 + said.Offload + said.Awake
 	for _, one := range []bool{said.Bound, said.Replaces} {
@@ -85,8 +85,7 @@ func (said *launched) descriptors() int {
 	return n
 }
 
-// takeFiles takes the descriptors that the launcher gives, also if it fails. end ends the
-// switch.
+// takeFiles takes the launcher's descriptors, also if it fails. end ends the switch.
 func (p *Process) takeFiles(said *launched, fds []int, end func()) (err error) {
 	if said.Awake < 0 || said.Awake > 64 || said.Offload < 0 || said.Offload > 64 || len(fds) != said.descriptors() {
 		return fmt.Errorf("%d descriptors, %d for the offload and %d to stay awake: want 0 to 64 of either, and those that were announced", len(fds), said.Offload, said.Awake)
@@ -114,7 +113,7 @@ func (p *Process) takeFiles(said *launched, fds []int, end func()) (err error) {
 	return nil
 }
 
-// connectionOf is the connection of a descriptor, to the switch before.
+// connectionOf is the connection of a descriptor, to the predecessor.
 func connectionOf(fd int) (*net.UnixConn, error) {
 	f := os.NewFile(uintptr(fd), "the switch before")
 	defer f.Close()
@@ -128,9 +127,9 @@ func connectionOf(fd int) (*net.UnixConn, error) {
 	return nil, fmt.Errorf("descriptor %d is no connection: %w", fd, err)
 }
 
-// runLifeline ends the switch when the launcher has ended, however that was.
+// runLifeline ends the switch after the launcher has ended, in any way.
 func (p *Process) runLifeline(f *os.File, end func()) {
-	io.Copy(io.Discard, f) // the launcher writes nothing; Copy returns when the launcher's end is closed
+	io.Copy(io.Discard, f) // the launcher writes nothing; Copy returns when its end closes
 	p.Log.Info("stopping: the launcher has ended, or stops")
 	end()
 }

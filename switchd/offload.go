@@ -8,21 +8,23 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Offload: packets of established connections pass in the kernel (ports/offload, dataplane/offload).
+// Offload: packets of established connections pass in the kernel (ports/offload,
+// dataplane/offload).
 
-// Offload is whether packets pass in the kernel, and if not, why.
+// Offload is the state of the kernel's offload.
 type Offload struct {
-	// Why says why they do not; "" when they do.
+	// Why is the reason why it is off; "" if it is on.
 	Why    string
 	kernel *offload.Kernel // nil when off
-	// programs are the kernel's, or those of a switch for which sockets are opened.
+	// programs are the kernel's, or those of the switch that gets the sockets.
 	programs afpacket.Programs
-	// unwrap and gateway are of a tunnel and a tap that are opened for another switch; nil for none.
+	// unwrap and gateway are for a tunnel and a tap that are opened for another switch; nil for
+	// none.
 	unwrap, gateway *ebpf.Program
 }
 
-// OpenOffload loads the programs that forward in the kernel. The error says why this
-// kernel cannot; then the switch forwards everything itself.
+// OpenOffload loads the programs that forward in the kernel. The error says why this kernel
+// cannot. The switch then forwards everything itself.
 func OpenOffload() (*Offload, error) {
 	if err := afpacket.CanForward(); err != nil {
 		return nil, err
@@ -34,7 +36,7 @@ func OpenOffload() (*Offload, error) {
 	return offloadBy(k), nil
 }
 
-// AdoptOffload uses what another process has loaded (Descriptors).
+// AdoptOffload uses the programs and maps of another process (Descriptors).
 func AdoptOffload(fds []int) (*Offload, error) {
 	k, err := offload.Adopt(fds)
 	if err != nil {
@@ -47,7 +49,7 @@ func offloadBy(k *offload.Kernel) *Offload {
 	return &Offload{kernel: k, programs: afpacket.Programs{Filter: k.Filter(), Ingress: k.Ingress()}}
 }
 
-// Descriptors are the programs and maps; nil when off.
+// Descriptors are the programs and maps; nil if the offload is off.
 func (o *Offload) Descriptors() []int {
 	if o.kernel == nil {
 		return nil
@@ -55,7 +57,7 @@ func (o *Offload) Descriptors() []int {
 	return o.kernel.Descriptors()
 }
 
-// offloader is what the switch gets; nil for none.
+// offloader is the switch's offload; nil for none.
 func (o *Offload) offloader() ports.Offload {
 	if o.kernel == nil {
 		return nil // kernel would be no nil Offload entries
@@ -63,7 +65,7 @@ func (o *Offload) offloader() ports.Offload {
 	return o.kernel
 }
 
-// Programs are what a packet socket gets.
+// Programs are for packet sockets.
 func (o *Offload) Programs() (p afpacket.Programs) {
 	if o != nil {
 		p = o.programs
@@ -71,7 +73,7 @@ func (o *Offload) Programs() (p afpacket.Programs) {
 	return p
 }
 
-// Unwrap is what the port of a kind of tunnel over IPv4 or IPv6 gets; nil for none.
+// Unwrap is for the port of a kind of tunnel over IPv4 or IPv6; nil for none.
 func (o *Offload) Unwrap(kind tunnel.Kind, over6 bool) *ebpf.Program {
 	switch {
 	case o == nil:
@@ -82,7 +84,7 @@ func (o *Offload) Unwrap(kind tunnel.Kind, over6 bool) *ebpf.Program {
 	return o.unwrap
 }
 
-// Gateway is what a tap gets; nil for none.
+// Gateway is for a tap; nil for none.
 func (o *Offload) Gateway() *ebpf.Program {
 	switch {
 	case o == nil:
@@ -93,7 +95,7 @@ func (o *Offload) Gateway() *ebpf.Program {
 	return o.gateway
 }
 
-// Close unloads the programs. The switch is closed before.
+// Close unloads the programs. Close the switch first.
 func (o *Offload) Close() error {
 	if o == nil || o.kernel == nil {
 		return nil

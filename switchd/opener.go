@@ -20,28 +20,28 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// podRing is the slots of a pod port's rings: the frames of a whole TCP window of a
-// megabyte wait there while the worker is busy elsewhere.
+// podRing is the number of slots in a pod port's rings. They hold the frames of a TCP window of a
+// megabyte while the worker is busy elsewhere.
 const podRing = 1024
 
 // Opener opens ports by the names of links, in the network namespace of the calling
 // thread. It needs privilege: CAP_NET_ADMIN and CAP_NET_RAW, and CAP_BPF for AF_XDP.
 type Opener struct {
-	// Offload is what packet sockets of pods get; nil for none.
+	// Offload is for packet sockets of pods; nil for none.
 	Offload *Offload
-	// Owner is who makes taps (tap.Options.Owner).
+	// Owner is the owner of taps (tap.Options.Owner).
 	Owner string
-	// Cards is how AF_XDP drives a card: a link that is no veth, VLAN or bond.
-	// Cards.Mode is zero copy, or the zero value.
+	// Cards are AF_XDP's options for a card: a link that is not a veth, VLAN or bond. Cards.Mode
+	// is zero copy, or the zero value.
 	Cards afxdp.Options
-	// From has ports that the process before has handed over; nil for none.
+	// From has ports that the predecessor has handed over; nil for none.
 	From *Inheritance
-	// Given says that one process opens ports for another that has no privilege: this one
-	// if From is nil, and otherwise the one before, which keeps the programs.
+	// Given is set if one process opens ports for another without privilege. It is this one if
+	// From is nil. Otherwise it was the predecessor, which keeps the programs.
 	Given bool
-	// Killed says that the process before may have been killed.
+	// Killed is set if the predecessor may have been killed.
 	Killed bool
-	// Why is the reason for the driver of a port that the process before has opened.
+	// Why is the reason for the driver of a port that the predecessor has opened.
 	Why string
 	Log *slog.Logger
 
@@ -58,13 +58,13 @@ func CardsOf(c local.AFXDP) afxdp.Options {
 	return o
 }
 
-// Room makes the memory of AF_XDP ports, for so many ports at first. It is called once,
+// Room makes the memory of AF_XDP ports, initially for a number of ports. It is called once,
 // before the first port is opened.
 func (o *Opener) Room(ports int) {
 	o.memory, o.whole = afxdp.NewMemory(podRing, ports), afxdp.NewMemory(podRing, 1)
 }
 
-// Sweep gives back the memory of given ports that are closed.
+// Sweep frees the memory of given ports that are closed.
 func (o *Opener) Sweep() {
 	if o.memory != nil {
 		o.memory.Sweep()
@@ -72,7 +72,7 @@ func (o *Opener) Sweep() {
 	}
 }
 
-// Close gives the memory back. The ports are closed before.
+// Close frees the memory. Close the ports first.
 func (o *Opener) Close() error {
 	if o == nil || o.memory == nil {
 		return nil
@@ -80,7 +80,7 @@ func (o *Opener) Close() error {
 	return errors.Join(o.memory.Close(), o.whole.Close())
 }
 
-// Link opens a port on a link that is there. driver is auto, afxdp or afpacket.
+// Link opens a port on an existing link. driver is auto, afxdp or afpacket.
 func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	why := driver + " was asked for"
 	if o.Given && o.From != nil {
@@ -97,8 +97,8 @@ func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
 }
 
-// auto chooses the driver. A veth never falls back to AF_XDP, on which every segment of a
-// Pod travels alone: that has to be asked for.
+// auto chooses the driver. A veth never falls back to AF_XDP, where every segment of a Pod
+// travels alone. The caller must ask for that.
 func (o *Opener) auto(name string) (ports.Heritable, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -135,15 +135,15 @@ func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 	case err != nil && fds != nil:
 		return nil, o.From.decline(link, err)
 	case err != nil:
-		return nil, err // p would be no nil Port
+		return nil, err // p would be a non-nil Port
 	case fds != nil:
 		o.From.goesOn(p)
 	}
 	return p, nil
 }
 
-// driven is how AF_XDP drives a link, and the memory of its port: that of cards without
-// copies is theirs alone.
+// driven has AF_XDP's options for a link, and the memory of its port. Cards without copies have
+// their own memory.
 func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, err error) {
 	l, err := netlink.LinkByName(link)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 	options := afpacket.Options{Interface: link, Why: why, Offload: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
 	if err != nil {
-		return nil, err // p would be no nil Port
+		return nil, err // p would be a non-nil Port
 	}
 	if fds != nil {
 		o.From.OnBegin(p.BeginTraffic)
@@ -176,7 +176,7 @@ func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
 // Tap makes a tap. If the options name no owner, the Opener's owns it.
 func (o *Opener) Tap(options tap.Options) (*tap.Port, error) {
 	options.Owner, options.Given = cmp.Or(options.Owner, o.Owner), o.Given
-	if !options.Aside && (!o.Given || o.From == nil) { // otherwise the program is there
+	if !options.Aside && (!o.Given || o.From == nil) { // otherwise the program exists
 		options.Offload = o.Offload.Gateway()
 	}
 	return adoptOr(o.From.TakeDescriptors(door.DriverTap, options.Name), options, tap.Adopt, tap.Open)
@@ -193,10 +193,10 @@ type Tunnel interface {
 	PathMTU(node netip.Addr) int
 }
 
-// Tunnel opens the port to other Nodes. driver is kernel; afxdp, on the card link; or auto,
-// which is kernel if the kernel can carry connections by itself, and otherwise afxdp if that
-// can be had. link is the one that has the tunnel's address
-// when "". The error is ErrDeclined if the process before is to close the port first.
+// Tunnel opens the port to other Nodes. driver is kernel; afxdp, on the card link; or auto. auto
+// is kernel if the kernel can offload connections, and otherwise afxdp if that is possible. link
+// "" is the link with the tunnel's address. The error is ErrDeclined if the predecessor must
+// close the port first.
 func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
 	c.Given = o.Given
 	if driver == door.DriverKernel || driver == door.DriverAuto && o.prefersStack(&c) {
@@ -213,8 +213,8 @@ func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) 
 	return o.underlay(c)
 }
 
-// prefersStack reports whether a tunnel whose driver is free to choose goes through the Node's IP
-// stack. A port that another process has opened stays what it is.
+// prefersStack reports whether a tunnel with driver auto uses the Node's IP stack. A port that
+// another process has opened keeps its driver.
 func (o *Opener) prefersStack(c *underlay.Config) bool {
 	if given := o.From.driverOf(c.Name); given != "" {
 		return given == door.DriverUnderlay
@@ -252,12 +252,12 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 
 // underlay opens the tunnel through the Node's IP stack.
 func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
-	if !o.Given || o.From == nil { // otherwise the program is there
+	if !o.Given || o.From == nil { // otherwise the program exists
 		c.Unwrap = o.Offload.Unwrap(c.Kind, c.Local.Is6())
 	}
 	p, err := adoptOr(o.From.TakeDescriptors(door.DriverUnderlay, c.Name), c, underlay.Adopt, underlay.Open)
 	if err != nil {
-		return nil, err // p would be no nil Tunnel
+		return nil, err // p would be a non-nil Tunnel
 	}
 	return p, nil
 }

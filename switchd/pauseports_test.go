@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPortsBeginTogether: of what pod a sends to pod b while no switch runs, and while the next
-// one gets their ports one after the other, each packet is delivered once.
+// TestPortsBeginTogether: pod a sends to pod b while no switch runs, and while the next one gets
+// their ports one after the other. Each packet is delivered once.
 func TestPortsBeginTogether(t *testing.T) {
 	for _, driver := range []string{door.DriverAFPacket, door.DriverAFXDP} {
 		t.Run(driver, func(t *testing.T) { testBeginTogether(t, driver) })

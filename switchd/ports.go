@@ -18,12 +18,12 @@ import (
 	"github.com/antrail/antrail/tunnel"
 )
 
-// PortSet is the ports that a switch opens for its controller, and what they were opened
-// with. Any goroutine may call its methods.
+// PortSet has the ports that a switch opens for its controller, with their specs. Any goroutine
+// may call its methods.
 type PortSet struct {
 	sw   *local.Switch
 	open *Opener
-	// confined says that the process may open no port by name.
+	// confined is set if the process may open no port by name.
 	confined bool
 
 	mu     sync.Mutex
@@ -36,19 +36,19 @@ type PortSet struct {
 
 var _ door.PortOpener = (*PortSet)(nil)
 
-// NewPortSet is an empty set of a switch.
+// NewPortSet makes an empty set for a switch.
 func NewPortSet(sw *local.Switch, open *Opener) *PortSet {
 	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, moved: make(chan struct{}, 1)}
 }
 
-// Confine has the set open no port by name. It is called before the first port.
+// Confine stops the set from opening ports by name. Call it before the first port.
 func (s *PortSet) Confine() { s.confined = true }
 
 // Confined implements door.PortOpener.
 func (s *PortSet) Confined() bool { return s.confined }
 
-// OpenPort implements door.PortOpener. A port that is there and was opened alike stays, with
-// the security of the new spec. Another port of the same number is closed first.
+// OpenPort implements door.PortOpener. An existing port with the same spec stays, with the new
+// security. Another port of the same number is closed first.
 func (s *PortSet) OpenPort(p *door.PortSpec) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,7 +71,7 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 	return s.enter(p, func() (ports.Port, error) { return s.openPort(s.open, p) })
 }
 
-// inherit goes on with a port of the process before.
+// inherit continues with a port of the predecessor.
 func (s *PortSet) inherit(p *door.PortSpec, from *Inheritance) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *PortSet) inherit(p *door.PortSpec, from *Inheritance) error {
 	return s.enter(p, func() (ports.Port, error) { return s.openPort(&by, as) })
 }
 
-// enter opens a port and adds it to the switch. s.mu is held.
+// enter opens a port and adds it to the switch. The caller holds s.mu.
 func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error {
 	port, err := open()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *PortSet) openTap(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	}
 	t, err := by.Tap(o)
 	if err != nil {
-		return nil, err // t would be no nil Port
+		return nil, err // t would be a non-nil Port
 	}
 	return t, nil
 }
@@ -161,8 +161,8 @@ func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	return by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
 }
 
-// oneEnd is the error of a second tunnel of a kind at one address: all frames would come by the
-// first. s.mu is held.
+// oneEnd refuses a second tunnel of a kind at one address, because all frames would come by the
+// first. The caller holds s.mu.
 func (s *PortSet) oneEnd(p *door.PortSpec) error {
 	for no, had := range s.specs {
 		if t := had.Tunnel; no != p.No && t != nil && t.Kind == p.Tunnel.Kind && t.Local == p.Tunnel.Local {
@@ -172,7 +172,7 @@ func (s *PortSet) oneEnd(p *door.PortSpec) error {
 	return nil
 }
 
-// tunnelConfig is that of a tunnel.
+// tunnelConfig is the configuration of a tunnel.
 func tunnelConfig(p *door.PortSpec) (underlay.Config, error) {
 	kind, known := tunnel.KindNamed(p.Tunnel.Kind)
 	if !known {
@@ -192,8 +192,8 @@ func underlayPeers(all []door.TunnelPeer) (peers []underlay.Peer) {
 	return peers
 }
 
-// openedAlike reports whether two specs open the same port. Their security may differ, and
-// the peers of a tunnel, which are told apart.
+// openedAlike reports whether two specs open the same port. Their security may differ, and so may
+// the peers of a tunnel, which are set apart.
 func openedAlike(a, b *door.PortSpec) bool {
 	plain := func(p *door.PortSpec) string {
 		text := fmt.Sprint(p.Name, p.Driver, p.Link)
@@ -208,8 +208,8 @@ func openedAlike(a, b *door.PortSpec) bool {
 	return plain(a) == plain(b)
 }
 
-// sameDevice reports whether two specs are of one device that has an owner. It stays then, with
-// its number and its addresses, and gets another MAC address or MTU.
+// sameDevice reports whether two specs have the same device with an owner. The device then stays,
+// with its number and its addresses, and gets another MAC address or MTU.
 func sameDevice(a, b *door.PortSpec) bool {
 	return a.Tap != nil && b.Tap != nil && a.Link == b.Link && a.Tap.Owner == b.Tap.Owner && a.Tap.Owner != ""
 }
@@ -221,7 +221,7 @@ func (s *PortSet) RemovePort(no uint32) error {
 	return s.remove(no)
 }
 
-// remove closes a port. s.mu is held.
+// remove closes a port. The caller holds s.mu.
 func (s *PortSet) remove(no uint32) error {
 	had := s.specs[no]
 	delete(s.specs, no)
@@ -238,7 +238,7 @@ func (s *PortSet) remove(no uint32) error {
 	return err
 }
 
-// Specs are what the ports were opened with.
+// Specs are the specs of the ports.
 func (s *PortSet) Specs() (all []door.PortSpec) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,14 +248,14 @@ func (s *PortSet) Specs() (all []door.PortSpec) {
 	return all
 }
 
-// Changes counts the changes of what Specs gives.
+// Changes counts the changes of Specs.
 func (s *PortSet) Changes() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changes
 }
 
-// Tunnel is the port to other Nodes; nil if there is none. It is the first one of several.
+// Tunnel is the first port to other Nodes; nil if there is none.
 func (s *PortSet) Tunnel() Tunnel {
 	if all := s.Tunnels(); len(all) > 0 {
 		return all[0]
@@ -263,7 +263,7 @@ func (s *PortSet) Tunnel() Tunnel {
 	return nil
 }
 
-// tunnelAt is the tunnel of a port; the first one for 0.
+// tunnelAt is the tunnel at a port; the first one for 0.
 func (s *PortSet) tunnelAt(no uint32) Tunnel {
 	if no == 0 {
 		return s.Tunnel()
@@ -286,21 +286,21 @@ func (s *PortSet) Tunnels() (all []Tunnel) {
 	return all
 }
 
-// TunnelChanged receives when a tunnel came or went.
+// TunnelChanged receives when a tunnel is opened or closed.
 func (s *PortSet) TunnelChanged() <-chan struct{} { return s.moved }
 
-// tellTunnel tells of a tunnel that came or went. s.mu is held.
+// tellTunnel signals that a tunnel was opened or closed. The caller holds s.mu.
 func (s *PortSet) tellTunnel(p *door.PortSpec) {
 	if p.Tunnel == nil {
 		return
 	}
 	select {
 	case s.moved <- struct{}{}:
-	default: // it will look anyway
+	default: // a signal is already pending
 	}
 }
 
-// errNoTunnel is why a tunnel is told nothing.
+// errNoTunnel is the error of requests about a missing tunnel.
 var errNoTunnel = errors.New("there is no tunnel port")
 
 // withTunnel calls f with the tunnel.
@@ -317,12 +317,12 @@ func (s *PortSet) SetTunnelPeers(all []door.TunnelPeer) error {
 	return s.withTunnel(func(t Tunnel) error { t.SetPeers(underlayPeers(all)); return nil })
 }
 
-// SetTunnelSilent says which Nodes do not answer.
+// SetTunnelSilent sets the Nodes that do not answer.
 func (s *PortSet) SetTunnelSilent(all []netip.Addr) error {
 	return s.withTunnel(func(t Tunnel) error { t.SetSilent(all); return nil })
 }
 
-// SetTunnelEgresses says where Egresses are.
+// SetTunnelEgresses sets the addresses of Egresses.
 func (s *PortSet) SetTunnelEgresses(e *door.TunnelEgresses) error {
 	t := s.tunnelAt(e.Port)
 	if t == nil {
@@ -335,13 +335,13 @@ func (s *PortSet) SetTunnelEgresses(e *door.TunnelEgresses) error {
 	return err
 }
 
-// TunnelPathMTU is the inner MTU on the way to a Node.
+// TunnelPathMTU is the inner MTU to a Node.
 func (s *PortSet) TunnelPathMTU(node netip.Addr) (mtu int, err error) {
 	err = s.withTunnel(func(t Tunnel) error { mtu = t.PathMTU(node); return nil })
 	return mtu, err
 }
 
-// KeepTaps has the devices of taps stay when their ports are closed.
+// KeepTaps sets whether the devices of taps stay after their ports close.
 func (s *PortSet) KeepTaps(keep bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

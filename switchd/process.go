@@ -1,23 +1,22 @@
-// Package switchd is the switch as a process has it: a switch (switchd/local) with ports, its
-// connections in a file, the kernel's offload, and the door at which a controller asks and
-// tells it (door). It knows packets, entries and ports; it does not know Kubernetes, CNI,
-// nftables or YAML.
+// Package switchd is the switch as a process: a switch (switchd/local) with ports, its
+// connections in a file, the kernel's offload, and the door for a controller (door). It knows
+// packets, entries and ports. It does not know Kubernetes, CNI, nftables or YAML.
 //
-//	process.go      the process: files, parts that run, the door
+//	process.go      the process: files, running parts, the door
 //	toolong.go      frames that are too long for a tunnel
-//	handover.go     another process takes the place of this one
-//	takeover.go     this one takes the place of another
+//	handover.go     another process replaces this one
+//	takeover.go     this one replaces another
 //	launch.go       a switch that another process launches: the launcher's side;
-//	                launch_confined.go, without privilege; launch_other.go, where that cannot be
-//	launched.go     … and the switch's side; await.go awaits the end of a process that is not a child
+//	                launch_confined.go, without privilege; launch_other.go, where that is impossible
+//	launched.go     … and the switch's side; await.go, a switch that waits for its launcher
 //	keep.go         entries and ports for the next process
 //	ports.go        the ports that a controller names
 //	opener.go       ports by the names of links; give.go, ports that come with their descriptors
-//	inherit.go      ports that the process before has handed over
+//	inherit.go      ports that the predecessor has handed over
 //	offload.go      whether the kernel forwards established connections
 //	connectionfile.go the connections' file
 //	seed.go, socket.go  the seed of select groups, in a file; unix sockets for their owner alone
-//	files.go        files for the next process, and what they are believed for
+//	files.go        files for the next process, and when they are valid
 package switchd
 
 import (
@@ -42,23 +41,24 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// Process is a switch that runs by itself: its files lie in a directory, and a controller
-// drives it through the door.
+// Process is a switch that runs by itself. Its files are in a directory, and a controller drives
+// it through the door.
 type Process struct {
-	// Socket is where the door is: a unix socket with mode 0600.
+	// Socket is the door's path: a unix socket with mode 0600.
 	Socket string
-	// Dir has the files of the switch: connections, seed, entries. It is made.
+	// Dir is the directory of the switch's files: connections, seed, entries. It is created if it
+	// does not exist.
 	Dir      string
 	Settings local.Settings
-	// Release is the version of the program.
+	// Release is the program's version.
 	Release string
 	Log     *slog.Logger
-	// Confined says that the process has no privilege (internal/confine): its controller
-	// gives it the ports. Listener is the socket then, which the process before has opened.
+	// Confined is set if the process has no privilege (internal/confine): its controller gives it
+	// the ports. The launcher has then opened Listener, the socket.
 	Confined bool
 	Listener net.Listener
-	// The launcher has also opened these: a connection to the switch before, programs and
-	// maps of the offload, and a request to stay awake for each worker.
+	// The launcher has also opened these: a connection to the predecessor, programs and maps of
+	// the offload, and a request to stay awake for each worker.
 	before  *net.UnixConn
 	offload []int
 	awake   []*os.File
@@ -66,8 +66,7 @@ type Process struct {
 	// held ends a switch that is bound to this process, its launcher.
 	held *os.File
 
-	// TakeOver takes the place of the switch at Socket, if one runs. Both are confined, or
-	// neither.
+	// TakeOver replaces the switch at Socket, if one runs. Both must be confined, or neither.
 	TakeOver bool
 
 	sw          *local.Switch
@@ -76,8 +75,8 @@ type Process struct {
 	server      *door.Server
 	successors  chan *successor // processes that are ready to take over
 	ends        chan struct{}   // the controller wants the switch to end
-	successor   door.Talk       // is open until it has
-	still       int64           // since when no packet moved in a hand-over
+	successor   door.Talk       // stays open until it has taken over
+	still       int64           // when packets stopped in a hand-over
 	how         error           // errHandedOver if the switch ended so
 }
 
@@ -88,15 +87,15 @@ const (
 	keptFile      = "switch.flows"
 )
 
-// doorLimits bound what users of the socket can hold of it. Requests in progress are
-// bounded by Total only: many are streams.
+// doorLimits limit what users of the socket can hold of it. Only Total limits requests in
+// progress, because many are streams.
 var doorLimits = halfopen.Limits{
 	PerPeer: 128, Total: 1024, Header: 10 * time.Second, Body: 2 * time.Minute, Idle: 2 * time.Minute,
 	HeaderBytes: 64 << 10, BodyBytes: maxKept,
 }
 
-// Run runs the switch until ctx ends. Ports and entries that the process before had are
-// there again before the first request is answered.
+// Run runs the switch until ctx ends. The predecessor's ports and entries are restored before the
+// first request is answered.
 func (p *Process) Run(ctx context.Context) error {
 	p.successors, p.ends = make(chan *successor), make(chan struct{}, 1)
 	var before *predecessor
@@ -122,8 +121,8 @@ func (p *Process) Run(ctx context.Context) error {
 	return p.end(p.serve(ctx, ln, p.runWorkers(ctx)), open)
 }
 
-// goOn runs the switch in the place of another. When the other does not let it begin,
-// nothing has changed.
+// goOn runs the switch in the place of another. If the other does not let it begin, nothing has
+// changed.
 func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 	open, err := p.start(before)
 	if err == nil {
@@ -151,9 +150,9 @@ func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 	return p.end(p.serve(ctx, ln, workers), open)
 }
 
-// end closes what is left. What another switch goes on with stays.
+// end closes everything except the parts that another switch continues with.
 func (p *Process) end(err error, open *Opener) error {
-	p.ports.KeepTaps(true) // the Node's routes go by them; the next switch finds them
+	p.ports.KeepTaps(true) // the Node's routes use them, and the next switch finds them
 	handedOver := errors.Is(err, errHandedOver)
 	if !handedOver {
 		err = errors.Join(err, p.removeSocket())
@@ -166,7 +165,7 @@ func (p *Process) end(err error, open *Opener) error {
 	return errors.Join(err, closed)
 }
 
-// closeOffload closes the offload. What another confined switch uses, too, stays as it is.
+// closeOffload closes the offload, except the parts that another confined switch uses.
 func (p *Process) closeOffload(o *Offload, shared bool) error {
 	if shared && p.Confined {
 		return nil
@@ -174,7 +173,7 @@ func (p *Process) closeOffload(o *Offload, shared bool) error {
 	return o.Close()
 }
 
-// removeSocket removes the socket, unless the process that opened it does.
+// removeSocket removes the socket, unless another process opened it.
 func (p *Process) removeSocket() error {
 	if p.Listener != nil {
 		return nil
@@ -182,13 +181,13 @@ func (p *Process) removeSocket() error {
 	return os.Remove(p.Socket)
 }
 
-// running is workers that run.
+// running has the running workers.
 type running struct {
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// runWorkers begins to move packets.
+// runWorkers starts the workers.
 func (p *Process) runWorkers(ctx context.Context) *running {
 	ctx, cancel := context.WithCancel(ctx)
 	r := &running{cancel, make(chan error, 1)}
@@ -200,12 +199,12 @@ func (p *Process) runWorkers(ctx context.Context) *running {
 func (r *running) stop() error {
 	r.cancel()
 	err := <-r.ended
-	r.ended <- nil // for whoever stops again
+	r.ended <- nil // for a second call
 	return err
 }
 
-// start opens the switch with what the process before had: from its files, or as that
-// process gives it.
+// start opens the switch with the state of the predecessor, from its files or from the process
+// itself.
 func (p *Process) start(before *predecessor) (*Opener, error) {
 	clock, err := BootClock()
 	if err != nil {
@@ -266,7 +265,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	return open, nil
 }
 
-// restoreFrom puts in what the switch before has given.
+// restoreFrom installs the state that the predecessor has given.
 func (p *Process) restoreFrom(before *predecessor) error {
 	k, bundle, err := parseKept(before.kept, p.sw.Clock())
 	if err == nil && bundle.Names != nil {
@@ -290,25 +289,25 @@ func (p *Process) restoreFrom(before *predecessor) error {
 	return nil
 }
 
-// openLater opens a port that the switch before had to close first. If that fails, the
-// controller opens it again, as it does those of a confined switch.
+// openLater opens a port that the predecessor had to close first. If that fails, the controller
+// opens it again, as it does for a confined switch.
 func (p *Process) openLater(spec *door.PortSpec) {
 	if err := p.ports.OpenPort(spec); err != nil && !errors.Is(err, door.ErrConfined) {
 		p.Log.Warn("a port of the switch before is not opened", "port", spec.Name, "error", err)
 	}
 }
 
-// workers is how many move packets.
+// workers is the number of workers.
 func (p *Process) workers() int { return cmp.Or(p.Settings.Workers, runtime.NumCPU()) }
 
-// nextAwake is the next request to keep processors awake that the launcher has opened.
+// nextAwake is the next of the launcher's requests to keep processors awake.
 func (p *Process) nextAwake() (*ports.Awake, error) {
 	f := p.awake[0]
 	p.awake = p.awake[1:]
 	return ports.AwakeBy(f)
 }
 
-// withPorts is the switch whose ports the set has opened.
+// withPorts is the switch with the ports that the set has opened.
 type withPorts struct {
 	*local.Switch
 	ports *PortSet
@@ -317,8 +316,8 @@ type withPorts struct {
 // RemovePort implements door.Ports.
 func (s *withPorts) RemovePort(no uint32) error { return s.ports.RemovePort(no) }
 
-// openOffload does what the settings say. That the kernel cannot is no error: the switch
-// forwards everything then.
+// openOffload opens the offload that the settings ask for. If the kernel cannot, that is not an
+// error: the switch forwards everything.
 func (p *Process) openOffload() *Offload {
 	switch s := &p.Settings; {
 	case s.Offload == local.OffloadOff:
@@ -343,7 +342,7 @@ func (p *Process) openOffload() *Offload {
 	return o
 }
 
-// answerEnd has serve end. The connection ends with the process.
+// answerEnd makes serve end. The connection ends with the process.
 func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	t, ok := p.server.AnswerEnd(w, r)
 	if !ok {
@@ -352,21 +351,21 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.ends <- struct{}{}:
 		p.successor = t
-	default: // it ends already; the second caller need not wait
+	default: // it already ends; the second caller need not wait
 		t.Close()
 	}
 }
 
-// packetIn hands a packet-in to the controller.
+// packetIn sends a packet-in to the controller.
 func (p *Process) packetIn(pi *telemetry.PacketIn) { p.server.SendEvent(door.Event{PacketIn: pi}) }
 
-// flowRemoved tells the controller of an entry whose timeout has passed.
+// flowRemoved reports an entry whose timeout has passed to the controller.
 func (p *Process) flowRemoved(e *telemetry.FlowRemoved) {
 	p.server.SendEvent(door.Event{FlowRemoved: e})
 }
 
-// inDir is the path of the directory for this process: internal/confine has changed to it,
-// and the user of a confined switch may not search those above.
+// inDir is the path of the directory for this process. internal/confine has changed to it, and
+// the user of a confined switch may not search its parents.
 func (p *Process) inDir() string {
 	if p.Confined {
 		return "."
@@ -380,8 +379,8 @@ func (p *Process) file(name string) string { return filepath.Join(p.inDir(), nam
 // keptPath is the file of entries and ports.
 func (p *Process) keptPath() string { return p.file(keptFile) }
 
-// restore puts back what the process before had. What cannot be put back is logged: the
-// controller sends it again.
+// restore restores the predecessor's state. It logs the parts that it cannot restore; the
+// controller sends them again.
 func (p *Process) restore() {
 	k, bundle, err := readKept(p.keptPath(), p.sw.Clock())
 	if err == nil {

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// The seed of select groups is a file beside the socket. So a switch that has lost its
-// connections still sends the packets of each to the endpoint that knows it.
+// The seed of select groups is in a file beside the socket. So a switch that has lost its
+// connections still sends the packets of each to the same endpoint.
 
-// LoadSeed reads the seed, or draws one and keeps it. A file that holds none is
-// replaced; one that is not a plain file, or cannot be read, is an error.
+// LoadSeed reads the seed, or makes a random one and stores it. It replaces a file without a
+// seed. It returns an error if the path is not a plain file, or cannot be read.
 func LoadSeed(path string) (uint64, error) {
 	st, err := os.Lstat(path)
 	if err == nil && !st.Mode().IsRegular() {
@@ -39,7 +39,7 @@ func LoadSeed(path string) (uint64, error) {
 // seedLen is a seed's length as text: sixteen digits and a newline.
 const seedLen = 17
 
-// newSeed draws a seed and writes it, in one step for who reads it.
+// newSeed makes a random seed and writes it, in one step for readers.
 func newSeed(path string) (uint64, error) {
 	var b [8]byte
 	for b == ([8]byte{}) {

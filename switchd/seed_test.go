@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestDamagedSeed: what holds no seed is replaced, what is no file is refused.
+// TestDamagedSeed: a file without a seed is replaced, anything but a file is
+// refused.
 func TestDamagedSeed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "select.seed")
 	for _, text := range []string{"", "0", "0000000000000000\n", "zzzz", "-1", "12345678901234567", strings.Repeat("f", 1<<20), "\x00\x00"} {

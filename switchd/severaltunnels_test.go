@@ -58,7 +58,7 @@ func newFarEnd(t *testing.T, address, entries string) *farEnd {
 	return e
 }
 
-// open opens a tunnel with one far end, or, without it, one to and from all.
+// open opens a tunnel with one far end or, without it, to all.
 func (e *farEnd) open(no uint32, name, kind, only string, network uint32) error {
 	t := &door.TunnelSpec{Kind: kind, Local: e.addr, MTU: 1400, Driver: door.DriverKernel, Network: network, AnyPeer: only == "", AnyNetwork: only == "", Options: true}
 	if only != "" {
@@ -75,7 +75,7 @@ func (e *farEnd) mustOpen(no uint32, name, kind, only string, network uint32) {
 	}
 }
 
-// got is the frame that came at the pod; nil if none comes.
+// got is the next frame at the pod; nil if there is none.
 func (e *farEnd) got(wait time.Duration) *packet.Frame {
 	for end := time.Now().Add(wait); ; time.Sleep(time.Millisecond) {
 		e.sw.Poll()
@@ -89,8 +89,8 @@ func (e *farEnd) got(wait time.Duration) *packet.Frame {
 }
 
 // TestSeveralTunnels: a switch has a tunnel of each kind. One has a fixed far end and network,
-// whatever entries set, and takes no frame of another. By the other, entries choose both. A second
-// one of a kind at an address is refused.
+// whatever entries set, and accepts frames from no other. In the other, entries choose both. A
+// second one of a kind at an address is refused.
 func TestSeveralTunnels(t *testing.T) {
 	const entries = `in_port=1,dl_dst=00:00:00:00:00:0a,actions=set_field:127.0.7.9->tun_dst,set_field:9->tun_id,output:10
 		in_port=1,dl_dst=00:00:00:00:00:0b,actions=set_field:127.0.7.2->tun_dst,set_field:7->tun_id,output:11
@@ -136,7 +136,7 @@ func TestSeveralTunnels(t *testing.T) {
 	}
 }
 
-// numbered gives options of Geneve numbers, and adds entries that use them.
+// numbered gives Geneve options their numbers, and adds entries that use them.
 func (e *farEnd) numbered(all []flow.TunnelOption, entries string) {
 	e.t.Helper()
 	b := &flow.Bundle{Names: flow.NewNames()}
@@ -155,8 +155,8 @@ func (e *farEnd) numbered(all []flow.TunnelOption, entries string) {
 	}
 }
 
-// TestOptionsBetweenSwitches: an option that one switch's entry sets is there for the other's, which gives it
-// another number. A packet with a critical option that no field stands for is dropped.
+// TestOptionsBetweenSwitches: an option that one switch's entry sets arrives at the other, which
+// gives it another number. A packet with an unknown critical option is dropped.
 func TestOptionsBetweenSwitches(t *testing.T) {
 	near, far := newFarEnd(t, "127.0.7.3", "priority=0,actions=drop"), newFarEnd(t, "127.0.7.4", "priority=0,actions=drop")
 	near.mustOpen(10, "gen0", "geneve", "", 0)

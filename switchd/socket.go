@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// ErrRunning says that a process answers at a socket.
+// ErrRunning is returned if a process answers at a socket.
 var ErrRunning = errors.New("an agent is running")
 
-// longestSocket is how many bytes the kernel takes of a socket's path: sun_path of unix(7),
-// less the NUL behind it.
+// longestSocket is the longest path of a socket in bytes: sun_path of unix(7), less the NUL
+// behind it.
 const longestSocket = 107
 
-// Listen opens a unix socket with mode 0600: only who may open it may talk to the
-// switch. The socket is made under another name and moved
-// into place when its mode is right, so there is no instant in which others
-// can connect. A socket that a killed agent left is replaced; one that somebody
-// answers on is refused.
+// Listen opens a unix socket with mode 0600: only processes that may open it can reach the
+// switch. It makes the socket under another name and moves it into place once its mode is right,
+// so others can never connect. It replaces a socket that a killed agent left, and refuses one
+// that a process still answers on.
 func Listen(path string) (net.Listener, error) {
 	if err := free(path); err != nil {
 		return nil, err
@@ -28,7 +27,7 @@ func Listen(path string) (net.Listener, error) {
 	return ReplaceSocket(path)
 }
 
-// ReplaceSocket opens a socket in the place of another, if there is one.
+// ReplaceSocket opens a socket. It replaces another one, if there is one.
 func ReplaceSocket(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -48,8 +47,8 @@ func ReplaceSocket(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// free reports whether the path may be taken: nothing is there, or a socket that
-// nobody answers on.
+// free reports whether the path is free: nothing is there, or a socket that no process answers
+// on.
 func free(path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -30,7 +30,8 @@ func TestListenMode(t *testing.T) {
 	}
 }
 
-// TestListenSaysTooLong: the kernel's own word for a path that is too long is "invalid argument".
+// TestListenSaysTooLong: the kernel's own error for a path that is too long is "invalid
+// argument".
 func TestListenSaysTooLong(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("d", longestSocket))
 	if _, err := Listen(filepath.Join(dir, "agent.sock")); err == nil || !strings.Contains(err.Error(), "bytes too long") {

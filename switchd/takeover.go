@@ -16,12 +16,12 @@ import (
 	"github.com/antrail/antrail/ports/offload"
 )
 
-// A switch process that takes the place of another that runs (handover.go). It builds its
-// switch and ports from what it is given, while the other moves packets. No packet moves
-// between the moment in which the other has stopped and the one in which this one has found
-// the connections, which lie in memory that both have mapped.
+// A switch process that replaces a running one (handover.go). It builds its switch and ports from
+// the given state, while the other moves packets. From the moment the other stops until this one
+// has found the connections, no packet moves. The connections are in memory that both have
+// mapped.
 
-// predecessor is what the switch before has given.
+// predecessor has the state that the previous switch has given.
 type predecessor struct {
 	door.Talk
 	Inheritance
@@ -43,7 +43,7 @@ func dialSwitch(socket string) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// meet asks the switch before to hand over; nil if none runs.
+// meet asks the previous switch to hand over; nil if none runs.
 func (p *Process) meet() (*predecessor, error) {
 	conn := p.before
 	if conn == nil {
@@ -64,7 +64,7 @@ func (p *Process) meet() (*predecessor, error) {
 	return b, nil
 }
 
-// receive says hello and takes what is given.
+// receive sends hello and takes the given state.
 func (b *predecessor) receive(hello note) error {
 	if err := b.Say(hello); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (b *predecessor) receive(hello note) error {
 	}
 }
 
-// takeHeld holds for controllers what the switch before held.
+// takeHeld takes over the descriptors that the predecessor held for controllers.
 func (p *Process) takeHeld(b *predecessor) (err error) {
 	for name, h := range b.held {
 		err = errors.Join(err, p.server.Hold(name, h))
@@ -102,8 +102,8 @@ func (p *Process) takeHeld(b *predecessor) (err error) {
 	return err
 }
 
-// close ends the talk and closes what nobody has taken. The connections' file is the
-// switch's, once that was opened.
+// close ends the talk and closes everything that was not taken. The connections' file belongs to
+// the switch once it is open.
 func (b *predecessor) close() {
 	b.Inheritance.Close()
 	door.CloseDescriptors(b.offload)
@@ -115,9 +115,9 @@ func (b *predecessor) close() {
 	b.Talk.Close()
 }
 
-// takeTurn tells the other switch that all is ready, and returns when packets may move.
+// takeTurn reports to the other switch that all is ready, and returns when packets may move.
 func (p *Process) takeTurn(b *predecessor) error {
-	runtime.GC() // what was read is garbage; its collection would take processors while no packet moves
+	runtime.GC() // the messages are garbage; collecting it later would take processors while no packet moves
 	if err := b.Say(note{Say: sayReady, Declined: b.Declined()}); err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (p *Process) takeTurn(b *predecessor) error {
 	return errors.Join(err, b.BeginTraffic())
 }
 
-// taken says to the switch before that packets move, and does what ports need then.
+// taken reports to the predecessor that packets move, and does the remaining work of ports.
 func (p *Process) taken(b *predecessor) {
 	pause := p.sw.Clock() - p.still
 	p.server.PauseNS = pause

@@ -26,10 +26,10 @@ func (p *Process) runTooLong(ctx context.Context) error {
 	return nil
 }
 
-// runAnswers answers the senders of frames that were too long for a tunnel, until ctx ends.
-// Between two answers lies a pause; while the channel of frames is full, the tunnel drops
-// further frames and copies nothing. TCP, and every sender that discovers the MTU of a
-// path, goes on with shorter packets.
+// runAnswers answers the senders of frames that were too long for a tunnel, until ctx ends. It
+// pauses between two answers. While the channel of frames is full, the tunnel drops further
+// frames and copies nothing. TCP, and every sender that discovers the MTU of a path, continues
+// with shorter packets.
 func (p *Process) runAnswers(ctx context.Context, t Tunnel) {
 	for {
 		select {

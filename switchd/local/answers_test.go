@@ -14,8 +14,8 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// refusingFlows send what comes from port 1 to the controller as Antrea's pipeline does,
-// with a userdata for each port number.
+// refusingFlows send packets from port 1 to the controller as Antrea's pipeline does, with a
+// userdata for each port number.
 const refusingFlows = `
 table=0, priority=9,tcp,tp_dst=80 actions=set_field:0x4003->reg0,goto_table:11
 table=0, priority=9,tcp,tp_dst=81 actions=set_field:0x4400003->reg0,set_field:23->reg2,goto_table:28
@@ -47,7 +47,7 @@ func refusing(t testing.TB) *rig {
 	return r
 }
 
-// answerTo has a packet enter by port 1, and names the answer: RST, an ICMP type and code, or "".
+// answerTo sends a packet into port 1, and names the answer: RST, an ICMP type and code, or "".
 func (r *rig) answerTo(t *testing.T, frame []byte) string {
 	t.Helper()
 	if err := r.ports[1].Send(frame); err != nil {
@@ -69,8 +69,8 @@ func (r *rig) answerTo(t *testing.T, frame []byte) string {
 	return strings.Join(all, ", ")
 }
 
-// TestRejectsWithoutController: a packet that asks for an answer only is answered while no
-// controller is connected. Any other packet-in is dropped for want of a controller.
+// TestRejectsWithoutController: a packet-in that only asks for an answer is answered while no
+// controller is connected. Any other is dropped, because there is no controller.
 func TestRejectsWithoutController(t *testing.T) {
 	r := refusing(t)
 	tcp := func(port uint16) []byte { return packettest.TCP4(packettest.Options{SrcPort: 1000, DstPort: port}) }
@@ -111,8 +111,8 @@ func TestRejectsWithoutController(t *testing.T) {
 	}
 }
 
-// TestControllerGetsAll: while a controller is connected, the switch answers, and the
-// controller gets each packet-in, also those that are answered.
+// TestControllerGetsAll: while a controller is connected, the switch answers, and the controller
+// gets every packet-in, also the answered ones.
 func TestControllerGetsAll(t *testing.T) {
 	r := refusing(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -10,8 +10,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// TestLargeBundleRefused: the switch answers at the first wrong line, and its sentence
-// reaches the client, which is still sending. The next bundle is installed.
+// TestLargeBundleRefused: the switch answers at the first wrong line, and its error reaches the
+// client, which is still sending. The next bundle is installed.
 func TestLargeBundleRefused(t *testing.T) {
 	r := newRig(t)
 	large := &flow.Bundle{Add: []*flow.Entry{{Priority: 1, Actions: []flow.Action{flow.Conjunction{ID: 1, Clause: 1, N: 2}, flow.Output{Port: 1}}}}}

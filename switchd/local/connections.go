@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/door"
 )
 
-// connections is what can be asked of a switch's connections.
+// connections implements the requests about a switch's connections.
 type connections struct{ sw *Switch }
 
 // Connections implements door.Switch.
@@ -29,13 +29,13 @@ func (c *connections) Limits() (l door.ZoneLimits) {
 // Ports are the connections of ports.
 func (c *connections) Ports() []conntrack.PortStats { return c.sw.table.Ports() }
 
-// Dump are the connections that f takes.
+// Dump are the connections that match f.
 func (c *connections) Dump(f conntrack.Filter) iter.Seq[conntrack.Conn] { return c.sw.table.Dump(f) }
 
-// Flush removes the connections that f takes.
+// Flush removes the connections that match f.
 func (c *connections) Flush(f conntrack.Filter) int { return c.sw.table.Purge(f.Takes) }
 
-// Shield keeps endpoints from beginning connections by what they answer.
+// Shield stops endpoints from beginning connections by their replies.
 func (c *connections) Shield(endpoints []netip.AddrPort, until int64) {
 	c.sw.table.Shield(endpoints, until)
 }
@@ -54,7 +54,7 @@ func (c *connections) Purge(p *door.Purge) {
 	})
 }
 
-// wentPath reports whether a connection went one of the paths.
+// wentPath reports whether a connection took one of the paths.
 func wentPath(c *conntrack.Conn, paths map[door.Path]bool) bool {
 	p := door.Path{
 		Proto:    c.Orig.Proto,

@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// TestWentPath: connections of a Service's address, and of a NodePort at any
-// address, are told from those of others.
+// TestWentPath separates connections of a Service's address, and of a NodePort at
+// any address, from others.
 func TestWentPath(t *testing.T) {
 	at := netip.MustParseAddrPort
 	service := door.Path{Proto: packet.ProtoUDP, Service: at("10.96.0.10:53"), Endpoint: at("10.10.0.24:5353")}

@@ -10,25 +10,26 @@ import (
 	"github.com/antrail/antrail/conntrack/proto"
 )
 
-// Conntrack is the settings of connections.
+// Conntrack has the settings of connections.
 type Conntrack struct {
-	// Max is how many connections may exist. Each takes 208 bytes of memory, at once.
+	// Max is how many connections may exist. Each takes 208 bytes of memory, allocated at the
+	// start.
 	Max int `json:"max,omitempty" unit:"connections" default:"32,768 for each processor, at least 131,072"`
-	// NewRate is how many connections a port may begin in a second, after a
-	// burst of two seconds' worth; -1 is unlimited.
+	// NewRate is how many connections a port may begin in a second, after a burst of two seconds'
+	// worth; -1 is unlimited.
 	NewRate int `json:"newRate,omitempty" unit:"connections/s" default:"20,000"`
 	// ZoneMax is how many connections a zone may have that is not in zones.
 	ZoneMax uint32 `json:"zoneMax,omitempty" unit:"connections" default:"no limit"`
-	// Zones is the same for single zones, by number; 0 lets none in.
+	// Zones has the same limit for single zones, by number; 0 allows none.
 	Zones map[uint16]uint32 `json:"zones,omitempty" unit:"connections"`
-	// Profile is where the timeouts start from: default, or ovs for those of
-	// Open vSwitch's userspace datapath.
+	// Profile is the base of the timeouts: default, or ovs for those of Open vSwitch's userspace
+	// datapath.
 	Profile string `json:"profile,omitempty"`
 	// Timeouts are those that differ from the profile, by name, 1s to 720h.
 	Timeouts map[string]Duration `json:"timeouts,omitempty"`
 }
 
-// namedTimeout is a timeout under the name that the configuration has for it.
+// namedTimeout is a timeout with its name in the configuration.
 type namedTimeout struct {
 	name string
 	at   *time.Duration
@@ -61,13 +62,13 @@ func (c *Conntrack) AllTimeouts() proto.Timeouts {
 	return t
 }
 
-// How many connections may exist, if Max is given.
+// Bounds of Max, if it is given.
 const (
 	minCT = 1 << 10
 	maxCT = 1 << 26 // takes 13 GB
 )
 
-// Check calls fault for each value, with whether it is right and what is wrong.
+// Check calls fault for each value, with whether it is valid and the message if it is not.
 func (c *Conntrack) Check(fault func(ok bool, format string, args ...any)) {
 	fault(c.Max == 0 || c.Max >= minCT && c.Max <= maxCT, "conntrack.max: %d is not between %d and %d", c.Max, minCT, maxCT)
 	fault(c.NewRate >= -1 && c.NewRate <= 1e9, "conntrack.newRate: %d is not between 1 and 1000000000, nor -1", c.NewRate)

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/conntrack/proto"
 )
 
-// TestEveryTimeoutHasAName: a timeout can be set by a name that is its own.
+// TestEveryTimeoutHasAName: every timeout can be set by its own name.
 func TestEveryTimeoutHasAName(t *testing.T) {
 	var all proto.Timeouts
 	v := reflect.ValueOf(&all).Elem()

@@ -67,7 +67,7 @@ func newRig(t testing.TB) *rig {
 	return r
 }
 
-// serve answers for a server on a unix socket, and gives a client of it.
+// serve serves a server on a unix socket, and returns a client of it.
 func serve(t testing.TB, s *door.Server) *door.Client {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "switch.sock")
@@ -98,7 +98,7 @@ func (r *rig) load(t testing.TB) {
 	}
 }
 
-// send has a UDP packet enter by a port.
+// send sends a UDP packet into a port.
 func (r *rig) send(t testing.TB, no uint32, dport uint16) {
 	t.Helper()
 	if err := r.ports[no].Send(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: dport})); err != nil {
@@ -107,8 +107,8 @@ func (r *rig) send(t testing.TB, no uint32, dport uint16) {
 	r.sw.Poll()
 }
 
-// TestClientAnswersAsTheSwitch asks a switch directly and through its socket: the answers
-// are the same.
+// TestClientAnswersAsTheSwitch calls a switch directly and through its socket, and compares the
+// answers.
 func TestClientAnswersAsTheSwitch(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
@@ -159,7 +159,7 @@ func TestClientAnswersAsTheSwitch(t *testing.T) {
 	}
 }
 
-// wantSameFlows compares entries and counters; ages go on between two looks.
+// wantSameFlows compares entries and counters, but not ages.
 func wantSameFlows(t *testing.T, here, there []telemetry.FlowStats) {
 	t.Helper()
 	if len(here) == 0 || len(here) != len(there) {
@@ -241,7 +241,7 @@ func TestClientTraces(t *testing.T) {
 	}
 }
 
-// TestDropsAreForAll: several callers each see every dropped packet once.
+// TestDropsAreForAll: each of several callers sees every dropped packet once.
 func TestDropsAreForAll(t *testing.T) {
 	r := newRig(t)
 	r.send(t, 1, 53) // no pipeline is loaded
@@ -257,7 +257,7 @@ func TestDropsAreForAll(t *testing.T) {
 	}
 }
 
-// TestClassCounters: sums by class through the socket are those of the entries, and end with
+// TestClassCounters: sums by class through the socket equal those of the entries, and end with
 // their generation.
 func TestClassCounters(t *testing.T) {
 	r := newRig(t)
@@ -276,8 +276,8 @@ func TestClassCounters(t *testing.T) {
 	}
 }
 
-// TestBundleIsWholeOrNothing: the error of a bundle names the line or the entry, and
-// nothing changes.
+// TestBundleIsWholeOrNothing: the error of a bundle names the line or the entry, and nothing
+// changes.
 func TestBundleIsWholeOrNothing(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
@@ -294,8 +294,8 @@ func TestBundleIsWholeOrNothing(t *testing.T) {
 	}
 }
 
-// TestController: there is one. Another is refused or takes over; without one packet-ins
-// are dropped for a reason of their own.
+// TestController: there is only one. Another is refused or takes over. Without one, packet-ins
+// are dropped with their own reason.
 func TestController(t *testing.T) {
 	r := newRig(t)
 	away := make(chan bool, 10)
@@ -341,8 +341,8 @@ func TestController(t *testing.T) {
 	}
 }
 
-// TestSlowControllerLosesEvents: a controller that does not read loses packet-ins, which
-// are counted, and the switch goes on.
+// TestSlowControllerLosesEvents: a controller that does not read loses packet-ins, which are
+// counted. The switch continues.
 func TestSlowControllerLosesEvents(t *testing.T) {
 	r := newRig(t)
 	r.load(t)
@@ -380,8 +380,8 @@ func TestSlowControllerLosesEvents(t *testing.T) {
 	}
 }
 
-// TestSwitchAway: a switch that does not answer is a failure that is counted, and names
-// the socket.
+// TestSwitchAway: if a switch does not answer, the failure is counted and the error names the
+// socket.
 func TestSwitchAway(t *testing.T) {
 	c := door.Dial(filepath.Join(t.TempDir(), "nobody.sock"))
 	if all := c.Flows(); all != nil {

@@ -6,13 +6,13 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// The last dropped packets, for several that ask. The workers' rings (dataplane/lost.go) have
-// one reader, which is here; each caller gives the number from which it has not seen any.
+// The last dropped packets, for several callers. The workers' rings (dataplane/lost.go) have one
+// reader, which is here. Each caller gives the number of the next packet that it has not seen.
 
-// dropsKept is how many dropped packets are kept.
+// dropsKept is the number of stored dropped packets.
 const dropsKept = 4096
 
-// dropRing is the last dropped packets, numbered from 0.
+// dropRing has the last dropped packets, numbered from 0.
 type dropRing struct {
 	mu   sync.Mutex
 	ring []telemetry.DroppedPacket
@@ -35,7 +35,7 @@ func (s *Switch) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, mis
 	return all, l.next, missed
 }
 
-// keep puts a packet in the place of the oldest.
+// keep replaces the oldest packet.
 func (l *dropRing) keep(p telemetry.DroppedPacket) {
 	if len(l.ring) < dropsKept {
 		l.ring = append(l.ring, p)

@@ -10,28 +10,28 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// FirstPackets composes the first packets of connections. A connection knows where its
-// first packet entered and the tuple that it had there. The MAC addresses come from the
-// flow entries: a match on a port, a source MAC and a source address says who may send
-// there. MAC addresses are flow.Values here, as entries have them.
+// FirstPackets composes the first packets of connections. A connection has the input port and the
+// tuple of its first packet. The MAC addresses come from the flow entries: a match on a port, a
+// source MAC and a source address names a permitted sender. MAC addresses are flow.Values here,
+// as in entries.
 type FirstPackets struct {
-	// Routers are the next hops of what is for nobody on this Node, by port.
+	// Routers are the next hops of packets to destinations outside this Node, by port.
 	Routers map[uint32]flow.Value
-	// Owners have the addresses of this Node and its pods.
+	// Owners are the MAC addresses of this Node's and its pods' addresses.
 	Owners map[netip.Addr]flow.Value
 
-	senders map[uint32]flow.Value // who sends at a port
+	senders map[uint32]flow.Value // the sender at a port
 	tags    map[portAddress]uint16
 	node    *door.NodePorts
 }
 
-// portAddress is a port, and a destination of what comes in there.
+// portAddress is a port, and a destination of packets that enter there.
 type portAddress struct {
 	port uint32
 	mac  flow.Value
 }
 
-// NewFirstPackets reads from entries which pods may send where.
+// NewFirstPackets reads from entries where pods may send.
 func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPackets {
 	gateway, far := flow.ValueOfMAC(n.GatewayMAC[:]), flow.ValueOfMAC(n.FarMAC[:])
 	f := &FirstPackets{
@@ -51,8 +51,9 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 	return f
 }
 
-// noteStrangers takes from a match which port brings packets of strangers for an address of
-// this Node, and with which VLAN tag. The underlay's card is one. stranger stands for them.
+// noteStrangers reads from a match which port brings packets from outside for an address of this
+// Node, and with which VLAN tag. The underlay's card is such a port. stranger is their source
+// MAC.
 func (f *FirstPackets) noteStrangers(m flow.Minimatch, stranger flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthDst)
@@ -68,7 +69,7 @@ func (f *FirstPackets) noteStrangers(m flow.Minimatch, stranger flow.Value) {
 	}
 }
 
-// noteSources takes from a match who may send at a port. router is the pods'.
+// noteSources reads from a match which sender a port has. router is the pods'.
 func (f *FirstPackets) noteSources(m flow.Minimatch, router flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthSrc)
@@ -86,13 +87,13 @@ func (f *FirstPackets) noteSources(m flow.Minimatch, router flow.Value) {
 	}
 }
 
-// exactly is the value of a field that a match compares whole; not ok otherwise.
+// exactly is the value of a field that a match compares whole. ok is false otherwise.
 func exactly(m flow.Minimatch, id flow.FieldID) (v flow.Value, ok bool) {
 	v, mask := m.Get(id)
 	return v, mask == flow.Ones(flow.FieldByID(id).Bits)
 }
 
-// Compose is the frame of the packet that begins a connection like c.
+// Compose makes the frame of the first packet of a connection like c.
 func (f *FirstPackets) Compose(c *conntrack.Conn) []byte {
 	o, m := &c.Orig, flow.Match{}
 	dst, src, etherType := addressFields(o.Dst)
@@ -124,8 +125,8 @@ func (f *FirstPackets) Compose(c *conntrack.Conn) []byte {
 	return flow.Compose(&m.Value)
 }
 
-// addressFields are the fields of the two addresses in packets of an address's family,
-// and their EtherType.
+// addressFields are the fields of the two addresses in packets of an address's family, and their
+// EtherType.
 func addressFields(a netip.Addr) (dst, src flow.FieldID, etherType uint64) {
 	if a.Is4() {
 		return flow.IPDst, flow.IPSrc, packet.EtherTypeIPv4
@@ -154,8 +155,8 @@ func EndpointsOf(groups []*flow.Group) (all []netip.AddrPort) {
 	return all
 }
 
-// EndpointOf is the endpoint that a bucket writes to registers: an address that fills
-// one, and a port in 16 bits of another. It is not ok for a bucket without both.
+// EndpointOf is the endpoint that a bucket writes to registers: an address that fills one, and a
+// port in 16 bits of another. ok is false for a bucket without both.
 func EndpointOf(b *flow.Bucket) (_ netip.AddrPort, ok bool) {
 	var addr netip.Addr
 	var port uint16

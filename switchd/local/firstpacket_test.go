@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// TestFirstPacketOfStranger: the entries say which port brings what strangers send to a pod,
-// and in which VLAN. So a restored connection that a stranger began is revalidated as it came.
+// TestFirstPacketOfStranger: the entries name the port and VLAN of packets from outside to a pod.
+// So a restored connection that began outside is revalidated as it came.
 func TestFirstPacketOfStranger(t *testing.T) {
 	var entries []telemetry.FlowStats
 	for _, text := range []string{
@@ -46,7 +46,7 @@ func TestFirstPacketOfStranger(t *testing.T) {
 	}
 }
 
-// TestEndpointOf: the bucket of an endpoint is known in both families.
+// TestEndpointOf: the endpoint of a bucket is found in both families.
 func TestEndpointOf(t *testing.T) {
 	for text, want := range map[string]string{
 		"set_field:0xa0a0018->reg3,set_field:0x50/0xffff->reg4,resubmit(,7)":                              "10.10.0.24:80",

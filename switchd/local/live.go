@@ -13,18 +13,18 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// From what a controller asks for to what the workers ask of each packet: conditions on
-// packets as they enter, and conditions on walks that are over.
+// This file turns a controller's request for a live trace into conditions for the workers: on
+// packets as they enter, and on finished walks.
 
 // watch is a request on its way to the workers.
 type watch struct {
 	*door.LiveRequest
 	filter *filter.Filter
-	either *filter.Filter                // packets to the request's End, or from it; nil: all
-	keep   []func(*telemetry.Trace) bool // all have to hold
+	either *filter.Filter                // packets to or from the request's End; nil: all
+	keep   []func(*telemetry.Trace) bool // all must hold
 }
 
-// TraceLive implements door.Packets. The error names an expression that is wrong.
+// TraceLive implements door.Packets. The error names the wrong expression.
 func (s *Switch) TraceLive(r *door.LiveRequest) (door.Live, error) {
 	w := watch{LiveRequest: r}
 	var err error
@@ -39,12 +39,12 @@ func (s *Switch) TraceLive(r *door.LiveRequest) (door.Live, error) {
 		Count: r.Count, Begin: r.Begin, Wait: r.Wait, FirstID: r.FirstID,
 	})
 	if err != nil {
-		return nil, err // l would be no nil Live
+		return nil, err // l would be a non-nil Live
 	}
 	return l, nil
 }
 
-// conditions collects those on walks that are over.
+// conditions collects the conditions on finished walks.
 func (w *watch) conditions() (err error) {
 	if e := w.Either; e != nil {
 		expression := Hosts("dst", slices.Concat(e.IPs, e.Services))
@@ -77,7 +77,7 @@ func (w *watch) conditions() (err error) {
 	return nil
 }
 
-// match is the conditions on a packet as it enters.
+// match has the conditions on a packet as it enters.
 func (w *watch) match() func([]byte, uint32) bool {
 	inPort, either, f := w.InPort, w.either, w.filter
 	if either == nil {
@@ -89,7 +89,7 @@ func (w *watch) match() func([]byte, uint32) bool {
 	}
 }
 
-// keepAll is that all conditions on walks hold; nil without any.
+// keepAll reports whether all conditions on walks hold; nil if there are none.
 func (w *watch) keepAll() func(*telemetry.Trace) bool {
 	if len(w.keep) == 0 {
 		return nil
@@ -99,8 +99,8 @@ func (w *watch) keepAll() func(*telemetry.Trace) bool {
 	}
 }
 
-// Hosts is a tcpdump expression for packets with an address of a list at an end: "src"
-// or "dst".
+// Hosts is a tcpdump expression for packets whose source ("src") or destination ("dst") is in a
+// list.
 func Hosts(end string, addrs []netip.Addr) string {
 	var all []string
 	for _, a := range addrs {
@@ -117,7 +117,7 @@ func cameFrom(t *telemetry.Trace, e *door.End) bool {
 	return slices.Contains(e.IPs, flow.AddrIn(&t.Start, flow.IPSrc, flow.IPv6Src))
 }
 
-// mayReach reports whether a packet went to some addresses, or nowhere, or is not done.
+// mayReach reports whether a packet went to some addresses, or was dropped, or is not finished.
 func mayReach(t *telemetry.Trace, addrs []netip.Addr) bool {
 	if len(t.Verdict.Outputs) == 0 {
 		return true

@@ -15,34 +15,33 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Revalidation of connections. Policies judge the first packet of a connection only. A
-// policy that changed while the switch was not running never sees the connections that
-// were restored. So a controller that knows its objects again has each connection
-// revalidated: its first packet is composed (firstpacket.go) and walks the entries of
-// now as the first of its connection (dataplane.TraceRequest.Stranger). Nothing is sent,
+// Revalidation of connections. Policies decide on the first packet of a connection only. So a
+// policy that changed while the switch was not running does not affect restored connections.
+// Therefore a controller has every connection revalidated once it knows its objects again. The
+// switch composes the connection's first packet (firstpacket.go). The packet walks the current
+// entries as the first of its connection (dataplane.TraceRequest.Stranger). Nothing is sent,
 // counted or learned. The connection is removed if
 //
-//  1. nobody may send any more where the packet entered,
-//  2. the packet does not come through, or
-//  3. it leaves for another endpoint than the connection's.
+//   1. no sender is permitted any more where the packet entered,
+//   2. the packet is dropped, or
+//   3. it leaves for another endpoint than the connection's.
 //
-// The next packet of a removed connection is the first of a new one, which the policies
-// judge. A packet's tuple is a connection's original one in the zone of the walk's first
-// ct() only; connections of other zones go together with those.
+// The next packet of a removed connection begins a new one, on which the policies decide. A
+// packet's tuple equals a connection's original one only in the zone of the walk's first ct().
+// Connections of other zones are removed together with those.
 
-// counts are how many connections had an outcome.
+// counts is the number of connections by outcome.
 type counts [door.Outcomes]atomic.Uint64
 
-// Revalidation takes a quarter of a processor: a slice of connections, then a pause of
-// three times as long.
+// Revalidation takes a quarter of a processor: a slice of connections, then a pause of three
+// times as long.
 const (
 	slice = 256
 	pause = 3
 )
 
-// serverShield is how long the servers of removed connections begin none: as long as
-// their TCP sends again what nobody acknowledges (RFC 1122, section 4.2.3.5; Linux: 15
-// retries).
+// serverShield is how long the servers of removed connections may not begin one. It is as long as
+// their TCP repeats unacknowledged data (RFC 1122, section 4.2.3.5; Linux: 15 retries).
 const serverShield = 20 * time.Minute
 
 // Revalidate implements door.Connections.
@@ -77,9 +76,8 @@ func (c *connections) Revalidated() (n [door.Outcomes]uint64) {
 	return n
 }
 
-// shieldServer keeps the server of a removed connection from beginning it the other way
-// round: by its answers the connection would be the server's own, which other rules may
-// allow. servers are those that are shielded already.
+// shieldServer stops the server of a removed connection from beginning it in reverse by its
+// replies. Other rules may allow a connection of the server's own. servers are already shielded.
 func (s *Switch) shieldServer(c *conntrack.Conn, servers map[netip.AddrPort]bool) {
 	to := c.After()
 	at := netip.AddrPortFrom(to.Dst, to.DstPort)
@@ -89,7 +87,7 @@ func (s *Switch) shieldServer(c *conntrack.Conn, servers map[netip.AddrPort]bool
 	}
 }
 
-// forget removes a connection, and those of the zones that its packets come to later.
+// forget removes a connection, and those of the zones that its packets reach later.
 func (s *Switch) forget(c *conntrack.Conn) {
 	s.table.RemoveConnection(c.Zone, &c.Orig)
 	later := c.After()
@@ -106,7 +104,7 @@ type revalidator struct {
 	first *FirstPackets
 }
 
-// outcome says what becomes of a connection.
+// outcome is the outcome for a connection.
 func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
 	if _, known := r.first.senders[c.InPort]; !known {
 		return door.Unknown
@@ -130,10 +128,9 @@ func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
 	return door.Kept
 }
 
-// mark is the packet mark of what the Node itself sends to its pods, which policies let
-// through. Packets that the Node masqueraded have the gateway's address too, and had no
-// mark. A connection does not tell which it is; to keep one too many is the smaller
-// error.
+// mark is the packet mark of the Node's own packets to its pods, which policies allow.
+// Masqueraded packets also have the gateway's address, but had no mark. A connection does not
+// show the difference. Keeping one too many is the smaller error.
 func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
 	if n := r.first.node; c.InPort == n.Gateway && slices.Contains(n.Addresses, c.Orig.Src) {
 		m.AddExact(flow.PktMark, flow.Value{Lo: uint64(n.Mark)})
@@ -141,8 +138,8 @@ func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
 	return m
 }
 
-// whereTo says what becomes of a connection whose packet was not dropped. A packet that
-// goes to the controller and nowhere else is rejected there.
+// whereTo is the outcome for a connection whose packet was not dropped. A packet that goes only
+// to the controller is rejected there.
 func whereTo(t *telemetry.Trace, c *conntrack.Conn) door.Outcome {
 	switch {
 	case t.Verdict.PacketIn && len(t.Verdict.Outputs) == 0:
@@ -163,8 +160,8 @@ func zoneOf(t *telemetry.Trace) *uint16 {
 	return nil
 }
 
-// bucketOf is the bucket of a group that leads to a connection's endpoint, or the one
-// that the walk has chosen.
+// bucketOf is the bucket of a group with a connection's endpoint, or the one that the walk has
+// chosen.
 func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
 	for i := range g.Buckets {
 		if to, ok := EndpointOf(&g.Buckets[i]); ok && to == netip.AddrPortFrom(c.Reply.Src, c.Reply.SrcPort) {
@@ -174,7 +171,7 @@ func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
 	return chosen
 }
 
-// leads reports whether a packet leaves for where the connection's answers come from.
+// leads reports whether a packet leaves for the connection's endpoint.
 func leads(t *telemetry.Trace, c *conntrack.Conn) bool {
 	to := c.After()
 	dst, _, _ := addressFields(to.Dst)

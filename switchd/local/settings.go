@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// Settings is what a switch process is started with, as JSON. An agent has the same keys in
-// its configuration.
+// Settings are the settings of a switch process, as JSON. An agent has the same keys in its
+// configuration.
 type Settings struct {
-	// Workers is how many goroutines move packets; one for each processor when 0.
+	// Workers is the number of goroutines that move packets; 0 is one for each processor.
 	Workers   int       `json:"workers,omitempty"`
 	Conntrack Conntrack `json:"conntrack,omitzero"`
-	// ConnectionCache remembers walks; true when not given.
+	// ConnectionCache enables the flow cache; the default is true.
 	ConnectionCache *bool `json:"connectionCache,omitempty"`
-	// Offload is auto, where the kernel forwards established connections if it can, or off;
-	// auto when not given.
+	// Offload is auto (the default), where the kernel forwards established connections if it can,
+	// or off.
 	Offload string `json:"offload,omitempty"`
-	// KeepAwake keeps idle processors awake while ports talk.
+	// KeepAwake keeps idle processors awake while ports are active.
 	KeepAwake bool  `json:"keepAwake,omitempty"`
 	AFXDP     AFXDP `json:"afxdp,omitzero"`
-	// SharedPorts are ports behind which many senders are: a gateway, a tunnel.
+	// SharedPorts are ports with many senders behind them: a gateway, a tunnel.
 	SharedPorts []uint32 `json:"sharedPorts,omitempty"`
-	// Owner is who makes taps, in their alias; so the next process finds them.
+	// Owner is the owner in the alias of taps, by which the next process finds them.
 	Owner string `json:"owner,omitempty"`
 	// Pod is the pod of the process, if an agent of the same pod launches it.
 	Pod string `json:"pod,omitempty"`
 }
 
-// GoesOnAs says why a confined switch with other settings cannot go on with the ports of
-// this one: they are opened by the first.
+// GoesOnAs returns why a confined switch with other settings cannot continue with this one's
+// ports, which were opened by this one's settings.
 func (s *Settings) GoesOnAs(next *Settings) error {
 	switch {
 	case s.offloads() != next.offloads():
@@ -47,8 +47,7 @@ func (s *Settings) offloads() bool {
 	return s.Offload != OffloadOff && (s.ConnectionCache == nil || *s.ConnectionCache)
 }
 
-// ReadSettings reads a file of settings. The error names the file, and the key that is
-// unknown or wrong.
+// ReadSettings reads a file of settings. The error names the file, and the unknown or wrong key.
 func ReadSettings(path string) (*Settings, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -67,7 +66,7 @@ func ReadSettings(path string) (*Settings, error) {
 	return s, nil
 }
 
-// check names each setting that is out of its range.
+// check returns an error for each setting that is out of its range.
 func (s *Settings) check() error {
 	var errs []error
 	fault := func(ok bool, format string, args ...any) {
@@ -82,30 +81,29 @@ func (s *Settings) check() error {
 	return errors.Join(errs...)
 }
 
-// What Offload may be.
+// The values of Offload.
 const (
 	OffloadAuto = "auto" // where the kernel can
 	OffloadOff  = "off"
 )
 
-// KnownOffload reports whether offload can be this.
+// KnownOffload reports whether a value of Offload exists.
 func KnownOffload(offload string) bool { return offload == OffloadAuto || offload == OffloadOff }
 
-// AFXDP is how cards are driven by ports on AF_XDP: a pod's port that is no veth, and the
-// tunnel's on its uplink. Veths, VLANs and bonds have none of it.
+// AFXDP configures ports on AF_XDP that use cards: a pod's port that is not a veth, and the
+// tunnel's on its uplink. It does not affect veths, VLANs and bonds.
 type AFXDP struct {
-	// ZeroCopy lets cards receive into the switch's memory, and send from it. A card
-	// whose driver cannot is refused.
+	// ZeroCopy lets cards receive into the switch's memory, and send from it. A card whose driver
+	// cannot do so is refused.
 	ZeroCopy bool `json:"zeroCopy,omitempty"`
-	// BusyPoll lets workers drive cards themselves, in place of interrupts. It is how
-	// long a call asks a card for frames: whole microseconds, a second at most.
+	// BusyPoll lets workers drive cards themselves, instead of interrupts. It is how long a call
+	// polls a card for frames: whole microseconds, a second at most.
 	BusyPoll Duration `json:"busyPoll,omitzero" default:"none"`
-	// BusyPollBudget is the most frames that such a call takes off the card, 1 to
-	// 65535.
+	// BusyPollBudget is the most frames that a call takes from the card, 1 to 65535.
 	BusyPollBudget int `json:"busyPollBudget,omitempty" unit:"frames" default:"the kernel's 8"`
 }
 
-// Check calls fault for each value, with whether it is right and what is wrong.
+// Check calls fault for each value, with whether it is valid and the message if it is not.
 func (c *AFXDP) Check(fault func(ok bool, format string, args ...any)) {
 	d := time.Duration(c.BusyPoll)
 	fault(d >= 0 && d <= time.Second && d%time.Microsecond == 0, "afxdp.busyPoll: %v is not whole microseconds up to a second", d)

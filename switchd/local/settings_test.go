@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestSettings: a key that is unknown or out of its range is an error that names it and
-// the file.
+// TestSettings: an unknown key or a value out of range is an error that names it and the file.
 func TestSettings(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "switch.json")
 	for text, want := range map[string]string{

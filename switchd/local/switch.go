@@ -1,14 +1,14 @@
 // Package local is a switch in this process: workers and flow entries (dataplane), connections
-// (conntrack), and what a controller can ask of both (door). It needs no kernel, so it runs
-// wherever Go does. Package switchd gives it ports, a file for the connections, and the
-// kernel's offload.
+// (conntrack), and the requests of a controller about both (door). It needs no kernel, so it runs
+// wherever Go does. Package switchd gives it ports, a file for the connections, and the kernel's
+// offload.
 //
-//	switch.go       what a switch is made of; opening and closing
-//	settings.go     what a switch process is started with; ctsettings.go, of connections
-//	connections.go  what can be asked of connections
+//	switch.go       the parts of a switch; opening and closing
+//	settings.go     the settings of a switch process; ctsettings.go, of connections
+//	connections.go  requests about connections
 //	dropring.go     the last dropped packets
 //	live.go         live traces: which packets to watch
-//	revalidate.go   restored connections against the entries of now
+//	revalidate.go   restored connections checked against the current entries
 //	firstpacket.go  the packet that begins a connection, composed
 package local
 
@@ -26,49 +26,48 @@ import (
 	"github.com/antrail/antrail/switchd/reject"
 )
 
-// Config is what a Switch is opened with.
+// Config has the options of a Switch.
 type Config struct {
-	// Conntrack sets the connection table. Its Now and Capacity are set here; Max is
-	// conntrack.DefaultMax when 0.
+	// Conntrack configures the connection table. Open sets its Now and Capacity. The default of
+	// Max is conntrack.DefaultMax.
 	Conntrack conntrack.Config
-	// ZoneMax is how many connections a zone may have that is not in Zones, which has
-	// the limits of single zones; no limit when 0.
+	// ZoneMax is how many connections a zone may have that is not in Zones, which has the limits
+	// of single zones; 0 means no limit.
 	ZoneMax uint32
 	Zones   map[uint16]uint32
-	// Place is where the connection table lies; in memory when nil. Close closes it.
+	// Place is the place of the connection table; nil is memory. Close closes it.
 	Place Place
 
-	// Clock is a monotonic clock in nanoseconds; the process's own when nil.
+	// Clock is a monotonic clock in nanoseconds; nil is the process's own.
 	Clock func() int64
 	// Workers, Cache, SelectSeed, KeepAwake, OpenAwake, PacketIn and FlowRemoved are those of
-	// dataplane.Config.
-	// PacketIn gets packet-ins also of packets that the switch answers.
+	// dataplane.Config. PacketIn gets all packet-ins, also those that the switch answers.
 	Workers, Cache int
 	SelectSeed     uint64
 	KeepAwake      bool
 	OpenAwake      func() (*ports.Awake, error)
 	PacketIn       func(*telemetry.PacketIn)
 	FlowRemoved    func(*telemetry.FlowRemoved)
-	// Offload has the kernel forward established connections; nil for none, and then
-	// OffloadOff says why. Close does not close it.
+	// Offload makes the kernel forward established connections. If it is nil, OffloadOff is the
+	// reason. Close does not close it.
 	Offload    ports.Offload
 	OffloadOff string
 }
 
-// Place is where a connection table lies, such as a file (switchd.ConnectionFile).
+// Place is the place of a connection table, such as a file (switchd.ConnectionFile).
 type Place interface {
-	// Table makes the table. After an error nothing is to be closed.
+	// Table makes the table. After an error there is nothing to close.
 	Table(conntrack.Config) (*conntrack.Table, error)
 	// Close is called after the last use of the table.
 	Close() error
 }
 
-// Switch is a switch with its connections. It implements door.Switch; Run, Poll and
-// what else only its own process does come from dataplane.Switch.
+// Switch is a switch with its connections. It implements door.Switch. Run, Poll and other methods
+// for its own process come from dataplane.Switch.
 type Switch struct {
 	*dataplane.Switch
 	table       *conntrack.Table
-	place       Place // of table; nil when it lies in memory
+	place       Place // of table; nil if it is in memory
 	clock       func() int64
 	offloadOff  string // Config.OffloadOff
 	revalidated counts
@@ -79,8 +78,8 @@ type Switch struct {
 
 var _ door.Switch = (*Switch)(nil)
 
-// Open makes a switch without ports and entries. The error is for a Place that cannot be
-// used, and for a Config that makes no sense.
+// Open makes a switch without ports and entries. It returns an error for an unusable Place and
+// for an invalid Config.
 func Open(c Config) (*Switch, error) {
 	if c.Clock == nil {
 		start := time.Now()
@@ -123,13 +122,13 @@ func (s *Switch) openTable(c *Config) (err error) {
 	return nil
 }
 
-// Table is the connection table. Callers may track packets in it beside the switch.
+// Table is the connection table. Callers outside the switch may track packets in it, too.
 func (s *Switch) Table() *conntrack.Table { return s.table }
 
 // Clock reads the switch's clock, in nanoseconds.
 func (s *Switch) Clock() int64 { return s.clock() }
 
-// Close ends the switch, and then closes the place of its connections, which keeps them.
+// Close ends the switch, and then closes the place of its connections, which stay there.
 func (s *Switch) Close() error { return errors.Join(s.Switch.Close(), s.closeTable()) }
 
 func (s *Switch) closeTable() error {
@@ -147,9 +146,9 @@ func (s *Switch) ClassCounters(class func(*flow.Entry) int) door.ClassCounters {
 // OffloadOff implements door.Self.
 func (s *Switch) OffloadOff() string { return s.offloadOff }
 
-// packetIn answers a packet-in that asks for an answer (switchd/reject), whether a controller
-// is connected or not, and hands it on. Packet-ins come by queues of bounded length, so
-// workers never wait.
+// packetIn answers a packet-in that asks for an answer (switchd/reject), with or without a
+// controller, and passes it on. Packet-ins come through queues of bounded length, so workers
+// never wait.
 func (s *Switch) packetIn(pi *telemetry.PacketIn) {
 	s.answerer.PacketIn(pi)
 	if s.packetIns != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The answers to packets that are refused or too long, as frames.
+// The answers to rejected and too long packets, as frames.
 
 const (
 	replyTTL = 64
-	// quoted4 and quoted6 are how much of a packet an ICMP error carries: as
-	// much as fits into 576 bytes (RFC 1812, section 4.3.2.3) and into IPv6's
-	// smallest MTU (RFC 4443, section 2.4).
+	// quoted4 and quoted6 are how many bytes of a packet an ICMP error carries: as much as fits
+	// into 576 bytes (RFC 1812, section 4.3.2.3) and into IPv6's smallest MTU (RFC 4443, section
+	// 2.4).
 	quoted4 = 576 - packet.IPv4Len - packet.ICMPLen
 	quoted6 = 1280 - packet.IPv6Len - packet.ICMPLen
-	// minMTU and minMTU6 are what any way must take: RFC 8201, section 4, and for IPv4
-	// as much as hosts take whole (RFC 791).
+	// minMTU and minMTU6 are the sizes that every path must support: RFC 8201, section 4, and for
+	// IPv4 the size that hosts accept whole (RFC 791).
 	minMTU  = 576
 	minMTU6 = 1280
 )
 
-// codes are those of "destination unreachable", of ICMP and of ICMPv6.
+// codes are the codes of "destination unreachable", for ICMP and ICMPv6.
 type codes struct{ v4, v6 uint8 }
 
 var (
@@ -29,14 +29,14 @@ var (
 	prohibited      = codes{10, 1} // RFC 1122, section 3.2.2.1; RFC 4443, section 3.1
 )
 
-// rejected is a frame that is to be refused.
+// rejected is a frame to reject.
 type rejected struct {
 	frame []byte
 	packet.Layers
 }
 
-// rejectable reads a frame that is to be refused. It is false if the frame must not be
-// answered, as a reset and what is not answerable.
+// rejectable reads a frame to reject. It is false if the frame must not be answered: a reset, or
+// one that is not answerable.
 func rejectable(frame []byte) (r rejected, ok bool) {
 	r = rejected{frame, packet.ParseLayers(frame)}
 	if !r.answerable() {
@@ -53,8 +53,9 @@ func (r *rejected) rejection(why codes) []byte {
 	return r.unreachable(why)
 }
 
-// answerable reports whether an answer may be sent: to a sound packet between two hosts that is
-// neither a later fragment nor an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section 2.4).
+// answerable reports whether an answer may be sent. The packet must be sound, between two hosts,
+// and neither a later fragment nor an ICMP error (RFC 1122, section 3.2.2; RFC 4443, section
+// 2.4).
 func (r *rejected) answerable() bool {
 	const group = 1 // of an Ethernet address's first byte
 	if r.End == 0 || r.Frag&packet.FragLater != 0 || r.frame[0]&group != 0 {
@@ -75,7 +76,7 @@ func (r *rejected) isError() bool {
 	case r.v6() && r.Proto == packet.ProtoICMPv6:
 		return r.L4 == 0 || r.frame[r.L4] < icmpv6Informational || r.frame[r.L4] == icmpv6Redirect
 	case r.v6() && r.Proto == 0:
-		return true // extension headers that do not fit hide what it is
+		return true // extension headers that do not fit hide the type
 	case !r.v6() && r.Proto == packet.ProtoICMP:
 		return r.L4 == 0 || packet.ICMPError(r.frame[r.L4])
 	}
@@ -142,15 +143,14 @@ func (r *rejected) unreachable(why codes) []byte {
 	return r.icmp(packet.ICMPUnreachable, why.v4, 0)
 }
 
-// tooBig tells a frame's sender how long an IP packet may be: "fragmentation
-// needed" (RFC 1191, section 4) or "packet too big" (RFC 4443, section 3.2). It
-// is nil when the sender must not be answered, or has left it to routers to
-// fragment the packet. It names no less than what any way must take, which
-// nobody would believe (RFC 8201, section 4; conntrack neither).
+// tooBig is the answer with the largest IP packet for a frame's sender: "fragmentation needed"
+// (RFC 1191, section 4) or "packet too big" (RFC 4443, section 3.2). It is nil if the sender must
+// not be answered, or lets routers fragment the packet. It never gives less than every path must
+// support, because hosts and conntrack ignore that (RFC 8201, section 4).
 func tooBig(frame []byte, mtu int) []byte {
 	r := rejected{frame, packet.ParseLayers(frame)}
 	switch {
-	case r.TCI != 0, !r.answerable(): // an answer by the way of a reply has no tag
+	case r.TCI != 0, !r.answerable(): // an answer that walks as a reply has no tag
 		return nil
 	case r.v6():
 		return r.icmp(packet.ICMPv6PacketTooBig, 0, uint32(max(mtu, minMTU6)))

@@ -134,7 +134,7 @@ func TestRejectStaysSilent(t *testing.T) {
 			t.Errorf("%s was answered with %x", name, out)
 		}
 		if name == "a reset" || name == "a reset in IPv6" {
-			continue // is told its length as any packet
+			continue // gets its length like any packet
 		}
 		if out := tooBig(frame, 1400); out != nil {
 			t.Errorf("%s was told its length with %x", name, out)
@@ -142,7 +142,7 @@ func TestRejectStaysSilent(t *testing.T) {
 	}
 }
 
-// TestTooBig: the sender of what is too long gets the length that fits, and the
+// TestTooBig: the sender of a too long packet gets the length that fits, and the
 // beginning of its packet.
 func TestTooBig(t *testing.T) {
 	long := make([]byte, 1400)

@@ -1,9 +1,9 @@
-// Package reject answers packets in place of a controller: those that a policy rejects,
-// those to a Service without endpoints, and those that are too long for the tunnel. TCP is
-// answered with a reset, any other protocol with an ICMP error.
+// Package reject answers packets in place of a controller: those that a policy rejects, those to
+// a Service without endpoints, and those that are too long for the tunnel. It answers TCP with a
+// reset, any other protocol with an ICMP error.
 //
-// Package tables says which packet-ins of its pipeline ask for an answer, and by which way
-// an answer goes. This package knows nothing more of a pipeline.
+// Package tables decides which packet-ins of its pipeline ask for an answer, and the answer's
+// way. This package knows nothing more of a pipeline.
 //
 //	reject.go  which packets are answered, and how many
 //	answer.go  resets and ICMP errors, as frames
@@ -19,15 +19,15 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// The bounds of the answers to packet-ins. A client that ignores answers must not keep the
-// switch busy.
+// The limits of answers to packet-ins. A client that ignores answers must not keep the switch
+// busy.
 const (
 	rate  = 500 // a second
 	burst = 200
 )
 
-// Pause is how long a caller of TooLong waits after each packet: so it answers no more of
-// them in a second than there are answers to packet-ins.
+// Pause is how long a caller of TooLong waits after each packet. So it answers no more packets a
+// second than there are answers to packet-ins.
 const Pause = time.Second / rate
 
 // Switch is the switch whose packets are answered.
@@ -36,11 +36,11 @@ type Switch interface {
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
 }
 
-// Alone reports whether an entry of a named table asks by its userdata only for an answer. No
-// controller has to get the packet then.
+// Alone reports whether an entry of a named table only asks for an answer, by its userdata. Then
+// no controller needs the packet.
 func Alone(userdata []byte, table string) bool { return tables.AnswerOnly(userdata, table) }
 
-// Answerer answers packets. One goroutine calls PacketIn, another one TooLong, and any
+// Answerer answers packets. One goroutine may call PacketIn, another one TooLong, and any
 // goroutine the others.
 type Answerer struct {
 	sw     Switch
@@ -49,7 +49,7 @@ type Answerer struct {
 	service, policy, length counts
 }
 
-// counts is door.Answers as it grows.
+// counts has the counters of door.Answers.
 type counts struct{ answered, silent, limited, failed atomic.Uint64 }
 
 func (c *counts) sum() door.Answers {
@@ -61,7 +61,7 @@ func NewAnswerer(sw Switch) *Answerer {
 	return &Answerer{sw: sw, bucket: bucket{rate: rate, burst: burst}}
 }
 
-// Counters counts what became of the packets so far.
+// Counters counts the packets so far by outcome.
 func (a *Answerer) Counters() door.AnswerCounters {
 	return door.AnswerCounters{Service: a.service.sum(), Policy: a.policy.sum(), Length: a.length.sum()}
 }
@@ -76,7 +76,7 @@ func (a *Answerer) PacketIn(pi *telemetry.PacketIn) {
 	}
 }
 
-// refuse answers a packet. Beyond the rate it makes no answer.
+// refuse answers a packet, unless the rate is exceeded.
 func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, n *counts) {
 	r, ok := rejectable(pi.Frame)
 	switch {
@@ -88,7 +88,7 @@ func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, 
 		return
 	}
 	from, actions := tables.Answer(&pi.Key, pi.InPort, names)
-	if r.TCI != 0 && from != pi.InPort { // the way of a reply gives no tag
+	if r.TCI != 0 && from != pi.InPort { // an answer that walks as a reply gets no tag
 		n.silent.Add(1)
 		return
 	}
@@ -99,8 +99,8 @@ func (a *Answerer) refuse(pi *telemetry.PacketIn, names *flow.Names, why codes, 
 	n.answered.Add(1)
 }
 
-// TooLong tells the sender of a frame that it was too long for the tunnel, as a router
-// does. mtu is the inner MTU of the way.
+// TooLong sends an ICMP error to the sender of a frame that was too long for the tunnel, as a
+// router does. mtu is the inner MTU of the path.
 func (a *Answerer) TooLong(frame []byte, mtu int) {
 	b := tooBig(frame, mtu)
 	if b == nil {
@@ -115,14 +115,14 @@ func (a *Answerer) TooLong(frame []byte, mtu int) {
 	a.length.answered.Add(1)
 }
 
-// bucket is a token bucket. It is for one goroutine.
+// bucket is a token bucket. Only one goroutine may use it.
 type bucket struct {
 	rate, burst float64
 	tokens      float64
 	last        time.Time
 }
 
-// takeToken reports whether one more may pass now.
+// takeToken reports whether one more may pass now, and takes a token for it.
 func (b *bucket) takeToken(now time.Time) bool {
 	b.tokens = min(b.burst, b.tokens+now.Sub(b.last).Seconds()*b.rate)
 	b.last = now

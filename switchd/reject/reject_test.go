@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// recorder is a switch that writes down its packet-outs.
+// recorder is a switch that records its packet-outs.
 type recorder struct {
 	names *flow.Names
 	text  []string
@@ -44,8 +44,8 @@ func antreaNames() *flow.Names {
 	return n
 }
 
-// packetIns are packet-ins by name: each kind of packet from a pod, and each way for two
-// of them, in both directions of a policy. from is where the packet entered.
+// packetIns are packet-ins by name: each kind of packet from a pod, and each way for two of them,
+// in both directions of a policy. from is the input port.
 func packetIns(t testing.TB) (names []string, all map[string]*telemetry.PacketIn) {
 	t.Helper()
 	all = map[string]*telemetry.PacketIn{}
@@ -97,7 +97,7 @@ func packetIns(t testing.TB) (names []string, all map[string]*telemetry.PacketIn
 	return names, all
 }
 
-// answers has one Answerer take each packet-in, and gives the packet-outs as text.
+// answers passes each packet-in to one Answerer, and returns the packet-outs as text.
 func answers(t testing.TB) string {
 	var b strings.Builder
 	names, all := packetIns(t)
@@ -112,8 +112,8 @@ func answers(t testing.TB) string {
 	return b.String()
 }
 
-// TestAnswers compares answers, and the ways that they take, with those that the agent
-// gave when it answered: testdata/answers.txt is of that code.
+// TestAnswers compares answers and their ways with those of the agent, which once answered
+// itself: testdata/answers.txt is from that code.
 func TestAnswers(t *testing.T) {
 	want, err := os.ReadFile("testdata/answers.txt")
 	if err != nil {
@@ -130,8 +130,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestAnswersOfTheUnderlay: an answer to what the Node's card or the Node itself sent goes back
-// at once, with the packet's tag. The way of a reply knows the zone, and gives no tag.
+// TestAnswersOfTheUnderlay: an answer to the Node's card or the Node itself goes straight back,
+// with the packet's tag. An answer that walks as a reply has a zone, but no tag.
 func TestAnswersOfTheUnderlay(t *testing.T) {
 	o := packettest.Options{Seq: 1000, SrcPort: 2000, DstPort: 81}
 	inVLAN := o
@@ -160,8 +160,7 @@ func TestAnswersOfTheUnderlay(t *testing.T) {
 	}
 }
 
-// TestOtherPipelines: a controller whose tables have other names gets its packet-ins
-// unanswered.
+// TestOtherPipelines: a controller whose tables have other names gets its packet-ins unanswered.
 func TestOtherPipelines(t *testing.T) {
 	names, all := packetIns(t)
 	for _, name := range names {
@@ -173,7 +172,7 @@ func TestOtherPipelines(t *testing.T) {
 	}
 }
 
-// TestAlone: a packet-in that asks for an answer only needs no controller. Any other does.
+// TestAlone: a packet-in that only asks for an answer needs no controller. Any other does.
 func TestAlone(t *testing.T) {
 	for _, s := range []struct {
 		userdata, table string
@@ -190,8 +189,8 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// TestAnswersAreLimited: packets beyond the rate are counted, no answer is made for them
-// and nothing is allocated.
+// TestAnswersAreLimited: packets beyond the rate are counted. No answer is made for them and
+// nothing is allocated.
 func TestAnswersAreLimited(t *testing.T) {
 	_, all := packetIns(t)
 	sw := &recorder{names: antreaNames()}
