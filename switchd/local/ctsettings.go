@@ -20,7 +20,7 @@ type Conntrack struct {
 	NewRate int `json:"newRate,omitempty" unit:"connections/s" default:"20,000"`
 	// ZoneMax is how many connections a zone may have that is not in zones.
 	ZoneMax uint32 `json:"zoneMax,omitempty" unit:"connections" default:"no limit"`
-	// Zones has the same limit for single zones, by number; 0 allows none.
+	// Zones is the same limit for single zones, by number; 0 allows none.
 	Zones map[uint16]uint32 `json:"zones,omitempty" unit:"connections"`
 	// Profile is the base of the timeouts: default, or ovs for those of Open vSwitch's userspace
 	// datapath.
