@@ -19,8 +19,7 @@ import (
 // computes to 0 is sent as 0xffff (RFC 768). NonZero does the latter.
 
 // Sum is the one's complement sum of b, taken as big-endian 16-bit words and padded with a zero
-// byte, added to initial. It counts the carries of each 64 bytes apart: a carry kept across the
-// loop's end costs several times the additions.
+// byte, added to initial.
 func Sum(b []byte, initial uint16) uint16 {
 	return fold(uint64(bits.ReverseBytes16(fold(addWords(b, 0)))) + uint64(initial))
 }
@@ -218,6 +217,16 @@ func (l *Layers) PseudoSum(b []byte, n int) uint16 {
 		return IPv4(b[l.L3:]).PseudoSum(l.Proto, n)
 	}
 	return IPv6(b[l.L3:]).PseudoSum(l.Proto, n)
+}
+
+// pseudoWords is PseudoSum as addWords adds, for sumsToOnes.
+func (l *Layers) pseudoWords(b []byte, n int) uint64 {
+	s := uint64(l.Proto)<<24 + uint64(bits.ReverseBytes32(uint32(n))) // as two words of 32 bits
+	if l.EtherType == EtherTypeIPv4 {
+		a := binary.LittleEndian.Uint64((*[8]byte)(b[l.L3+ipv4Src:])[:])
+		return s + a>>32 + a&0xffffffff
+	}
+	return addWords(b[l.L3+ipv6Src:l.L3+ipv6Dst+16], s)
 }
 
 // CompleteChecksum fills in a checksum that the sender left to hardware and clears the offload
