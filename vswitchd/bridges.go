@@ -144,7 +144,7 @@ func (b *bridges) RemoveBridge(name string) error {
 	return errors.Join(errs...)
 }
 
-// wait returns when nobody is connected. ctx has ended.
+// wait returns when no controller is connected. ctx must have ended.
 func (b *bridges) wait() { b.served.Wait() }
 
 // versionsOf are the versions that a bridge's protocols name; all if there is none.

@@ -13,11 +13,10 @@ import (
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
-// A packet that leaves by an internal port has its pkt_mark as the mark of the host's packet,
-// and the other way round, as with Open vSwitch: Antrea's agent translates the addresses of
-// Egresses by marks. A tap shows a mark as a source address (package tap). Rules of nftables
-// turn that into a mark and back, a bit each, because no rule copies a whole number in the
-// order of the network.
+// A packet that leaves by an internal port carries its pkt_mark as the mark of the host's packet,
+// and vice versa, as with Open vSwitch. Antrea's agent translates the addresses of Egresses by
+// marks. A tap shows a mark as a source address (package tap). Rules of nftables turn that into a
+// mark and back, one bit each. No single rule can copy a whole number in network order.
 
 // marksTable is the table of both families: inet for what comes from the switch, netdev
 // for what goes there.

@@ -55,7 +55,7 @@ func ofZone(args []string) (f conntrack.Filter, err error) {
 	return f, nil
 }
 
-// errNoDatapath is the refusal of a datapath that is not there, and of what is no zone.
+// errNoDatapath is the error for an unknown datapath or zone.
 var errNoDatapath = errors.New("ovs-vswitchd: datapath not found (Invalid argument)")
 
 // chosenConnections are those of the datapath and zone that arguments name.

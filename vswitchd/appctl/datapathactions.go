@@ -13,8 +13,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The line "Datapath actions" says what leaves, in the words of Open vSwitch's datapath: set()
-// brings the packet from what it was at the last output to what it is at this one.
+// The line "Datapath actions" describes the output in the words of Open vSwitch's datapath. A
+// set() changes the packet from its state at the last output to its state at this one.
 
 // datapathSet is a set() and the fields that it writes, in its order.
 type datapathSet struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The text of a flow as ofproto/trace prints it: each field that the packet has, and of metadata
-// what is not zero.
+// The text of a flow as ofproto/trace prints it: each field of the packet, and each nonzero
+// metadata field.
 
 // alwaysShown are the fields that every packet has.
 var alwaysShown = []flow.FieldID{flow.InPort, flow.EthSrc, flow.EthDst, flow.EthType, flow.VlanTCI}

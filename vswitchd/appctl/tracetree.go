@@ -38,7 +38,7 @@ func (n *node) add(kind nodeKind, format string, args ...any) *node {
 	return sub
 }
 
-// write writes the lines below. The last table of a list stands as far left as the list itself,
+// write writes the lines below. The last table of a list has the indentation of the list itself,
 // so that a chain of tables does not move to the right.
 func (n *node) write(b *strings.Builder, level int) {
 	for i, sub := range n.subs {

@@ -1,9 +1,9 @@
-// Package bridge makes a switch as the rows of the database Open_vSwitch say, and writes back
-// what became of them, as the daemon ovs-vswitchd does.
+// Package bridge configures a switch by the rows of the database Open_vSwitch, and writes the
+// results back, as the daemon ovs-vswitchd does.
 //
 //   - reconciler.go: the loop: read rows, change the switch, write back.
 //   - wanted.go: the bridges and ports that the rows ask for.
-//   - installing.go: what is to be removed, added and changed.
+//   - installing.go: the bridges and ports to remove, add and change.
 //   - numbers.go: which OpenFlow port number a port has.
 //   - writeback.go: the columns that tell a client what the switch did.
 //   - statusquo.go: link state, addresses and counters of ports, in columns.

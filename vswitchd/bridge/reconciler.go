@@ -110,8 +110,8 @@ func isConfiguration(c store.Change) bool {
 	return slices.ContainsFunc(columns, func(name string) bool { return !datum.Equal(c.Old.Get(name), c.New.Get(name)) })
 }
 
-// Round makes the switch as the rows are now, and writes back what became of them. It returns
-// when the next round is due if nothing changes.
+// Round configures the switch by the present rows, and writes the results back. It returns the
+// time until the next round if nothing changes.
 func (r *Reconciler) Round() (next time.Duration, err error) {
 	var w *wanted
 	r.db.Read(func(v store.View) { w = readWanted(v) })

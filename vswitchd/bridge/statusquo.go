@@ -38,7 +38,7 @@ func (s *PortState) columns() map[string]datum.Datum {
 	}
 }
 
-// noState are the columns of an Interface that is no port.
+// noState are the columns of an Interface without a port.
 func noState() map[string]datum.Datum {
 	return map[string]datum.Datum{
 		"mac_in_use": none, "mtu": none, "ifindex": none, "admin_state": none, "link_state": none,

@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
-// Switch is a bridge.Switch that keeps what it is told, and calls.
+// Switch is a bridge.Switch that records its bridges, ports and calls.
 type Switch struct {
 	mu      sync.Mutex
 	bridges map[string]bridge.Bridge

@@ -1,11 +1,11 @@
 // Package daemon is Open vSwitch's two daemons for its tools, ovsdb-server and ovs-vswitchd, in
-// one process: the database's socket, the reconciler of its rows, the control sockets and the
-// pid files.
+// one process. It has the database's socket, the reconciler of its rows, the control sockets and
+// the pid files.
 //
 // With Config.Server, another process has the database, and this one is ovs-vswitchd alone.
 //
 // The caller brings the switch (bridge.Switch), and more commands of ovs-appctl. A switch that
-// serves OpenFlow opens its sockets, BRIDGE.mgmt, when it is told of a bridge.
+// serves OpenFlow opens its sockets, BRIDGE.mgmt, when a bridge is added.
 //
 // Goroutines: one for each socket, one for the reconciler, one for the counters' samples.
 package daemon

@@ -1,9 +1,9 @@
-// Package jsonrpc reads and writes the messages of JSON-RPC 1.0 as OVSDB (RFC 7047 section
-// 4) and the control sockets of Open vSwitch's daemons carry them.
+// Package jsonrpc reads and writes the messages of JSON-RPC 1.0 that OVSDB (RFC 7047 section 4)
+// and the control sockets of Open vSwitch's daemons use.
 //
-// Messages follow each other without a length or a delimiter. A peer may send anything, so
-// Reader bounds the bytes and the depth of a message, and Outbox bounds what waits for a
-// peer that does not read.
+// Messages follow each other without a length or a delimiter. A peer may send anything, so Reader
+// limits the bytes and the depth of a message. Outbox limits the messages that wait for a peer
+// that does not read.
 package jsonrpc
 
 import (
@@ -48,8 +48,8 @@ func NewReader(r io.Reader, max int64) *Reader {
 	return n
 }
 
-// Next returns the next message. An error ends the stream: io.EOF between two messages,
-// otherwise an error that says what was wrong.
+// Next returns the next message. An error ends the stream: io.EOF between two messages, otherwise
+// an error that names the fault.
 func (r *Reader) Next() (*Message, error) {
 	r.from.N = r.max
 	var raw json.RawMessage

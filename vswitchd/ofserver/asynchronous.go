@@ -167,7 +167,7 @@ func (c *connection) runPacketIns() {
 	}
 }
 
-// notify writes a message that is no answer.
+// notify writes a message that does not answer a request.
 func (c *connection) notify(m openflow.Body) {
 	if err := c.reply(0, m); err != nil {
 		c.s.Log.Info("a controller is not told", "what", fmt.Sprintf("%T", m), "why", err)

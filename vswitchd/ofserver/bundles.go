@@ -78,8 +78,8 @@ func (c *connection) dropBundle(id uint32) {
 	}
 }
 
-// bundleAdd keeps a message for its commit. As in Open vSwitch, a bundle that is not there yet
-// is opened, and a message that is wrong by itself leaves the bundles as they are.
+// bundleAdd keeps a message for its commit. Like Open vSwitch, it opens a bundle that does not
+// exist yet. If the message by itself is wrong, the bundles stay unchanged.
 func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
 	isFlowMod, err := c.checkBundled(xid, q.Message)
 	if err != nil {
@@ -117,7 +117,7 @@ func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
 	return nil
 }
 
-// checkBundled says what is wrong with a message by itself. A flow mod is in c.mod then.
+// checkBundled returns the error of a message by itself. A flow mod is then in c.mod.
 func (c *connection) checkBundled(xid uint32, message []byte) (isFlowMod bool, err error) {
 	if is := binary.BigEndian.Uint32(message[4:]); is != xid {
 		return false, openflow.Fail(openflow.BundleBadXID, "the message in a bundle has transaction %#x, not %#x", is, xid)

@@ -10,8 +10,9 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// watchTime is how often the switch is asked whether entries came or went by themselves, while a
-// controller monitors entries: learned ones, and those whose timeouts have passed.
+// watchTime is the interval at which the server checks for entries that came or went by
+// themselves, while a controller monitors entries. These are learned entries, and those whose
+// timeouts have passed.
 const watchTime = 250 * time.Millisecond
 
 // flowWatch has the switch's entries while there are flow monitors. The caller of its methods holds
@@ -131,8 +132,8 @@ func (w *flowWatch) differences(all []telemetry.FlowStats) (changes []flowChange
 	return changes
 }
 
-// nearly is how much too early a timeout may seem to have passed, because the age of an entry is
-// some time old when it is read.
+// nearly is how much too early a timeout may seem to have passed. The age of an entry is already
+// old when it is read.
 const nearly = 100 * time.Millisecond
 
 // reason is why an entry is gone that nobody has removed.

@@ -91,8 +91,8 @@ func editBuckets(old *flow.Group, m *openflow.GroupMod) (flow.Group, error) {
 	return g, nil
 }
 
-// deleteGroups removes a group, or all, with the entries that send to it. A group that is not
-// there is no error.
+// deleteGroups removes a group, or all, with the entries that send to it. A missing group is not
+// an error.
 func (st *stage) deleteGroups(id uint32) error {
 	gone := map[uint32]bool{}
 	for _, g := range slices.Sorted(maps.Keys(st.groups.now)) {

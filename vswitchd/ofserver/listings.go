@@ -231,8 +231,8 @@ func (s *Server) portDescs(no uint32) (iter.Seq[openflow.Part], error) {
 	}), err
 }
 
-// chosenPorts are all ports, or the one of a number. A port that is not there is no error, as in
-// Open vSwitch.
+// chosenPorts are all ports, or the one of a number. A missing port is not an error, as in Open
+// vSwitch.
 func (s *Server) chosenPorts(no uint32) ([]telemetry.PortStats, error) {
 	all, err := s.sortedPorts()
 	if err != nil || no == flow.PortNone || no == flow.PortAll {

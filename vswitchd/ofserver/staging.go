@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// stage is the switch's entries, groups and meters as they will be after some requests. It
-// asks the switch for what is there only when a request needs that: entries that are added
-// need nothing, and a hundred thousand of them are the usual bundle.
+// stage has the switch's entries, groups and meters as they will be after some requests. It lists
+// those of the switch only when a request needs them. Added entries need none, and a hundred
+// thousand of them are the usual bundle.
 type stage struct {
 	sw     driven
 	seed   maphash.Seed
@@ -31,7 +31,7 @@ type stage struct {
 	xid     uint32
 }
 
-// slot is the place of an entry: what was there, and what is to be there.
+// slot is the place of an entry: the old entry and the new one.
 type slot struct {
 	table    uint8
 	priority uint16
@@ -40,7 +40,7 @@ type slot struct {
 	before   *flow.Entry // nil: nothing, or not known yet
 	changed  bool
 	fresh    bool                   // counters begin at 0
-	last     *telemetry.FlowStats   // of before; nil if it is not known
+	last     *telemetry.FlowStats   // of before; nil if unknown
 	why      openflow.RemovedReason // if it is removed
 }
 
@@ -179,7 +179,7 @@ func (n *numbered[T]) fill(all []*T, id func(*T) uint32) {
 	}
 }
 
-// set puts x at a number; nil removes what is there.
+// set puts x at a number; nil removes the old value.
 func (n *numbered[T]) set(id uint32, x *T) {
 	if !n.changed[id] {
 		n.changed[id] = true

@@ -2,9 +2,9 @@ package openflow
 
 import "github.com/antrail/antrail/flow"
 
-// A packet-in of an action with pause has a continuation: what was left to do. Only the
-// switch reads it. It has the form of Open vSwitch, so ovs-ofctl prints it. A controller
-// gives it back in NXT_RESUME, with the packet and its fields as they are by then.
+// A packet-in of an action with pause has a continuation: the remaining actions. Only the switch
+// reads it. It has the form of Open vSwitch, so ovs-ofctl prints it. A controller returns it in
+// NXT_RESUME, with the packet and its present fields.
 
 // Rest is a list of actions that a pause has left undone, with the table and the cookie of its entry.
 type Rest struct {

@@ -1,8 +1,8 @@
-// Package openflow encodes and decodes the messages by which controllers and ovs-ofctl drive a
-// switch: OpenFlow 1.0, 1.3, 1.4 and 1.5 with the extensions of Nicira (Open vSwitch) and ONF
-// (bundles in 1.3). Entries, matches, actions, groups and meters are those of package flow.
+// Package openflow encodes and decodes the messages between controllers or ovs-ofctl and a
+// switch. It has OpenFlow 1.0, 1.3, 1.4 and 1.5, with the extensions of Nicira (Open vSwitch) and
+// ONF (bundles in 1.3). Entries, matches, actions, groups and meters are those of package flow.
 //
-//	m, err := openflow.Decode(bytes)      // a request, or the error that the peer is told
+//	m, err := openflow.Decode(bytes)      // a request, or the error for the peer
 //	b, err := openflow.Encode(openflow.Message{Version: m.Version, XID: m.XID, Body: &openflow.BarrierReply{}})
 //
 // A switch decodes requests and encodes answers, so most bodies have one direction.
@@ -31,7 +31,8 @@
 //	continuation.go            packets that wait at a controller
 //	switchmessages.go          what the switch is; its configuration; roles
 //
-// Decoders trust no length: a message has at most 64 kB, actions nest at most 8 levels deep,
-// and what is not supported is an *Error with OpenFlow's type and code. All decoders are fuzzed.
-// The tests have ovs-ofctl of Open vSwitch 3.1 read what is encoded, and decode what it sends.
+// Decoders trust no length: a message has at most 64 kB, and actions nest at most 8 levels deep.
+// Unsupported parts are an *Error with OpenFlow's type and code. All decoders are fuzzed. In the
+// tests, ovs-ofctl of Open vSwitch 3.1 reads the encoded messages, and its own messages are
+// decoded.
 package openflow

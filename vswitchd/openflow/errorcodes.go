@@ -258,8 +258,7 @@ var errorRows = [numErrorKinds]errorRow{
 // monitors13 are the errors of flow monitors in OpenFlow 1.3, which are Nicira's.
 var monitors13 = map[ErrorKind]uint16{MonitorExists: 6, MonitorBadFlags: 7, MonitorUnknown: 8}
 
-// Error is a request's fault: a kind that the peer is told by number, and a sentence for the
-// log.
+// Error is a request's fault: a kind whose number the peer gets, and a message for the log.
 type Error struct {
 	Kind ErrorKind
 	Msg  string
@@ -273,7 +272,7 @@ func fail(kind ErrorKind, format string, args ...any) error {
 	return &Error{kind, fmt.Sprintf(format, args...)}
 }
 
-// Fail is an error of a kind, for a switch that refuses what it understood.
+// Fail makes an error of a kind, for a switch that refuses a request that it understood.
 func Fail(kind ErrorKind, format string, args ...any) error { return fail(kind, format, args...) }
 
 // String is the name as ovs-ofctl prints it.
@@ -286,7 +285,8 @@ const (
 	bundleExtension = 2300
 )
 
-// late are errors that OpenFlow has since a version later than 1.3, and what is sent before.
+// late are errors that OpenFlow has since a version later than 1.3, with their substitutes in
+// earlier ones.
 var late = map[ErrorKind]struct {
 	since   Version
 	instead ErrorKind

@@ -28,8 +28,8 @@ type FlowMod struct {
 	// TableByte is the upper byte of the command in OpenFlow 1.0. It is the table if the
 	// connection asked for that (NXT_FLOW_MOD_TABLE_ID); if not, it has to be 0.
 	TableByte uint8
-	// Entry is what is added, or the match that chooses. Its table may be AllTables. Its
-	// cookie is the new one.
+	// Entry is the entry to add, or the match that chooses entries. Its table may be AllTables.
+	// Its cookie is the new one.
 	Entry flow.Entry
 	// Cookie and CookieMask choose entries to modify or delete.
 	Cookie, CookieMask uint64

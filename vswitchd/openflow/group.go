@@ -205,8 +205,7 @@ func bucketProperties(u *flow.Bucket, r *reader) error {
 	return nil
 }
 
-// readGroupProperties refuses what a group of OpenFlow 1.5 has besides buckets: a method of
-// selection.
+// readGroupProperties refuses the properties of a group of OpenFlow 1.5: a method of selection.
 func readGroupProperties(r *reader) error {
 	if len(r.b) == 0 {
 		return nil

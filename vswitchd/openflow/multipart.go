@@ -47,7 +47,7 @@ type Request struct {
 	Kind StatsKind
 	// NX says that the request, and so the answer, is Nicira's in OpenFlow 1.0.
 	NX bool
-	// Port, Queue, Group and Meter are what is asked about; or OFPP_ANY and the like.
+	// Port, Queue, Group and Meter choose the subjects; OFPP_ANY and the like choose all.
 	Port, Queue, Group, Meter uint32
 	// Flows chooses entries, of StatsFlow and StatsAggregate.
 	Flows FlowSelection
@@ -114,7 +114,7 @@ func (q *Request) experimenter(r *reader, v Version) (Body, error) {
 	return q, q.body(r, v)
 }
 
-// body reads what is asked about.
+// body reads the request's subject.
 func (q *Request) body(r *reader, v Version) error {
 	ten := v == V10 && !q.NX
 	switch q.Kind {

@@ -9,7 +9,7 @@ type PacketOut struct {
 	InPort  uint32 // or flow.PortController, flow.PortLocal
 	Actions []flow.Action
 	Frame   []byte
-	// Fields are what the match of OpenFlow 1.5 says of the packet besides in_port.
+	// Fields are the fields in the match of OpenFlow 1.5, without in_port.
 	Fields flow.Match
 }
 

@@ -110,7 +110,7 @@ func (d *Datum) add(from *Datum, i int) {
 	}
 }
 
-// Union is a with what of b has a key that a lacks: the mutator "insert".
+// Union is a with the pairs of b whose keys a lacks: the mutator "insert".
 func Union(a, b Datum) Datum {
 	return merge(a, b, func(Atom, Atom) bool { return true })
 }
@@ -150,7 +150,7 @@ func side(a, b Datum, i, j int) int {
 	return Compare(a.Keys[i], b.Keys[j])
 }
 
-// Subtract is a without what is in b: the mutator "delete" with a datum of the column's type.
+// Subtract is a without the pairs in b: the mutator "delete" with a datum of the column's type.
 func Subtract(a, b Datum) Datum {
 	return a.Filter(func(k, v Atom) bool { return !b.has(k, v) })
 }

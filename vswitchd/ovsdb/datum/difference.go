@@ -1,8 +1,8 @@
 package datum
 
-// Diff is how to come from one datum to another (ovsdb-server(7), "update2"). A column that
-// holds at most one atom has the new datum as its difference. A set has what is in one of
-// both only. A map has each pair that went, came, or has another value, which is the new one.
+// Diff is the difference from one datum to another (ovsdb-server(7), "update2"). For a column of
+// at most one atom it is the new datum. For a set it has the atoms in only one of both. For a map
+// it has each pair that was removed, added, or has another value, which is the new one.
 func Diff(t *Type, from, to Datum) Datum {
 	if !t.IsComposite() {
 		return to

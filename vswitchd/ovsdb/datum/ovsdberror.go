@@ -6,7 +6,7 @@ import "fmt"
 type Error struct {
 	// Tag is the kind of the error in the words of RFC 7047, as "constraint violation".
 	Tag string
-	// Details says what was found and what was expected.
+	// Details has the found and the expected value.
 	Details string
 }
 

@@ -45,8 +45,8 @@ func weak(table string) datum.Base {
 	return b
 }
 
-// one, maybe, any, some and upTo are columns of one atom, of one or none, of any number, of
-// at least one, and of up to a number of atoms.
+// Columns by their number of atoms. one has one atom, maybe one or none, any any number, some at
+// least one, and upTo up to a number.
 func one(name string, b datum.Base) Column   { return count(name, b, 1, 1) }
 func maybe(name string, b datum.Base) Column { return count(name, b, 0, 1) }
 func many(name string, b datum.Base) Column  { return count(name, b, 0, datum.Unlimited) }

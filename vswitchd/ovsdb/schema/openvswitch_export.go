@@ -1,6 +1,6 @@
 package schema
 
-// mirrorTable is what is copied to where.
+// mirrorTable is a mirror: its sources and its output.
 func mirrorTable() *Table {
 	return table("Mirror",
 		one("name", text),

@@ -31,7 +31,7 @@ func (p *peer) close() {
 	_ = p.nc.Close()
 }
 
-// runWriter sends what is in the outbox.
+// runWriter sends the messages in the outbox.
 func (p *peer) runWriter() {
 	if p.out.Run(p.nc) != nil {
 		p.close()

@@ -32,7 +32,7 @@ type watch struct {
 	where []store.Condition
 }
 
-// watchedColumn is a column, and in which kinds of changes it is told.
+// watchedColumn is a column, with the kinds of changes that report it.
 type watchedColumn struct {
 	place int
 	wants map[string]bool

@@ -26,7 +26,7 @@ func (c Change) Row() *Row {
 // Database keeps the rows of one database. Several goroutines may use it.
 type Database struct {
 	Schema *schema.Database
-	// Log is told what went wrong behind a transaction; nil for nobody.
+	// Log gets errors that occur after a transaction; nil discards them.
 	Log *slog.Logger
 
 	mu        sync.Mutex

@@ -102,8 +102,8 @@ func readRecord(r *bufio.Reader) (text []byte, n int64, err error) {
 	return b.Bytes(), int64(len(head)) + length, nil
 }
 
-// cutTail cuts the log off at its last whole record, unless a whole record follows: then the
-// middle of the file is damaged, and to cut would lose transactions.
+// cutTail cuts the log off at its last whole record. If a whole record follows, the middle of the
+// file is damaged, and it refuses, because the cut would lose transactions.
 func (l *logFile) cutTail(size int64, why error) (cut int64, err error) {
 	if l.size == 0 {
 		return 0, fmt.Errorf("this is no standalone database of OVSDB: %w", why)
@@ -126,8 +126,8 @@ func (l *logFile) cutTail(size int64, why error) (cut int64, err error) {
 	return size - l.size, errors.Join(l.f.Truncate(l.size), l.f.Sync())
 }
 
-// append writes a record behind the others. If durable, it is on the disk before append
-// returns; otherwise a crash of the machine may lose it, and a crash of the process not.
+// append writes a record behind the others. If durable, the record is on the disk before append
+// returns. Otherwise a crash of the machine may lose it, but not a crash of the process.
 func (l *logFile) append(record map[string]any, durable bool) error {
 	if l.broken != nil {
 		return l.broken

@@ -199,7 +199,7 @@ func persistent(c Change) (columns any, keep bool) {
 	return o, c.Old == nil || len(o) > 0
 }
 
-// snapshot is the records of a log that says only what is.
+// snapshot has the records of a log with only the present rows.
 func (d *Database) snapshot(comment string) []map[string]any {
 	var all []Change
 	for _, rows := range d.tables {

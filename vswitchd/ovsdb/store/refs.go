@@ -37,9 +37,9 @@ type tableRow struct {
 	id    datum.ID
 }
 
-// settleRefs makes references whole: it refuses strong references to rows that are not there,
-// deletes rows that nothing refers to, and removes weak references to rows that go. It returns
-// the new counts of rows whose references changed.
+// settleRefs makes references whole. It refuses strong references to missing rows, deletes rows
+// without references, and removes weak references to deleted rows. It returns the new counts of
+// rows whose references changed.
 func (tx *Tx) settleRefs() (map[datum.ID]int, error) {
 	c := &refCounter{tx: tx, counts: map[datum.ID]int{}}
 	for t, rows := range tx.rows {
@@ -94,8 +94,8 @@ func (c *refCounter) collect() {
 	}
 }
 
-// check refuses a strong reference of a changed row to a row that is not there, and the
-// deletion of a row that is referred to.
+// check refuses a strong reference of a changed row to a missing row, and the deletion of a row
+// with references.
 func (c *refCounter) check() (err error) {
 	for t, rows := range c.tx.rows {
 		for id, r := range rows {
@@ -121,8 +121,8 @@ func (tx *Tx) checkRefs(r *Row) (err error) {
 	return err
 }
 
-// dropWeakRefs removes weak references to rows that are not there, from rows that the
-// transaction changes and from rows that referred to one that it deletes.
+// dropWeakRefs removes weak references to missing rows. It checks the rows that the transaction
+// changes, and those that referred to a deleted one.
 func (tx *Tx) dropWeakRefs() error {
 	for _, t := range tx.d.Schema.Tables {
 		if !hasWeakRefs(t) {
@@ -164,7 +164,7 @@ func (tx *Tx) dropWeakRefsOf(r *Row) error {
 	return nil
 }
 
-// leads reports whether an atom is no weak reference, or one to a row that is there.
+// leads reports whether an atom is not a weak reference, or its row exists.
 func (tx *Tx) leads(b *datum.Base, a datum.Atom) bool {
 	return b == nil || !b.Weak || tx.row(tx.d.mustTable(b.Table), a.ID) != nil
 }

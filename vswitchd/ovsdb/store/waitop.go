@@ -78,8 +78,8 @@ func sameKeys(a, b map[string]bool) bool {
 	return len(a) == len(b)
 }
 
-// waitOn says that the condition of a wait operation does not hold: the request has to wait,
-// or has waited for as long as the operation allows.
+// waitOn is called if the condition of a wait operation does not hold. The request must wait, or
+// has waited for as long as the operation allows.
 func (x *execution) waitOn(o operation) error {
 	v, ok := o["timeout"]
 	if !ok {
