@@ -147,7 +147,7 @@ type ServiceAddress struct {
 	// ClusterGroup, if not 0, gets connections from this Node and its Pods. Group then holds
 	// local endpoints only (externalTrafficPolicy Local).
 	ClusterGroup uint32
-	// AffinitySeconds is how long a client stays at its endpoint; 0 is no affinity.
+	// AffinitySeconds is how long a client stays at its endpoint; 0 means none.
 	AffinitySeconds uint16
 	// SourceRanges, if not empty, are the only sources that may connect
 	// (loadBalancerSourceRanges).

@@ -52,8 +52,8 @@ func TestFourKinds(t *testing.T) {
 	})
 }
 
-// TestShared: with a card that stays the kernel's, pods reach the outside as ever (A-W2). What
-// answers no pod goes to the host by the gateway, to the gateway's MAC address (W-11).
+// TestShared: with a card that stays the kernel's, pods reach the outside as usual (A-W2).
+// Packets that answer no pod go to the host by the gateway, to the gateway's MAC address (W-11).
 func TestShared(t *testing.T) {
 	n := sharedSample()
 	s := programtest.New(t, Program, n)
