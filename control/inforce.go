@@ -19,7 +19,7 @@ func (r *Reconciler) InForce(port cluster.SwitchPort) error {
 	case r.view.here[k] == nil:
 		return NotInForce("no Pod of that name is known on this Node yet")
 	case r.view.ports[port.Pod] != port:
-		return NotInForce("the port is not that of the Pod that is known")
+		return NotInForce("the known Pod has another port")
 	}
 	if s, _ := r.status(k); s.State != ledger.Installed {
 		return NotInForce(s.Reason)

@@ -53,7 +53,7 @@ func connect(kubeconfig string) (*connections, error) {
 		config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
 	}
 	if errors.Is(err, rest.ErrNotInCluster) {
-		err = errors.New("kubeconfig is not given, and this is no Pod of a cluster (KUBERNETES_SERVICE_HOST is not set)")
+		err = errors.New("kubeconfig is not given, and this process does not run in a Pod (KUBERNETES_SERVICE_HOST is not set)")
 	}
 	if err != nil {
 		return nil, err

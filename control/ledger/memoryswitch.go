@@ -64,7 +64,7 @@ func (m *MemorySwitch) dangling(b *flow.Bundle) error {
 				continue
 			}
 			if m.groups[g.ID] == nil || slices.Contains(b.DeleteGroups, g.ID) {
-				return errors.New("there is no such group:" + e.Text(flow.Format{Names: m.names}))
+				return errors.New("the group does not exist:" + e.Text(flow.Format{Names: m.names}))
 			}
 		}
 	}

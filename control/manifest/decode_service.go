@@ -128,7 +128,7 @@ func decodeClusterIPs(c *check, s *cluster.Service, spec *corev1.ServiceSpec) []
 		return c.onePerFamily(specAt.Child("clusterIPs"), ips)
 	}
 	if len(ips) > 1 {
-		c.invalid(specAt.Child("clusterIPs"), len(ips), "may hold nothing besides None")
+		c.invalid(specAt.Child("clusterIPs"), len(ips), "must hold None only")
 	}
 	return nil
 }

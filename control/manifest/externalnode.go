@@ -145,7 +145,7 @@ func checkLinks(c *check, at *field.Path, ports []cluster.SwitchPort) {
 		case !isHost && (p.Uplink != "" || p.Entity != (cluster.Name{})):
 			c.forbidden(at, "uplink and externalEntity are of ports with role: host")
 		case isHost && !known:
-			c.invalid(at.Child("uplink"), Clip(p.Uplink), "is no port with role: uplink")
+			c.invalid(at.Child("uplink"), Clip(p.Uplink), "is not a port with role: uplink")
 		case isHost && p.Entity == (cluster.Name{}):
 			c.required(at.Child("externalEntity"), "policies know the machine by it")
 		}

@@ -69,7 +69,7 @@ func TestExternalNodeRefused(t *testing.T) {
 		{"  ports:\n", "  proxyAll: true\n  ports:\n", "has no Services"},
 		{"role: host", "role: bridge", "spec.ports[1].role: Invalid value: \"bridge\": must be uplink or host"},
 		{"role: uplink", "role: uplink, vlan: 2", "an external Node has neither Pods nor VLANs"},
-		{"uplink: eth0", "uplink: eth1", "spec.ports[1].uplink: Invalid value: \"eth1\": is no port with role: uplink"},
+		{"uplink: eth0", "uplink: eth1", "spec.ports[1].uplink: Invalid value: \"eth1\": is not a port with role: uplink"},
 		{"uplink: eth0", "uplink: eth1", "spec.ports[0].name: Invalid value: \"eth0\": has 0 ports with role: host"},
 		{", externalEntity: vms/vm1", "", "spec.ports[1].externalEntity: Required value"},
 		{"role: uplink", "role: uplink, uplink: eth0", "uplink and externalEntity are of ports with role: host"},
