@@ -8,11 +8,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// The model is connection tracking as one would write it for a reader: a map, a
-// clock, and the rules one after the other (CT-n and D-n of RULES.md). It knows
-// packets as plain fields, never as bytes, and has no limits. Which port NAT
-// chooses is up to the table; the model is told, and checks that it had that
-// choice.
+// The model is connection tracking written for readers: a map, a clock, and the rules one after
+// the other (CT-n and D-n of RULES.md). It knows packets as plain fields, never as bytes, and has
+// no limits. The table chooses NAT's ports. The model takes each choice and checks that it was
+// allowed.
 type model struct {
 	now      int64
 	conns    map[tuple.Key]*modelled // by both keys
@@ -88,8 +87,8 @@ func (m *model) removeConnection(c *modelled) {
 	}
 }
 
-// ct is one ct() action. left is the packet's key as the table let it go, and
-// drop its verdict. What it returns is what the table did wrong.
+// ct is one ct() action. left is the packet's key after the table's action, and drop its verdict.
+// The result says how the table differs from the model.
 func (m *model) ct(p *modelPacket, r *Request, left tuple.Key, drop DropReason) error {
 	p.key.Zone = r.Zone
 	if !m.restored(p, r) {
@@ -122,8 +121,8 @@ func (m *model) restored(p *modelPacket, r *Request) bool {
 		m.conns[p.conn.keys[tuple.Original]] == p.conn && p.conn.expires > m.now && (p.state&Related != 0) == p.related
 }
 
-// lookUp finds the packet's connection: what was translated in this zone shows
-// nobody's key, but its answer's is one.
+// lookUp finds the packet's connection. If the packet was translated in this zone, its own key
+// belongs to no connection, but the key of its reply does.
 func (m *model) lookUp(p *modelPacket, r *Request) {
 	if translated := p.state & (SNATed | DNATed); translated != 0 && p.zone == r.Zone {
 		if c, dir := m.find(p.key.Reversed()); c != nil {
@@ -288,7 +287,7 @@ func (m *model) finish(p *modelPacket, r *Request) {
 	p.mark, p.label, p.orig = c.mark, c.label, directionOf(&c.keys[tuple.Original]).Tuple
 }
 
-// expire starts a connection's timeout anew (CT-15 to CT-19).
+// expire restarts a connection's timeout (CT-15 to CT-19).
 func (m *model) expire(c *modelled) {
 	t := &m.timeouts
 	single, both := t.OtherSingle, t.OtherReplied

@@ -154,7 +154,7 @@ func TestOffloadIsKeptAlive(t *testing.T) {
 }
 
 // TestOffloadEndedByAnError: an ICMP error that changes the mark ends the offload, but restarts
-// no timeout. What the kernel forwarded before the error does.
+// no timeout. Packets that the kernel forwarded before the error restart it.
 func TestOffloadEndedByAnError(t *testing.T) {
 	b := newBench(t, Config{})
 	words, there := make([]OffloadWords, 8), udpFrame(client, server, 1, 53)

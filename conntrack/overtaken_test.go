@@ -12,9 +12,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// TestOvertaken: another worker changes the connection after advance has its copy. If that
-// worker has changed a word that the segment changes, or has taken the lock, the segment is
-// not committed. What the other worker has written stays.
+// TestOvertaken: another worker changes the connection after advance has its copy. If that worker
+// has changed a word that the segment changes, or has taken the lock, the segment is not
+// committed. The other worker's words stay.
 func TestOvertaken(t *testing.T) {
 	const one, other = tuple.Original, tuple.Reply // the directions
 	ahead := func(dir int, n proto.Sequence) func(*store.Cell, uint32) {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// What must hold of every packet that NAT translates, of random ones here.
+// Properties of every packet that NAT translates, checked on random ones.
 
 // natProperty is a random packet, translated there and back.
 type natProperty struct {

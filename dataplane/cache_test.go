@@ -58,7 +58,7 @@ type host struct {
 	ip       string
 }
 
-// twinSource is a program and who sends through it.
+// twinSource is a program and its senders.
 type twinSource struct {
 	src   parse.Sources
 	hosts []host

@@ -54,7 +54,7 @@ const calls = `
 	table=13,priority=1,ip,in_port=2 actions=ct(zone=10,table=7)
 	table=13,priority=1,ip,in_port=3 actions=output:4,set_field:0x6->reg6`
 
-// callsSource is calls with its ports, and who sends.
+// callsSource is calls with its ports and senders.
 func callsSource() twinSource {
 	src := sourcesOf(calls, "", "")
 	src.Ports = parse.Text("ports", " 1(p1)\n 2(p2)\n 3(p3)\n 4(p4)\n")

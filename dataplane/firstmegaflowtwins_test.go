@@ -16,8 +16,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// beginnings is a pipeline that does what Antrea's does to the first packets between
-// two ends: it checks who sends, asks conntrack, refuses and commits, and routes.
+// beginnings is a pipeline that treats the first packets between two ends as Antrea's does. It
+// checks the sender, asks conntrack, refuses and commits, and routes.
 const beginnings = `
 	table=0,priority=5,in_port=1,dl_src=02:00:00:00:00:01 actions=set_field:0x7->reg1,goto_table:1
 	table=0,priority=5,in_port=2 actions=set_field:0x2->reg1,goto_table:1
@@ -140,7 +140,7 @@ func TestFirstMegaflowsOfAllKinds(t *testing.T) {
 	}
 }
 
-// leaveChecksum leaves a transport checksum to who comes next.
+// leaveChecksum leaves a transport checksum to the next hop.
 func leaveChecksum(o *offer, proto uint8, at int) {
 	l := packet.ParseLayers(o.frame)
 	if l.Proto != proto {
@@ -297,8 +297,8 @@ func TestFirstMegaflowsGetOffloads(t *testing.T) {
 	}
 }
 
-// TestFirstMegaflowsOfMasks: the ports that entries ask for are told apart, be their bytes 0
-// or not, where others between other ends ask for less of them.
+// TestFirstMegaflowsOfMasks: megaflows distinguish the ports that entries match, whether their
+// bytes are 0 or not, while entries between other ends match fewer bits.
 func TestFirstMegaflowsOfMasks(t *testing.T) {
 	src := plainSources(`
 		table=0,ip actions=ct(table=1,zone=5)

@@ -46,9 +46,9 @@ func (b *beginner) answered(port int, label uint32) uint64 {
 	})
 }
 
-// TestFlowLabels: packets that differ in their flow label are of one kind to the cache, be
-// they first ones or a connection's, and keep it; from the first entry that asks for
-// it on, in whatever way, they are told apart.
+// TestFlowLabels: the cache has one entry for packets that differ only in their flow label, first
+// packets or not. From the first entry that reads the label on, in whatever way, the cache
+// distinguishes them.
 func TestFlowLabels(t *testing.T) {
 	for name, entries := range map[string]string{
 		"none":               "",

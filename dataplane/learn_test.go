@@ -109,8 +109,8 @@ func TestLearnedTimeouts(t *testing.T) {
 	}
 }
 
-// TestLearnRefreshes checks that a packet that learns again starts the timeouts
-// anew and keeps the counters.
+// TestLearnRefreshes checks that a packet that learns again restarts the timeouts and keeps the
+// counters.
 func TestLearnRefreshes(t *testing.T) {
 	r := newRig(t, `
 		table=0,tcp actions=learn(table=1,hard_timeout=100,eth_type=0x800,NXM_OF_IP_SRC[],load:2->NXM_NX_REG0[]),resubmit(,1),output:2

@@ -82,7 +82,7 @@ type LiveTrace struct {
 	taken int // walks that Next returned
 
 	matched, told, missed atomic.Uint64
-	begun                 atomic.Uint64 // walks that were told and began here
+	begun                 atomic.Uint64 // walks put into the ring that began here
 
 	armed    time.Time
 	waiting  atomic.Bool // Wait is not over for all packets
@@ -133,7 +133,8 @@ func (l *LiveTrace) Next(ctx context.Context) (*telemetry.Trace, error) {
 	}
 }
 
-// Counts returns how many packets matched, were told and were missed until now.
+// Counts returns how many packets matched, how many walks were put into the ring, and how many
+// packets were missed.
 func (l *LiveTrace) Counts() telemetry.LiveCounts {
 	told, missed := l.told.Load(), l.missed.Load() // loaded first: packets that match meanwhile are in neither
 	if l.req.Count > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// What a live trace costs packets that it does not want.
+// The cost of a live trace for packets that it does not want.
 
 // TestLiveAsksOnce asks about a connection that is replayed once for each set of
 // traces, but for each packet when one wants to look deeper; and about another one.

@@ -7,8 +7,8 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// TestLiveCountsNoMoreThanWanted: two workers have a walk each when one more is
-// wanted; one of them is told, and one counted.
+// TestLiveCountsNoMoreThanWanted: two workers have a walk each when one more is wanted. One of
+// them is reported and counted.
 func TestLiveCountsNoMoreThanWanted(t *testing.T) {
 	l := &LiveTrace{req: LiveRequest{Count: 1}, walks: make(chan watched, 2), rings: make([]atomic.Int32, 2)}
 	for worker := range 2 {

@@ -200,9 +200,9 @@ func TestMegaflowsShare(t *testing.T) {
 	}
 }
 
-// TestMegaflowsOweNothing: what packets counted that took megaflows is told though
-// the megaflows are displaced, voided and forgotten, in one batch or between two,
-// while others ask for counters all the time.
+// TestMegaflowsOweNothing: packets that replayed megaflows are credited even if the megaflows are
+// displaced, voided and dropped, in one batch or between two. Meanwhile other goroutines read
+// counters all the time.
 func TestMegaflowsOweNothing(t *testing.T) {
 	const ports, each, rounds = 2000, 5, 4
 	var flows strings.Builder
@@ -338,8 +338,8 @@ func TestMegaflowsFollowAllTables(t *testing.T) {
 	}
 }
 
-// TestMegaflowsOweNothingOfABatch: what packets of a batch counted is told though their
-// megaflow goes in the same batch, where its place is in a memory that becomes too small.
+// TestMegaflowsOweNothingOfABatch: the packets of a batch are credited even if their megaflow
+// goes in the same batch. Its place is in a memory that becomes too small.
 func TestMegaflowsOweNothingOfABatch(t *testing.T) {
 	const others = 300 // more than half of what there is room for at first
 	var flows strings.Builder

@@ -50,7 +50,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 		}
 	}
 	r.send(udp(3, 1000)) // a station that is about to move
-	*r.now += 2e9        // ages begin anew
+	*r.now += 2e9        // ages restart
 	r.send(udp(1, 1002)) // its meter is empty now
 	hits := r.sw.Cache().Events[telemetry.CacheHit]
 	var waited atomic.Bool

@@ -43,7 +43,7 @@ func TestNormal(t *testing.T) {
 		{ethernet(1, 0xa, 0xd), 0, "2"},                                                        // learned again
 		{ethernet(1, 0xa, 0xd), 200 * time.Second, "2"},                                        // a packet keeps a young
 		{ethernet(2, 0xd, 0xa), 200 * time.Second, "1"},                                        //
-		{"in_port=1,dl_src=03:00:00:00:00:01,dl_dst=02:00:00:00:00:0d,dl_type=0x88b5", 0, "2"}, // a group address is no source to learn
+		{"in_port=1,dl_src=03:00:00:00:00:01,dl_dst=02:00:00:00:00:0d,dl_type=0x88b5", 0, "2"}, // NORMAL does not learn a group address
 	} {
 		r.warp(step.wait)
 		if got := r.outcome(step.packet); got != step.want {

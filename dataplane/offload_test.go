@@ -478,7 +478,7 @@ func TestLateOffers(t *testing.T) {
 	}
 }
 
-// settling is the kernel, and is told when it is waited for.
+// settling is the kernel, and records calls of Settle.
 type settling struct {
 	ports.Offload
 	settles func()
@@ -489,8 +489,8 @@ func (s settling) Settle() {
 	s.Offload.Settle()
 }
 
-// TestRestoringWaits: who takes offload entries back has the kernel finish what is under way,
-// once nothing can take them any more.
+// TestRestoringWaits: restoring offload entries waits for the kernel to finish the packets under
+// way, after the entries have become invalid.
 func TestRestoringWaits(t *testing.T) {
 	there := offer{port: 1, frame: packettest.UDP4(packettest.Options{SrcPort: 1000, Payload: []byte("question")})}
 	for name, takeBack := range map[string]func(r *rig){

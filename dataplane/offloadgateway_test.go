@@ -70,8 +70,8 @@ func showingMark(o *offer) []byte {
 	return b
 }
 
-// gatewaySource is tunnelSource with another of the hosts behind the gateway. What goes
-// there over IPv4 has a mark.
+// gatewaySource is tunnelSource with another of the hosts behind the gateway. IPv4 packets to
+// that host have a mark.
 func gatewaySource(t *testing.T, over6 bool) twinSource {
 	s := tunnelSource(t, over6)
 	flows := strings.ReplaceAll(rewrites, "output:2", toNode(over6)+",output:9")

@@ -79,8 +79,8 @@ func parseOFProto(text string) (w walked, buckets []int) {
 			current = rest
 		} else if rest, ok := strings.CutPrefix(line, "Datapath actions: "); ok {
 			for _, word := range splitTop(rest) {
-				// Reason 2 is invalid_ttl: Open vSwitch also tells the agent of
-				// a packet that dec_ttl drops, if the agent ever asked to be told.
+				// Reason 2 is invalid_ttl: Open vSwitch also reports a packet that dec_ttl drops
+				// to the agent, if the agent has ever requested that.
 				w.toAgent = w.toAgent || strings.HasPrefix(word, "userspace(") && !strings.Contains(word, "reason=2,")
 				if outputWord.MatchString(word) && word != "drop" && word != "br0" && word != "pop_vlan" && word != "ct_clear" {
 					w.outputs = append(w.outputs, word)

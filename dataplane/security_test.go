@@ -77,7 +77,7 @@ func TestOwnMACIsLearnedAtNoOtherPort(t *testing.T) {
 		t.Errorf("an answer went to %q", got)
 	}
 	r.check(r.sw.RemovePort(1))
-	r.sendFrame(4, arpFrom(1, 1)) // nobody's any more
+	r.sendFrame(4, arpFrom(1, 1)) // no port has the address any more
 	if got := r.outcome(ethernet(3, 9, 1)); got != "4" {
 		t.Errorf("after its port was removed, a frame for the MAC went to %q", got)
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// What workers share that a packet may meet, by itself; with -cpu 1,2 so many workers
-// use it at once. Learned entries are in learned_bench_test.go.
+// Benchmarks of each thing that workers share and a packet may use. With -cpu 1,2 that many
+// workers use it at once. Learned entries are in learned_bench_test.go.
 
 // BenchmarkCopies is a copy of a frame, given back by the batch.
 func BenchmarkCopies(b *testing.B) {

@@ -386,9 +386,9 @@ const togetherFlows = `
 	table=2,priority=1 actions=FLOOD
 	table=3,priority=0 actions=output:4`
 
-// TestWorkersTogether sends from four ports by two workers through everything
-// that they share, while entries and ports come and go. What came in is what
-// went out and what was dropped, and the race detector has nothing to say.
+// TestWorkersTogether sends from four ports by two workers through everything that they share,
+// while entries and ports come and go. Every packet that came in must have left or been dropped,
+// and the race detector must report nothing.
 func TestWorkersTogether(t *testing.T) {
 	for _, workers := range []int{1, 2} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) { testTogether(t, workers) })

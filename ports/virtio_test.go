@@ -40,7 +40,7 @@ func TestVirtioHeader(t *testing.T) {
 	}
 }
 
-// What the switch does not know is not taken for something else.
+// An unknown kind of segmentation is not taken for a known one.
 func TestReadVirtioRefuses(t *testing.T) {
 	for _, gso := range []byte{2, 3, 6, 0x21, 0x7f, 0x83} { // 3: UDP in fragments; 0x21: inside a tunnel
 		if ReadVirtio(packet.NewFrame(make([]byte, 64), nil), []byte{1, gso, 54, 0, 100, 0, 34, 0, 16, 0}) {

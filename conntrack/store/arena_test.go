@@ -22,8 +22,8 @@ func TestFreeCellsComeWithAnotherTag(t *testing.T) {
 	}
 }
 
-// TestNewCellsAmongMany: workers take cells that were never used, and each makes its own
-// live at once. What another one still believes of the cell changes nothing of that.
+// TestNewCellsAmongMany: workers take cells that were never used, and each makes its own live at
+// once. A worker with an outdated view of a cell does not change that.
 func TestNewCellsAmongMany(t *testing.T) {
 	const n = 50_000
 	a := NewArena(n)

@@ -10,9 +10,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// TestEditedClassifier edits a classifier at random many times over, and
-// compares each one with a classifier built anew of the same entries. The ones
-// before must go on finding what they found.
+// TestEditedClassifier edits a classifier at random many times, and compares each result with a
+// classifier newly built from the same entries. Earlier classifiers must still find what they
+// found.
 func TestEditedClassifier(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -71,8 +71,8 @@ func TestLearnedWhileRead(t *testing.T) {
 	}
 }
 
-// TestLearnAgain: what is there has its timeouts begin anew, and nothing is
-// replaced; with another action it is.
+// TestLearnAgain: learning a present entry restarts its timeouts and replaces nothing. With
+// another action it replaces the entry.
 func TestLearnAgain(t *testing.T) {
 	tb, _ := sticky(t, 0)
 	l := &tb.Live.Learned

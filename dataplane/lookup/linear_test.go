@@ -175,8 +175,8 @@ func describe(e *Entry) string {
 	return e.Text(flow.Format{})
 }
 
-// TestLearnedRemoval checks that a classifier after insertions and removals
-// finds what one built anew finds.
+// TestLearnedRemoval checks that a classifier after insertions and removals finds the same
+// entries as a newly built one.
 func TestLearnedRemoval(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

@@ -17,7 +17,7 @@ func TestCollectionsAreSeen(t *testing.T) {
 			t.Fatalf("at %v a collection may be at work: %v, want %v", now, got, want)
 		}
 	}
-	seen(0, true) // who has just begun does not know
+	seen(0, true) // it has just begun, so a collection may run
 	seen(collectionTime-1, true)
 	seen(collectionTime, false)
 	for _, at := range []time.Duration{time.Second, 2 * time.Second} {

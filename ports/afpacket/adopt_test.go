@@ -84,8 +84,8 @@ func adoptAfter(t *testing.T, o Options) {
 	}
 }
 
-// TestReprogram: a socket that was left over, and its link, get other programs. What waits in
-// the socket stays.
+// TestReprogram: a left-over socket and its link get other programs. Frames that wait in the
+// socket stay.
 func TestReprogram(t *testing.T) {
 	node, pod, before := pair(t, Options{})
 	wire := nstest.OpenWire(t, pod, "eth0")
@@ -129,7 +129,7 @@ func TestReprogram(t *testing.T) {
 	})
 }
 
-// TestAdoptRefusals: what is no port of the interface is refused, and closed.
+// TestAdoptRefusals: descriptors that are not a port of the interface are refused and closed.
 func TestAdoptRefusals(t *testing.T) {
 	node, _, p := pair(t, Options{})
 	nstest.AddVeth(t, node, "sw1", nstest.New(t), "eth0")

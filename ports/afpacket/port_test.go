@@ -168,7 +168,7 @@ func nodeDoesNotAnswer(t *testing.T, o Options) {
 	}
 }
 
-// What the kernel drops while nobody receives is counted once, also by Close.
+// Frames that the kernel drops while nobody receives are counted once, also by Close.
 func TestDropsAreCountedOnce(t *testing.T) {
 	_, pod, p := pair(t, Options{Buffer: 64 << 10})
 	wire := nstest.OpenWire(t, pod, "eth0")

@@ -311,8 +311,8 @@ func adoptUnderTraffic(t *testing.T, pods *twoPods, length, times int) {
 	now.close(t)
 }
 
-// TestAdoptedAndLeft: who gives up before it is its turn changes nothing, and who has
-// one port only opens the other, when the process before has closed it.
+// TestAdoptedAndLeft: a process that closes its ports before BeginTraffic changes nothing. A
+// process that has only one port opens the other after the predecessor has closed it.
 func TestAdoptedAndLeft(t *testing.T) {
 	pods := newTwoPods(t, Native)
 	before := pods.open(t)
@@ -377,8 +377,8 @@ func TestRestsInAChain(t *testing.T) {
 	}
 }
 
-// TestAdoptRefusals: what is no port of the interface as it is asked for is refused,
-// and closed.
+// TestAdoptRefusals: descriptors that are not the requested port of the interface are refused and
+// closed.
 func TestAdoptRefusals(t *testing.T) {
 	pods := newTwoPods(t, Native)
 	h := pods.open(t)

@@ -104,7 +104,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// What the kernel says about a frame is checked against the memory.
+// The kernel's descriptors are checked against the memory.
 func TestDescriptorsAreChecked(t *testing.T) {
 	u := umemFor(t, 4)
 	for _, c := range []struct {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Nobody is told of room for frames to send at the socket that a worker waits
-// for, unless it is to drive the card's queue both ways.
+// The socket that a worker waits for does not report room for frames to send, unless it drives
+// the card's queue both ways.
 func TestSendsApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		busy  BusyPoll

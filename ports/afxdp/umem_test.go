@@ -146,7 +146,7 @@ func TestDonorVanishes(t *testing.T) {
 	if got := n.umem.Free(); got != n.umem.Frames() {
 		t.Errorf("%d frames of %d are free", got, n.umem.Frames())
 	}
-	// All donors dead but not forgotten: the memory is registered anew.
+	// All donors are dead but not forgotten: the memory is registered again.
 	d := n.addPod(t, "d", Native)
 	if err := d.ns.Links().LinkDel(d.ns.Link(t, "eth0")); err != nil {
 		t.Fatal(err)

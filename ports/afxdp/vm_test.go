@@ -115,7 +115,7 @@ func movesFrames(t *testing.T) bool {
 	return major > 6 || major == 6 && minor >= 14
 }
 
-// testRefused: a driver without zero-copy is told by name, and nothing is left behind.
+// testRefused: the error names a driver without zero-copy, and nothing is left behind.
 func testRefused(t *testing.T) {
 	p := onCards(t)
 	p.node.Do(t, func() {

@@ -9,10 +9,10 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// TestBetweenThePrograms: from the filter's taking a packet until ingress has sent it the
-// processor's count is odd, and another one for each packet, even where the one before
-// never came to ingress. What ingress sends is what the filter has taken last, once, and
-// where it came in.
+// TestBetweenThePrograms: from the filter's decision until ingress has sent the packet, the
+// processor's count is odd. It has another value for each packet, even if the previous packet
+// never came to ingress. Ingress sends only the filter's last packet, once, and only at its
+// interface of entry.
 func TestBetweenThePrograms(t *testing.T) {
 	k, trial := open(t)
 	frame, other := packettest.UDP4(plain), packettest.TCP4(plain)

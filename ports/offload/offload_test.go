@@ -256,7 +256,7 @@ func TestSettle(t *testing.T) {
 		}
 	}
 	k.Settle()
-	k.controlAt[1].run.Store(5) // somebody's program took the packet away in between
+	k.controlAt[1].run.Store(5) // another program took the packet in between
 	k.Settle()
 	frame := packettest.UDP4(plain)
 	put(t, k, 0, frame)

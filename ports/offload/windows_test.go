@@ -22,9 +22,9 @@ type sameWindows struct {
 	taken  int
 }
 
-// TestWindows: the programs take a segment where conntrack lets it pass, and move the
-// same windows to the same places. Most segments lie at the edges of the windows, which
-// are scaled and of different sizes, and not far from where sequence numbers begin anew.
+// TestWindows: the programs take a segment if conntrack accepts it, and move the same windows to
+// the same places. Most segments lie at the edges of the windows. These are scaled, have
+// different sizes, and are near the wrap of sequence numbers.
 func TestWindows(t *testing.T) {
 	k, trial := open(t)
 	seed := rand.Uint64()

@@ -89,9 +89,8 @@ func TestOwnedDeviceStays(t *testing.T) {
 	}
 }
 
-// TestOwnedDeviceIsKept: a port that was adopted leaves the device when it is closed,
-// until it is told that the device is its own; one whose device was deleted says
-// nothing of it.
+// TestOwnedDeviceIsKept: an adopted port leaves the device when it is closed, until Keep makes
+// the device its own. A port whose device was deleted returns no error.
 func TestOwnedDeviceIsKept(t *testing.T) {
 	host := nstest.New(t)
 	o := Options{Name: "gw0", MTU: 1400, Owner: "antrail"}

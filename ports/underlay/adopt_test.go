@@ -108,7 +108,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestAdoptRefusals: what is no receiving socket of this Node.
+// TestAdoptRefusals: sockets that are not receiving sockets of this Node are refused.
 func TestAdoptRefusals(t *testing.T) {
 	ns := nstest.New(t)
 	p := open(t, ns, Config{Local: local})

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What goes to an Egress' address arrives with that address as tun_dst, and no
-// address is served that is not, or no more, an Egress' of this Node.
+// Frames to an Egress' address arrive with that address as tun_dst. The port serves no address
+// that is not an Egress' of this Node, or no longer is.
 func TestEgresses(t *testing.T) {
 	ns := nstest.New(t)
 	egress, other := netip.MustParseAddr("127.0.0.12"), netip.MustParseAddr("127.0.0.13")

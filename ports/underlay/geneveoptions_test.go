@@ -74,8 +74,8 @@ func TestOptionsTravel(t *testing.T) {
 	}
 }
 
-// TestOptionsStayTogether: a frame whose options do not fit on its way is not sent without them. It is
-// told with the length that it has without the tunnel.
+// TestOptionsStayTogether: a frame whose options do not fit on its way is not sent without them.
+// Longs reports it with the length that it has without the tunnel.
 func TestOptionsStayTogether(t *testing.T) {
 	ns := nstest.New(t)
 	setLoopbackMTU(t, ns, 1300)

@@ -42,8 +42,8 @@ func df(b []byte) []byte {
 
 func payload(n int) pt.Options { return pt.Options{Payload: make([]byte, n)} }
 
-// What is too long for its way is told with the way's MTU when nobody may
-// fragment it, and arrives when somebody may; what fits is not touched.
+// If a packet is too long for its way and must not be fragmented, Longs reports it with the way's
+// MTU. If it may be fragmented, it arrives. Packets that fit stay unchanged.
 func TestTooLongForTheWay(t *testing.T) {
 	for family, nodes := range underlays {
 		for _, kind := range kinds {
@@ -197,8 +197,8 @@ func TestLongsAreBounded(t *testing.T) {
 	}
 }
 
-// Where the narrow place is behind a router, the router says so: what follows is
-// told of.
+// If the narrow link is behind a router, the router reports it. Longs reports the following
+// packets.
 func TestRouterSaysTooLong(t *testing.T) {
 	a, router, b := nstest.New(t), nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, a, "eth0", router, "r0")

@@ -235,7 +235,8 @@ func (n *wireNet) checkFrom(t *testing.T, w *ports.OffloadWay) {
 	}
 }
 
-// TestOffloadChanges: whatever a way depends on is told when it changes, and only then.
+// TestOffloadChanges: every change of something that a way depends on is reported, and nothing
+// else.
 func TestOffloadChanges(t *testing.T) {
 	for _, n := range wires {
 		n.testChanges(t)
@@ -289,8 +290,8 @@ func (n *wireNet) testChanges(t *testing.T) {
 	})
 }
 
-// TestOffloadByRouter: the next hop of a Node that a router leads to is the router, and a
-// route into a tunnel of the kernel's own is no way.
+// TestOffloadByRouter: if a router leads to a Node, the next hop is the router. A route into a
+// tunnel of the kernel's own cannot be used.
 func TestOffloadByRouter(t *testing.T) {
 	for n, router := range map[*wireNet]netip.Addr{wire4: wire4.nodes[1], wire6: netip.MustParseAddr("fe80::99")} {
 		n.testRouter(t, router)

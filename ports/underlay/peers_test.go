@@ -48,8 +48,8 @@ func tagged(b []byte, tags int) []byte {
 	return b
 }
 
-// TestSenders: a Node speaks for its own pods and for no others', by whatever header
-// says so; what is nobody's pod passes.
+// TestSenders: a Node may send in the name of its own pods and of no others, by any header. A
+// source that is in no Node's range passes.
 func TestSenders(t *testing.T) {
 	arp := func(spa string) []byte {
 		return pt.ARPRequest(pt.Options{Src: netip.MustParseAddr(spa), Dst: netip.MustParseAddr("10.10.0.25")})

@@ -349,7 +349,7 @@ func TestDropsOnTransmit(t *testing.T) {
 	if x := p.DropSample("no route to the Node"); x.Source != nowhere || x.Length != len(inner) || !bytes.HasPrefix(inner, x.Head) {
 		t.Errorf("the last one without a route: %d bytes for %v: %x", x.Length, x.Source, x.Head)
 	}
-	// What cannot be sent does not stop what stands behind it.
+	// A frame that cannot be sent does not stop the frames after it.
 	batch := make([]*packet.Frame, 3)
 	for i, dst := range []netip.Addr{peer, nowhere, peer} {
 		batch[i] = packet.NewFrame(make([]byte, 512), nil)

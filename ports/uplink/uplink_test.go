@@ -290,8 +290,8 @@ func TestWaysFollowTheKernel(t *testing.T) {
 	}
 }
 
-// TestTooLongForTheWay: who sends what is too long for the link hears of it, as on
-// the whole way.
+// TestTooLongForTheWay: the sender of a packet too long for the link gets an answer, as through
+// the underlay port.
 func TestTooLongForTheWay(t *testing.T) {
 	p := open(t, "IPv4", tunnel.KindGeneve)
 	p.a.AddNeighbour(t, "eth0", p.bAddr.String(), nstest.MAC("eth1"))
