@@ -73,7 +73,7 @@ func newRates(was, now *Reading) *rates {
 	return &rates{was, now}
 }
 
-// per is how much of a counter came in a second; a counter that went back began anew.
+// per is how much of a counter came in a second; a counter that went back began again.
 func (r *rates) per(now, was uint64) cell {
 	if r.was == nil {
 		return cell{text: "-", number: -1}

@@ -46,7 +46,7 @@ func KeepsAwake(word string) error {
 	return nil
 }
 
-// KeepsAwake says whether idle processors stay awake, and logs it. It is no error if the kernel
+// KeepsAwake says whether idle processors stay awake, and logs it. It is not an error if the kernel
 // cannot do it: then pods that talk wait for processors to wake up.
 func (c *Config) KeepsAwake(log *slog.Logger) bool {
 	err := KeepsAwake(c.KeepAwake)

@@ -20,7 +20,7 @@ func (v *View) Print(w io.Writer, l *api.Listing) error {
 }
 
 // Watch prints the items that the options select, and then every object that came, changed or
-// went. A changed counter alone is no change. Watch waits for names that do not exist yet. It
+// went. A changed counter alone is not a change. Watch waits for names that do not exist yet. It
 // returns nil when ctx ends, and the first error of ask. pause returns true when it is time to
 // ask again, false when ctx is done.
 func (v *View) Watch(ctx context.Context, w io.Writer, ask func(context.Context) (*api.Listing, error), pause func(context.Context) bool) error {

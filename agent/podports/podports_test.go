@@ -249,7 +249,7 @@ func TestPodPortsStop(t *testing.T) {
 }
 
 // TestPodPortsFollowWishes: a port that is not wanted any more goes, one with
-// another number comes anew, and one that is wanted now comes.
+// another number comes again, and one that is wanted now comes.
 func TestPodPortsFollowWishes(t *testing.T) {
 	node, pod, other := nstest.New(t), nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", other, "eth0")
