@@ -41,16 +41,10 @@ var notYet = []string{
 	"tables/layout",
 	"top",
 	"trace",
-	"vswitchd",
 	"vswitchd/appctl",
-	"vswitchd/daemon",
-	"vswitchd/jsonrpc",
-	"vswitchd/ofserver",
-	"vswitchd/openflow",
 	"vswitchd/ovsdb/datum",
 	"vswitchd/ovsdb/schema",
 	"vswitchd/ovsdb/server",
-	"vswitchd/ovsdb/store",
 	"web",
 }
 
