@@ -189,7 +189,7 @@ func (a *Agent) start(ctx context.Context) error {
 // enter opens the pods' ports, and makes the Node's side if it is missing. Packets of a port
 // move as soon as the port is open. Packets between Node and switch move once the Node's side
 // is up. If that side survived the previous agent, they move only after the pods' ports are
-// open: otherwise the switch would lose the Node's requests to pods.
+// open. Otherwise the switch would lose the Node's requests to pods.
 func (a *Agent) enter() (err error) {
 	var reopening sync.WaitGroup
 	reopening.Go(func() { a.runReconcile() })

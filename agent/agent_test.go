@@ -12,8 +12,8 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// TestRunEndsWithoutError: an agent that is told to stop has not failed, and
-// takes its gateway and its socket away.
+// TestRunEndsWithoutError: an agent that stops returns no error, and removes its gateway and its
+// socket.
 func TestRunEndsWithoutError(t *testing.T) {
 	c, err := config.Parse([]byte(goodConfig))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestRunEndsWithoutError(t *testing.T) {
 }
 
 // TestRunGoesOn: an agent with manifests leaves its last rules when it
-// is told to stop. The next one has them without manifests, and leaves the
+// stops. The next one has them without manifests, and leaves the
 // file as it is.
 func TestRunGoesOn(t *testing.T) {
 	c, manifests := keptNode(t)

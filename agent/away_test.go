@@ -122,7 +122,7 @@ func TestAwaySwitchIsNoAnswer(t *testing.T) {
 	}
 }
 
-// TestStreamsEndWithTheSwitch: a live trace, and whoever follows drops, are told why no
+// TestStreamsEndWithTheSwitch: the last line of a live trace and of followed drops says why no
 // more lines come.
 func TestStreamsEndWithTheSwitch(t *testing.T) {
 	s := startSwitch(t)

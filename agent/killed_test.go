@@ -10,8 +10,8 @@ import (
 )
 
 // TestDevicesOutliveTheirAgent: the gateway and the other taps of an agent that is
-// killed are the very same for the next one. It deletes those that its objects do not
-// ask for any more; who is told to stop deletes all.
+// killed are the very same for the next one. The next one deletes those that its objects no
+// longer ask for. An agent that stops deletes all.
 func TestDevicesOutliveTheirAgent(t *testing.T) {
 	node, c := upgradedNode(t)
 	killed := startProcess(t, node, c)

@@ -123,7 +123,7 @@ func TestLive(t *testing.T) {
 }
 
 // TestRulesBeforePorts (CT-45): a pod's port is asked for when the entries that
-// say who may send there are in the switch, at the start and later.
+// say which packets it may receive are in the switch, at the start and later.
 func TestRulesBeforePorts(t *testing.T) {
 	c, manifests := liveNode(t)
 	nodeConfig, line := filepath.Join(manifests, "node-a.yaml"), `    - {name: db-a, ofPort: 38, pod: default/db-a, mac: "36:48:21:a2:9d:b4"}`+"\n"
@@ -258,8 +258,8 @@ func TestDevicePorts(t *testing.T) {
 	wantPorts(t, l.ports()[7:], config.Port{Name: "antrea-tc-tap2", OFPort: 39, Link: "antrea-tc-tap2", Driver: "auto"})
 }
 
-// TestFollowNode: the Node is told what the switch asks for, once, again after an
-// error, and again when it changes.
+// TestFollowNode: the agent applies the switch's needs to the Node once, again after an
+// error, and again when they change.
 func TestFollowNode(t *testing.T) {
 	c, manifests := liveNode(t)
 	p, l, err := loadNew(c, slog.New(slog.DiscardHandler))

@@ -18,8 +18,8 @@ import (
 	"github.com/antrail/antrail/host/preflight"
 )
 
-// A running agent's check of itself: its state, and echo requests through the switch to each
-// other Node's gateway and to some of its own pods. The check changes nothing.
+// A running agent's check of itself: its state, and echo requests through the switch. The requests
+// go to each other Node's gateway and to some of its own pods. The check changes nothing.
 
 const (
 	// checkTime bounds all echo requests together, because they run in parallel.

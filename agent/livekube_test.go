@@ -77,7 +77,7 @@ ports: [{name: web-a, ofPort: 37, pod: default/web-a, mac: "8e:2f:e5:e4:b6:ab"}]
 	return c
 }
 
-// kubeAgent is an agent without Node, with what it was told.
+// kubeAgent is an agent without Node, with the ports that it received.
 type kubeAgent struct {
 	*Agent
 	t    *testing.T

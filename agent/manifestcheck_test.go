@@ -10,8 +10,8 @@ import (
 	"github.com/antrail/antrail/host/preflight"
 )
 
-// TestManifestLines: before an agent is started, the objects that are wrong are told, each
-// with its place, and a Node or directory that is not there.
+// TestManifestLines: the check before an agent starts reports wrong objects, each with its place,
+// and a missing Node or directory.
 func TestManifestLines(t *testing.T) {
 	example, err := os.ReadDir("../examples/web-app")
 	if err != nil {

@@ -160,7 +160,7 @@ func moveFiles(c *config.Config) error {
 // the exited switch would stay a zombie.
 func (a *Agent) runChild(pid int) {
 	if p, err := os.FindProcess(pid); err == nil {
-		p.Wait() // fails if the process is not a child, which does not matter
+		p.Wait() // fails if it is not a child process, which does not matter
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/antrail/antrail/switchd"
 )
 
-// TestPageOfAgent: the agent serves its page to who may read the file of the URL,
-// and the file goes with it.
+// TestPageOfAgent: the agent serves its page to a user that may read the file of the URL. The
+// file goes with the agent.
 func TestPageOfAgent(t *testing.T) {
 	a, _ := loadedAgent(t, "page: {address: 127.0.0.1:1}\n")
 	c := a.config

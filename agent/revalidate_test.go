@@ -220,8 +220,8 @@ func TestRevalidateUnknown(t *testing.T) {
 	}
 }
 
-// TestPodsAnewWithoutSnapshot: when nobody knows who had the Pods' addresses
-// before, their connections are forgotten before their entries are in.
+// TestPodsAnewWithoutSnapshot: if the earlier owners of the Pods' addresses are unknown, their
+// connections are forgotten before their entries are in.
 func TestPodsAnewWithoutSnapshot(t *testing.T) {
 	c, _ := keptNode(t)
 	a := liveAgent(t, c, slog.New(slog.DiscardHandler), nil)

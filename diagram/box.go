@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// Boxes, and what hangs below them: where packets leave the pipeline.
+// Boxes, and the marks below them: where packets leave the pipeline.
 
 // table draws a table.
 func (d *drawing) table(i int) {
@@ -44,8 +44,8 @@ func (d *drawing) near(id uint8) bool {
 	return false
 }
 
-// lineBelow is the line below a name: the table's number and entries, or entries and
-// packets where there are figures.
+// lineBelow is the line below a name: number and entries, or entries and packets if there are
+// counters.
 func (d *drawing) lineBelow(i int) string {
 	t := &d.m.Tables[i]
 	entries := short(float64(t.Entries)) + " entries"
@@ -74,7 +74,7 @@ func (d *drawing) tableTitle(i int) string {
 	return s
 }
 
-// turn are the numbers of a table in the walk.
+// turn draws a table's numbers in the walk.
 func (d *drawing) turn(t *Table, p place) {
 	for k, n := range d.turns[t.ID] {
 		x := p.x + 2 + float64(k)*16
@@ -83,14 +83,14 @@ func (d *drawing) turn(t *Table, p place) {
 	}
 }
 
-// pill is a way out of the pipeline.
+// pill is a mark of a way out of the pipeline.
 type pill struct {
 	class, text string
 	x, w        float64 // from the left side of the box
 	on          bool
 }
 
-// pills are drawn below a box, beside the arrow that may leave it there.
+// pills draws the marks below a box, beside the arrow that may leave there.
 func (d *drawing) pills(i int) {
 	t, p := &d.m.Tables[i], d.places[i]
 	last := len(d.o.Walk) > 0 && d.o.Walk[len(d.o.Walk)-1].To == t.ID

@@ -2,18 +2,17 @@ package diagram
 
 import "slices"
 
-// Where boxes stand. A stage is a column, its tables stand in it from the top
-// in the order in which packets pass them; the columns fill bands like the
-// lines of a text, so that a map of 14 stages is 1280 wide and its names can be
-// read. Between the columns are gutters, above the boxes of each band lanes:
-// lines run there and nowhere else, so that none crosses a box.
+// Positions of boxes. A stage is a column, with its tables from top to bottom in the packets'
+// order. The columns fill bands like lines of text, so that a map of 14 stages is 1280 wide and
+// readable. Between the columns are gutters, and above the boxes of each band are lanes. Lines
+// run only there, so that none crosses a box.
 
 // Sizes, in pixels.
 const (
 	margin   = 8
 	boxW     = 128
 	boxH     = 44
-	gapY     = 24 // between boxes, for arrows and for what becomes of packets
+	gapY     = 24 // between boxes, for arrows and marks
 	gutterW  = 46
 	pitch    = boxW + gutterW
 	titleH   = 20
@@ -21,7 +20,7 @@ const (
 	bandGap  = 22
 	legendH  = 34
 	perBand  = 7
-	// unstaged is how many tables without a stage stand in a column.
+	// unstaged is how many tables without a stage are in a column.
 	unstaged = 5
 )
 
@@ -31,8 +30,8 @@ type column struct {
 	tables []int // of the map
 }
 
-// place is where a table stands: its column within the band, its row within
-// the column, and the corner of its box.
+// place is the position of a table: its column in the band, its row in the column, and the
+// corner of its box.
 type place struct {
 	band, col, row int
 	x, y           float64
@@ -52,7 +51,7 @@ type layout struct {
 	height float64
 }
 
-// newLayout places all tables, and finds the ways of all lines.
+// newLayout places all tables, and routes all lines.
 func newLayout(m *Map) *layout {
 	l := &layout{m: m, index: map[uint8]int{}, places: make([]place, len(m.Tables)), tracks: map[int][]track{}, exits: map[exit]float64{}}
 	for i := range m.Tables {
@@ -100,7 +99,7 @@ func (l *layout) mostColumns() int {
 	return most
 }
 
-// heights gives bands their place, now that the number of their lanes is known.
+// heights sets the position of bands, after the number of their lanes is known.
 func (l *layout) heights() {
 	y := float64(margin)
 	for b, band := range l.bands {

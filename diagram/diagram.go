@@ -1,18 +1,17 @@
-// Package diagram draws a pipeline as a map: stages as columns, tables as
-// boxes, and between them the ways that flow entries open. Nothing on it is
-// drawn by hand: an arrow is there because an entry goes there.
+// Package diagram draws a pipeline as a map: stages are columns, tables are boxes, and arrows
+// are the ways that flow entries open. Each arrow comes from an entry.
 //
 //	diagram.go  the map: its tables and edges, made from entries
-//	sketch.go   the same in two steps, for counts that move: classes of entries, sums
+//	sketch.go   the map in two steps, for changing counters: classes of entries, sums
 //	leads.go    where an entry leads
-//	maploads.go what passes: totals, or rates between two looks
-//	boxlayout.go where boxes stand; box.go what hangs below them
-//	route.go    where lines run
+//	maploads.go traffic: totals, or rates between two readings
+//	boxlayout.go positions of boxes; box.go the marks below them
+//	route.go    routes of lines
 //	svg.go      the picture; style.go its colours, for light and dark
 //	graphtext.go the same map as DOT, Mermaid and a table; JSON is the Map itself
 //
-// A Map is a plain value: it goes through JSON and is drawn the same on the
-// other side. Nothing here is changed after it was made.
+// A Map is a plain value: it goes through JSON and is drawn the same on the other side. Nothing
+// here changes after it was made.
 package diagram
 
 import (
@@ -27,12 +26,12 @@ type Map struct {
 	Edges  []Edge  `json:"edges"`
 }
 
-// Table is a box. Drops, Outputs and PacketIns count the entries that drop,
-// that send to a port, and that hand packets to the agent; Packets are those
-// that entries of the table took, Dropped those whose way ended here.
+// Table is a box. Drops, Outputs and PacketIns count the entries that drop, send to a port, or
+// send to the agent. Packets counts the packets that entries of the table matched, Dropped
+// those that were dropped here.
 type Table struct {
 	ID        uint8  `json:"id"`
-	Name      string `json:"name"` // the number when it has none
+	Name      string `json:"name"` // the number if it has no name
 	Stage     string `json:"stage,omitempty"`
 	Entries   int    `json:"entries"`
 	Drops     int    `json:"drops,omitempty"`
@@ -43,9 +42,8 @@ type Table struct {
 	Sent      uint64 `json:"sent"` // by entries that send, to ports or to the agent
 }
 
-// Edge is a way from one table to another. Entries counts those that open it,
-// Packets those that such entries took. A group's buckets share its packets:
-// each of their edges has all of them.
+// Edge is a way from one table to another. Entries counts the entries that open it, Packets
+// their packets. Each edge of a group's buckets has all packets of the group.
 type Edge struct {
 	From    uint8  `json:"from"`
 	To      uint8  `json:"to"`
@@ -57,8 +55,8 @@ type Edge struct {
 // Kind is how an entry leads to another table.
 type Kind string
 
-// Kinds of edges: goto_table, resubmit (a call that comes back), ct(table=), a
-// group's bucket, and learn, which puts an entry there and moves no packet.
+// Kinds of edges: goto_table, resubmit (a call that returns), ct(table=), a group's bucket, and
+// learn, which adds an entry there and moves no packet.
 const (
 	Goto     Kind = "goto"
 	Resubmit Kind = "resubmit"
@@ -69,12 +67,11 @@ const (
 
 var kinds = []Kind{Goto, Resubmit, CT, Group, Learn}
 
-// Hop is a table's turn in a packet's way; From is the table that led there,
-// To itself for the first.
+// Hop is a step of a packet's walk. From is the table that led to To; for the first, To itself.
 type Hop struct{ From, To uint8 }
 
-// Build makes the map of a program. stage names the stage of a table, "" for
-// none; packets are an entry's count. Both may be nil.
+// Build makes the map of a program. stage is the stage of a table, "" for none. packets is the
+// counter of an entry. Both may be nil.
 func Build(p *flow.Program, stage func(table string) string, packets func(*flow.Entry) uint64) *Map {
 	s := NewSketch(p, stage)
 	var counts []Count

@@ -10,17 +10,17 @@ import (
 	"github.com/antrail/antrail/internal/printable"
 )
 
-// The map as text. DOT is for Graphviz, Mermaid for documents that draw it
-// themselves; both have the table's number in their nodes' names: t4.
+// The map as text. DOT is for Graphviz, Mermaid for documents that draw it. Both name their
+// nodes by the table's number: t4.
 
-// dialect is how a language says what a map is made of.
+// dialect has the syntax of a language.
 type dialect struct {
 	head, foot string
 	stage      func(i int, name string) string
 	stageEnd   string
 	table      func(id uint8, name string) string
 	edge       func(e *Edge) string
-	drop       func(id uint8) string // that a table drops
+	drop       func(id uint8) string // a table drops packets
 }
 
 // write writes the map in a dialect: stages with their tables, ways, and drops.
@@ -111,7 +111,7 @@ func (e *Edge) words() string {
 	return strings.Join(words, ", ")
 }
 
-// dotText is a quoted string of DOT; anything is text in it.
+// dotText is a quoted string of DOT.
 func dotText(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable.Text(s)) + `"`
 }
@@ -126,8 +126,8 @@ func dotStyle(e *Edge) string {
 	return ""
 }
 
-// mermaidText is a text within quotes; entities stand for what would end it or
-// be read as a tag.
+// mermaidText is a text within quotes. Entities replace characters that would end it or begin a
+// tag.
 func mermaidText(s string) string {
 	return strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;").Replace(printable.Text(s))
 }
@@ -147,8 +147,8 @@ func (m *Map) Text(w io.Writer, l *Load) error {
 	return tw.Flush()
 }
 
-// leadsText is where a table leads: tables, with the kind where it is not
-// goto_table, then what else becomes of packets.
+// leadsText lists where a table leads: tables, with the kind unless it is goto_table, then
+// ports, agent and drops.
 func (m *Map) leadsText(t *Table) string {
 	var to []string
 	for i := range m.Edges {
@@ -171,7 +171,7 @@ func (m *Map) leadsText(t *Table) string {
 		}
 	}
 	if len(to) == 0 {
-		return "back to who asked" // by resubmit
+		return "back to the caller" // by resubmit
 	}
 	return strings.Join(to, ", ")
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// leads is what becomes of the packets that entries of a table take.
+// leads is where entries of a table lead.
 type leads struct {
 	table                    uint8
 	drops, outputs, packetIn bool
 	to                       []lead
 }
 
-// lead is a way to another table, in each way of how.
+// lead is the ways to another table, by kind.
 type lead struct {
 	table uint8
 	how   kindSet
@@ -23,12 +23,12 @@ type lead struct {
 // kindSet has a bit for each of kinds.
 type kindSet uint8
 
-// onlyLearn is that no packet goes there.
+// onlyLearn is the kind of an edge without packets.
 var onlyLearn = kindOf(Learn)
 
 func kindOf(k Kind) kindSet { return 1 << slices.Index(kinds, k) }
 
-// list has them in the order of the constants.
+// list has the kinds in the order of the constants.
 func (s kindSet) list() (all []Kind) {
 	for i, k := range kinds {
 		if s&(1<<i) != 0 {
@@ -38,14 +38,14 @@ func (s kindSet) list() (all []Kind) {
 	return all
 }
 
-// read reads an entry's actions. An entry without any drops; one that only sets
-// something returns to who asked for its table.
+// read reads an entry's actions. An entry without actions drops. One that only sets fields
+// returns to the table that resubmitted.
 func (l *leads) read(s *Sketch, e *flow.Entry) {
 	*l = leads{table: e.Table, drops: len(e.Actions) == 0, to: l.to[:0]}
 	l.actions(s, e.Actions, false)
 }
 
-// actions reads a list of actions, of an entry or of a group's bucket.
+// actions reads the actions of an entry or of a group's bucket.
 func (l *leads) actions(s *Sketch, actions []flow.Action, bucket bool) {
 	for _, a := range actions {
 		switch a := a.(type) {
@@ -102,7 +102,7 @@ func (l *leads) add(to uint8, how Kind) {
 	l.to = append(l.to, lead{to, kindOf(how)})
 }
 
-// key is the same for what leads to the same places, met in the same order.
+// key is equal for entries that lead to the same places in the same order.
 func (l *leads) key(b []byte) []byte {
 	b = append(b, l.table, 0)
 	for i, is := range []bool{l.drops, l.outputs, l.packetIn} {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Load is what passes through a map, in packets or in packets a second. Tables
-// and edges are in the order of the map's.
+// Load is the traffic of a map, in packets or in packets a second. Tables and edges are in the
+// map's order.
 type Load struct {
 	PerSecond bool
 	Tables    []float64
@@ -14,7 +14,7 @@ type Load struct {
 	Edges     []float64
 }
 
-// Total is everything that was counted.
+// Total is the sum of all packets so far.
 func (m *Map) Total() *Load {
 	l := &Load{Tables: make([]float64, len(m.Tables)), Drops: make([]float64, len(m.Tables)), Edges: make([]float64, len(m.Edges))}
 	for i := range m.Tables {
@@ -26,8 +26,8 @@ func (m *Map) Total() *Load {
 	return l
 }
 
-// Since is what passed a second between an earlier look and this one. What went
-// in between, as an entry that was replaced, counts as nothing, never as less.
+// Since is the rate between an earlier map and this one. If an entry was replaced meanwhile, a
+// counter may fall; then the rate is 0, not negative.
 func (m *Map) Since(earlier *Map, elapsed time.Duration) *Load {
 	l := m.Total()
 	l.PerSecond = true
@@ -56,7 +56,7 @@ func rate(now, was float64, elapsed time.Duration) float64 {
 	return (now - was) / elapsed.Seconds()
 }
 
-// most is the largest of the edges, at least 1.
+// most is the largest load of an edge, at least 1.
 func (l *Load) most() float64 {
 	most := 1.0
 	for _, v := range l.Edges {
@@ -65,7 +65,7 @@ func (l *Load) most() float64 {
 	return most
 }
 
-// text is a figure in at most four letters and its unit: 12k/s.
+// text is a number in at most four letters, with its unit: 12k/s.
 func (l *Load) text(v float64) string {
 	unit := ""
 	if l.PerSecond {

@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// Where lines run. All lines to one table share what they can, as the lines to
-// a station do: in each gutter the table has one track, in its band one lane.
+// Routes of lines. All lines to one table share one track in each gutter, and one lane in its
+// band:
 //
 //   - to the next table of the column: straight down;
 //   - to a later one of the column: along the gutter on the right;
@@ -13,7 +13,7 @@ import (
 //   - to the next column: straight, or along the gutter between;
 //   - to any other: up the gutter, along the lane, down the gutter before it.
 
-// way is how an edge runs.
+// way is the route of an edge.
 type way uint8
 
 const (
@@ -25,15 +25,15 @@ const (
 	wayLane
 )
 
-// track is a line in a gutter: that to a table, on one side of its box.
-// Tracks of lower order lie further left.
+// track is a line in a gutter, to a table, on one side of its box. Tracks of lower order are
+// further left.
 type track struct {
 	to    int
 	order int
 }
 
-// Orders of tracks: those that come back to the column on the left, those that
-// leave for a lane, those to the next column, and those that stay at it.
+// Orders of tracks: back to the column on the left, away to a lane, on to the next column, and
+// along the same column.
 const (
 	orderAside = iota
 	orderLeave
@@ -41,10 +41,10 @@ const (
 	orderBack
 )
 
-// lanes are the tables of a band that have a lane, each its own.
+// lanes are the tables of a band that have a lane.
 type lanes []int
 
-// exit is the right side of a box, where an edge leaves it.
+// exit is where an edge leaves the right side of a box.
 type exit struct{ edge int }
 
 type point struct{ x, y float64 }
@@ -70,7 +70,7 @@ func (l *layout) way(e *Edge) way {
 	return wayLane
 }
 
-// plan gives tables their tracks and lanes.
+// plan assigns tracks and lanes to tables.
 func (l *layout) plan() {
 	l.lanes = make([]lanes, len(l.bands))
 	for i := range l.m.Edges {
@@ -111,7 +111,7 @@ func (l *layout) track(gutter int, t track) {
 	}
 }
 
-// trackX is where a track runs. The last pixels before a box are an arrow's.
+// trackX is the position of a track. The last pixels before a box are for the arrow.
 func (l *layout) trackX(gutter int, t track) float64 {
 	const first, last = 5, gutterW - 11
 	ts := l.tracks[gutter]
@@ -124,9 +124,8 @@ func (l *layout) laneY(to int) float64 {
 	return l.top[b] + titleH + float64(slices.Index(l.lanes[b], to))*laneStep + laneStep/2
 }
 
-// assignExits spreads where edges leave the right side of a box: those that go
-// up above the middle, those that go down below it; the middle is that of the
-// edge that goes straight on.
+// assignExits spreads the edges that leave the right side of a box. Edges upwards leave above
+// the middle, edges downwards below it. An edge straight on leaves in the middle.
 func (l *layout) assignExits() {
 	const first, step, most = 7, 5.5, boxH/2 - 3
 	ups, downs := map[int]float64{}, map[int]float64{}
@@ -152,8 +151,7 @@ func (l *layout) goesDown(w way, from, to int) bool {
 	return l.places[to].y > l.places[from].y
 }
 
-// asideY is where lines enter the right side of a box: in the middle, unless
-// one leaves there.
+// asideY is where lines enter the right side of a box: in the middle, unless one leaves there.
 func (l *layout) asideY(to int) float64 {
 	for i := range l.m.Edges {
 		if e := &l.m.Edges[i]; l.index[e.From] == to && l.way(e) == wayStraight {

@@ -6,10 +6,9 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Sketch is a map before anything was counted. Entries of a table that lead to the
-// same places are one class, and a map needs the sums of classes only: who draws it
-// again and again, of many entries, asks for an entry's class once. It is for one
-// goroutine.
+// Sketch is a map before anything is counted. Entries of a table that lead to the same places
+// are one class. A map needs only the sums of classes, so a caller that draws it often asks
+// once for each entry's class. It is for one goroutine.
 type Sketch struct {
 	names   *flow.Names
 	stage   func(string) string
@@ -17,15 +16,14 @@ type Sketch struct {
 	first   uint8
 	classes []leads
 	index   map[string]int // by their keys
-	read    leads          // of the entry that was asked for last
+	read    leads          // of the last entry
 	key     []byte
 }
 
-// Count is how many entries a class has, and the packets that they took.
+// Count is the number of a class's entries, and of their packets.
 type Count struct{ Entries, Packets uint64 }
 
-// NewSketch begins the map of a program, whose entries are not looked at. stage is
-// Build's.
+// NewSketch begins the map of a program, without its entries. stage is that of Build.
 func NewSketch(p *flow.Program, stage func(table string) string) *Sketch {
 	s := &Sketch{names: p.Names, stage: stage, groups: map[uint32]*flow.Group{}, first: p.First, index: map[string]int{}}
 	for _, g := range p.Groups {
@@ -34,7 +32,7 @@ func NewSketch(p *flow.Program, stage func(table string) string) *Sketch {
 	return s
 }
 
-// Class is that of an entry: 0, 1 and so on, as they are met.
+// Class is the class of an entry. Classes are numbered from 0 as they appear.
 func (s *Sketch) Class(e *flow.Entry) int {
 	s.read.read(s, e)
 	s.key = s.read.key(s.key[:0])
@@ -48,7 +46,7 @@ func (s *Sketch) Class(e *flow.Entry) int {
 	return len(s.classes) - 1
 }
 
-// Map is the map with the counts of classes; those beyond the end are 0.
+// Map is the map with the counts of classes. Missing counts are 0.
 func (s *Sketch) Map(counts []Count) *Map {
 	b := builder{s, map[uint8]*Table{}, map[[2]uint8]*Edge{}, map[[2]uint8]kindSet{}}
 	for id := range flow.NoTable {
@@ -72,7 +70,7 @@ type builder struct {
 	kinds  map[[2]uint8]kindSet
 }
 
-// table is the table of a number, made when it is met for the first time.
+// table is the table with a number. It makes the table at the first call.
 func (b *builder) table(id uint8) *Table {
 	if t := b.tables[id]; t != nil {
 		return t

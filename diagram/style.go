@@ -1,19 +1,19 @@
 package diagram
 
-// The colours of a map are classes of one style sheet in the picture itself,
-// for light and for dark; a page that embeds the map may say otherwise.
+// The colours of a map are classes of a style sheet in the picture, for light and for dark. A
+// page that embeds the map may override them.
 
-// Theme is which of the colours are used.
+// Theme selects the colours.
 type Theme uint8
 
-// Themes: Auto asks the viewer (prefers-color-scheme).
+// Themes. Auto depends on the viewer (prefers-color-scheme).
 const (
 	Auto Theme = iota
 	Light
 	Dark
 )
 
-// sheet is what does not depend on the theme.
+// sheet is the part that does not depend on the theme.
 const sheet = `
 .map{font-family:system-ui,"Segoe UI","DejaVu Sans",sans-serif}
 .map .box{stroke-width:1}
@@ -29,7 +29,7 @@ const sheet = `
 .map .turn{font-size:9px;font-weight:700;text-anchor:middle}
 `
 
-// light and dark are the colours. Drops are red in both, and nothing else is.
+// light and dark are the colours. In both, red means a drop.
 const (
 	light = `.map .ground{fill:#fff}
 .map .panel{fill:#f4f6f9}

@@ -10,30 +10,29 @@ import (
 	"unicode"
 )
 
-// Options are what a picture shows beside the tables.
+// Options say what a picture shows in addition to the tables.
 type Options struct {
 	Theme Theme
-	// Load makes the busy ways thick, and tells what tables took and dropped; nil
-	// for a map without figures.
+	// Load makes busy edges thick, and adds the tables' packets and drops; nil for a map
+	// without counters.
 	Load *Load
-	// Walk is a packet's way: its tables are numbered in order, the rest is faint.
+	// Walk is a packet's way. Its tables are numbered in order; the rest is faint.
 	Walk []Hop
 	// Dropped says that the walk ends in a drop, in its last table.
 	Dropped bool
-	// Focus names a table to stand out, with the edges that touch it; "" for none.
+	// Focus is a table to emphasize, with its edges; "" for none.
 	Focus string
-	// Unstyled leaves out the style sheet (Styles) and every style attribute, for a
-	// page that forbids both in what it loads.
+	// Unstyled leaves out the style sheet (Styles) and every style attribute, for a page that
+	// forbids both.
 	Unstyled bool
-	// Bare leaves out the texts that a pointer shows, the legend, and the ids of
-	// what a walk or a focus leaves faint: a small picture, for a document.
+	// Bare makes a small picture, for a document. It has no tooltips and no legend, and faint
+	// elements have no ids.
 	Bare bool
 }
 
-// SVG draws the map. Each table is a group with the id table-N, each edge one
-// with edge-N-M, what a table drops one with drop-N, what it sends to ports
-// out-N, what it hands to the agent agent-N: N and M are the tables' numbers.
-// The picture names no font, image or other resource outside itself.
+// SVG draws the map. A table's group has the id table-N, an edge's edge-N-M. The others are
+// drop-N for drops, out-N for outputs, and agent-N for packets to the agent. N and M are table
+// numbers. The picture refers to no font, image or other resource.
 func (m *Map) SVG(w io.Writer, o Options) error {
 	d := drawing{layout: newLayout(m), o: o, turns: map[uint8][]int{}, walked: map[Hop]bool{}}
 	for i, h := range o.Walk {
@@ -45,7 +44,7 @@ func (m *Map) SVG(w io.Writer, o Options) error {
 	return err
 }
 
-// drawing is a picture that is being drawn.
+// drawing is a picture in progress.
 type drawing struct {
 	*layout
 	o      Options
@@ -80,14 +79,14 @@ func (d *drawing) draw() {
 
 func (d *drawing) printf(format string, args ...any) { fmt.Fprintf(&d.b, format, args...) }
 
-// text writes a text, whatever is in it, as text.
+// text writes a text, with its special characters escaped.
 func (d *drawing) text(class string, x, y float64, s string) {
 	d.printf(`<text class="%s" x="%s" y="%s">`, class, num(x), num(y))
 	xml.EscapeText(&d.b, []byte(s))
 	d.printf("</text>\n")
 }
 
-// title is what a pointer shows.
+// title adds a tooltip.
 func (d *drawing) title(format string, args ...any) {
 	if d.o.Bare {
 		return
@@ -97,7 +96,7 @@ func (d *drawing) title(format string, args ...any) {
 	d.printf("</title>")
 }
 
-// panels are the stages: a ground behind their boxes, and their names.
+// panels draws the stages: a background behind their boxes, and their names.
 func (d *drawing) panels() {
 	for b, band := range d.bands {
 		for c, col := range band {
@@ -110,7 +109,7 @@ func (d *drawing) panels() {
 	}
 }
 
-// entrance is where packets come in.
+// entrance draws the arrow of entering packets.
 func (d *drawing) entrance() {
 	i, ok := d.index[d.m.First]
 	if !ok {
@@ -128,7 +127,7 @@ func (d *drawing) entrance() {
 	d.text("note", p.x-gutterW/2, y-7, "packets")
 }
 
-// edges draws those behind first: what is lit or busy lies over the rest.
+// edges draws lit and busy edges last, over the others.
 func (d *drawing) edges() {
 	var behind, front []int
 	for i := range d.m.Edges {
@@ -148,7 +147,7 @@ func (d *drawing) edges() {
 	}
 }
 
-// shadow draws edges that only have to be there, as one.
+// shadow draws edges without details as one path.
 func (d *drawing) shadow(edges []int) {
 	d.printf(`<path class="line off" d="`)
 	for _, i := range edges {
@@ -188,7 +187,7 @@ func (d *drawing) edge(i int) {
 	d.printf("</g>\n")
 }
 
-// lit is the class of what a walk or a focus shows, or does not.
+// lit is the class of an element that a walk or a focus shows or does not.
 func (d *drawing) lit(shown bool) string {
 	switch {
 	case shown:
@@ -214,7 +213,7 @@ func (d *drawing) edgeTitle(i int) string {
 	return s
 }
 
-// counted is a number and what is counted.
+// counted is a number with its noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -222,7 +221,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// line draws corners round and ends with an arrow.
+// line draws a line with round corners and an arrow.
 func (d *drawing) line(ps []point, width float64) {
 	last := len(ps) - 1
 	tip, from := ps[last], ps[last-1]
@@ -240,7 +239,7 @@ func (d *drawing) line(ps []point, width float64) {
 		num(end.x-dy*half), num(end.y-dx*half), num(end.x+dy*half), num(end.y+dx*half))
 }
 
-// bends is a line with its corners round, for the d of a path.
+// bends is a line with round corners, for the d of a path.
 func (d *drawing) bends(ps []point) {
 	last := len(ps) - 1
 	d.printf("M%s %s", num(ps[0].x), num(ps[0].y))
@@ -259,7 +258,7 @@ func (d *drawing) corner(a, b, c point) {
 	d.printf("L%s %sQ%s %s %s %s", num(p.x), num(p.y), num(b.x), num(b.y), num(q.x), num(q.y))
 }
 
-// dist is the length of a line that is upright or level.
+// dist is the length of a vertical or horizontal line.
 func dist(a, b point) float64 { return max(b.x-a.x, a.x-b.x) + max(b.y-a.y, a.y-b.y) }
 
 func sign(v float64) float64 {
@@ -272,13 +271,13 @@ func sign(v float64) float64 {
 	return 0
 }
 
-// num is a coordinate, as short as it can be.
+// num is a coordinate in its shortest form.
 func num(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// nameLines breaks a name that is too long for its box where a word begins, and
-// cuts what is too long even so.
+// nameLines breaks a name that is too long for its box at the beginning of a word. It cuts a
+// name that is still too long.
 func nameLines(name string) []string {
 	const one, most = 14, 17
 	rs := []rune(name)

@@ -4,10 +4,10 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Bytes of a header compared with a number: "tcp[tcpflags] & (tcp-syn|tcp-ack)
-// != 0", "ip[8] = 1", "udp[0:2] > 1023".
+// Bytes of a header compared with a number: "tcp[tcpflags] & (tcp-syn|tcp-ack) != 0", "ip[8] =
+// 1", "udp[0:2] > 1023".
 
-// names of numbers in such a comparison (pcap-filter(7)).
+// constants are the names of numbers in such a comparison (pcap-filter(7)).
 var constants = map[string]uint32{
 	"tcpflags": 13, "icmptype": 0, "icmpcode": 1, "icmp6type": 0, "icmp6code": 1,
 	"tcp-fin": 1, "tcp-syn": 2, "tcp-rst": 4, "tcp-push": 8, "tcp-ack": 16, "tcp-urg": 32, "tcp-ece": 64, "tcp-cwr": 128,
@@ -16,7 +16,7 @@ var constants = map[string]uint32{
 	"icmp6-neighborsolicit": 135, "icmp6-neighboradvert": 136,
 }
 
-// comparisons are BPF's, by operator.
+// comparisons are BPF's jump tests, by operator.
 var comparisons = map[string]bpf.JumpTest{
 	"=": bpf.JumpEqual, "==": bpf.JumpEqual, "!=": bpf.JumpNotEqual, "<": bpf.JumpLessThan, ">": bpf.JumpGreaterThan,
 	"<=": bpf.JumpLessOrEqual, ">=": bpf.JumpGreaterOrEqual,
@@ -35,7 +35,7 @@ func (p *parser) access() node {
 	}
 	p.expect("]")
 	if !isTCP || off != 13 || size != 1 {
-		p.deep = true // a connection's flags are in what the kernel tells them apart by
+		p.deep = true // only a connection's TCP flags are among the fields that offloaded packets are distinguished by
 	}
 	all := load(off, int(size))
 	if p.accept("&") != "" {
@@ -50,7 +50,7 @@ func (p *parser) access() node {
 	return and(only, test(cond, p.constant(1<<32-1), all...))
 }
 
-// header is which frames have a header, and how to load a field of it.
+// header returns the test for frames with a header, and how to load a field of it.
 func (p *parser) header(name string) (only node, load func(off uint32, size int) []bpf.Instruction) {
 	at := func(start uint32) func(uint32, int) []bpf.Instruction {
 		return func(off uint32, size int) []bpf.Instruction { return []bpf.Instruction{fieldAt(start+off, size)} }
@@ -63,14 +63,14 @@ func (p *parser) header(name string) (only node, load func(off uint32, size int)
 		return etherType(etherTypes[name], p.shift), at(14 + p.shift)
 	case "icmp6":
 		return and(etherType(typeIPv6, p.shift), test(bpf.JumpEqual, protoICMPv6, byteAt(20+p.shift))), at(54 + p.shift)
-	case "tcp", "udp", "sctp", "icmp", "igmp": // of IPv4, as libpcap has it
+	case "tcp", "udp", "sctp", "icmp", "igmp": // of IPv4, as in libpcap
 		length := bpf.LoadMemShift{Off: 14 + p.shift}
 		first := test(bpf.JumpBitsNotSet, 0x1fff, halfAt(20+p.shift))
 		return and(ipProto(protocols[name], p.shift), first), func(off uint32, size int) []bpf.Instruction {
 			return []bpf.Instruction{length, bpf.LoadIndirect{Off: 14 + p.shift + off, Size: size}}
 		}
 	}
-	p.refuse("there are no bytes of %q; there are those of ether, ip, ip6, arp, rarp, tcp, udp, sctp, icmp, icmp6 and igmp", name)
+	p.refuse("there are no bytes of %q; want ether, ip, ip6, arp, rarp, tcp, udp, sctp, icmp, icmp6 and igmp", name)
 	return nil, nil
 }
 

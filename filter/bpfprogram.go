@@ -6,15 +6,15 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// A program is written from its end to its beginning: jumps only go forward, so
-// each instruction knows how far it is to where it jumps. A label is the number
-// of instructions from a place to the end.
+// A program is written from its end to its beginning, because jumps only go forward. So each
+// instruction knows the distance of its jump. A label is the number of instructions from a
+// place to the end.
 
 // code is a program, its last instruction first.
 type code struct{ backwards []bpf.Instruction }
 
-// node is a part of an expression: it writes the instructions that go on at yes
-// or at no, and returns the label of the first of them.
+// node is a part of an expression. It writes instructions that continue at the label yes or no,
+// and returns the label of its first instruction.
 type node func(c *code, yes, no int) int
 
 func and(a, b node) node {
@@ -29,7 +29,7 @@ func not(a node) node {
 	return func(c *code, yes, no int) int { return a(c, no, yes) }
 }
 
-// anyOf is or of several nodes, none of which is never.
+// anyOf is the disjunction of several nodes; never if there are none.
 func anyOf(all ...node) node {
 	n := never
 	for i := len(all) - 1; i >= 0; i-- {
@@ -42,7 +42,7 @@ func anyOf(all ...node) node {
 	return n
 }
 
-// allOf is and of several nodes.
+// allOf is the conjunction of several nodes.
 func allOf(first node, more ...node) node {
 	for _, m := range more {
 		first = and(first, m)
@@ -58,8 +58,8 @@ func (c *code) put(i bpf.Instruction) int {
 	return len(c.backwards)
 }
 
-// branch writes a jump to yes or no. Where that is further than a conditional
-// jump reaches it goes by others.
+// branch writes a jump to yes or no. If a conditional jump does not reach that far, it goes
+// through unconditional ones.
 func (c *code) branch(cond bpf.JumpTest, val uint32, yes, no int) int {
 	const reach = 255
 	if len(c.backwards)-yes > reach-1 {
@@ -72,7 +72,7 @@ func (c *code) branch(cond bpf.JumpTest, val uint32, yes, no int) int {
 	return c.put(bpf.JumpIf{Cond: cond, Val: val, SkipTrue: uint8(here - yes), SkipFalse: uint8(here - no)})
 }
 
-// test loads something, instruction by instruction, and compares it.
+// test loads a value, instruction by instruction, and compares it.
 func test(cond bpf.JumpTest, val uint32, load ...bpf.Instruction) node {
 	return func(c *code, yes, no int) int {
 		at := c.branch(cond, val, yes, no)
@@ -83,7 +83,7 @@ func test(cond bpf.JumpTest, val uint32, load ...bpf.Instruction) node {
 	}
 }
 
-// assemble is the whole program.
+// assemble makes the complete program.
 func assemble(n node) []bpf.Instruction {
 	c := &code{}
 	no := c.put(bpf.RetConstant{Val: 0})

@@ -130,7 +130,7 @@ func TestErrors(t *testing.T) {
 		strings.Repeat("! ", 101):     "negations",
 		"ip broadcast":                "there is no ip broadcast here",
 		manyHosts(200) + " or host 1": `expected an address, not "1"`,
-		manyHosts(300):                "instructions; 4096 are the most",
+		manyHosts(300):                "instructions, want 4096 at most",
 	} {
 		_, err := Compile(expression)
 		var e *Error

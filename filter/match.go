@@ -9,34 +9,32 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// What asks a frame. A program of classic BPF is interpreted instruction by
-// instruction; but each program of ours is nothing but loads that are compared,
-// with jumps between them. So each comparison becomes one check with its loads: a
-// few bytes, of which some bits have to lie between two numbers. A frame that
-// meets none of a filter's protocols costs two or three checks.
+// Matching of frames. A classic BPF program is interpreted instruction by instruction. But each
+// program here is only loads, comparisons and jumps. So each comparison becomes one check with
+// its loads: some bits of a few bytes have to lie between two numbers. A frame of another
+// protocol costs two or three checks.
 
-// check is one comparison. What is compared stands in the upper bits of four bytes.
+// check is one comparison. The compared value is in the upper bits of four bytes.
 type check struct {
-	reach     uint32 // a frame as long as this has four bytes at off; never, where they are not what is asked for
+	reach     uint32 // a frame of this length has four bytes at off; beyond if off is not fixed
 	off       uint32 // of the first byte
 	mask      uint32
 	low, span uint32 // masked, it is one of low … low+span
 	yes, no   int32  // the next check, or an end
 	size      uint8  // bytes: 1, 2, 4; 0 for the length of the frame
-	ip4       uint32 // when not 0, off grows by the length of the IPv4 header that begins here
+	ip4       uint32 // if not 0, off grows by the length of the IPv4 header that begins here
 }
 
-// beyond is further than any frame reaches.
+// beyond is longer than any frame.
 const beyond = 1<<32 - 1
 
-// Ends.
+// Results of checks.
 const (
 	wanted   = -1
 	unwanted = -2
 )
 
-// Match says whether a frame is wanted. One that ends before what is asked for is
-// not.
+// Match says whether a frame matches. A frame that is too short for a check does not.
 func (f *Filter) Match(frame []byte) bool {
 	at := f.first
 	for at >= 0 {
@@ -58,7 +56,7 @@ func (f *Filter) Match(frame []byte) bool {
 	return at == wanted
 }
 
-// load is what a check compares; false where the frame is too short.
+// load loads the value of a check; false if the frame is too short.
 func (c *check) load(frame []byte) (uint32, bool) {
 	if c.size == 0 {
 		return uint32(len(frame)), true
@@ -78,29 +76,29 @@ func (c *check) load(frame []byte) (uint32, bool) {
 	return binary.BigEndian.Uint32(four[:]), true
 }
 
-// checker makes checks of a program.
+// checker converts a program to checks.
 type checker struct {
 	program []bpf.Instruction
 	checks  []check
 	at      map[place]int32 // the checks that begin there
 }
 
-// place is an instruction, and the frame's type (its bytes 12 and 13) where it is
-// known there to be one of etherTypes.
+// place is an instruction, with the frame's type (its bytes 12 and 13) if it is known there to
+// be one of etherTypes.
 type place struct {
 	pc     int
 	known  bool
 	typeIs uint32
 }
 
-// checksOf is a program of ours as checks, and the first of them.
+// checksOf converts a program of this package to checks. first is the first check.
 func checksOf(program []bpf.Instruction) (checks []check, first int32) {
 	k := &checker{program: program, at: map[place]int32{}}
 	first = k.from(place{})
 	return k.checks, first
 }
 
-// from is the check, or the end, that begins at a place.
+// from is the check, or the result, that begins at a place.
 func (k *checker) from(begin place) int32 {
 	if at, ok := k.at[begin]; ok {
 		return at
@@ -132,8 +130,8 @@ func (k *checker) from(begin place) int32 {
 	}
 }
 
-// put makes the check whose loads begin at a place and whose jump is at pc, unless
-// its outcome is known there.
+// put makes the check whose loads begin at a place and whose jump is at pc, unless its result
+// is known there.
 func (k *checker) put(begin place, c check, pc int, i *bpf.JumpIf) int32 {
 	yes, no := begin, begin
 	yes.pc, no.pc = pc+1+int(i.SkipTrue), pc+1+int(i.SkipFalse)
@@ -156,7 +154,7 @@ func (k *checker) put(begin place, c check, pc int, i *bpf.JumpIf) int32 {
 	return at
 }
 
-// compare is what has to hold of what is loaded.
+// compare sets the comparison of a check.
 func (c *check) compare(cond bpf.JumpTest, val uint32, yes, no int32) {
 	switch cond {
 	case bpf.JumpNotEqual, bpf.JumpLessThan, bpf.JumpLessOrEqual, bpf.JumpBitsNotSet:
@@ -178,13 +176,13 @@ func (c *check) compare(cond bpf.JumpTest, val uint32, yes, no int32) {
 		low, high = 1, most
 	}
 	if low > most || low > high || cond == bpf.JumpGreaterThan && val == 1<<32-1 {
-		c.yes = c.no // nothing is as large
+		c.yes = c.no // no value is so large
 	}
 	shift := bits.LeadingZeros32(most)
 	c.mask, c.low, c.span = c.mask<<shift, low<<shift, (min(high, most)-min(low, most))<<shift
 }
 
-// contrary is a comparison that holds where another one does not.
+// contrary are opposite comparisons.
 var contrary = map[bpf.JumpTest]bpf.JumpTest{
 	bpf.JumpNotEqual: bpf.JumpEqual, bpf.JumpLessThan: bpf.JumpGreaterOrEqual, bpf.JumpLessOrEqual: bpf.JumpGreaterThan, bpf.JumpBitsNotSet: bpf.JumpBitsSet,
 }

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// The grammar, as in pcap-filter(7): "and" and "or" bind alike, from left to
-// right; "not" binds more. A value without words in front has those of the one
-// before: "src port 80 or 443".
+// The grammar, as in pcap-filter(7). "and" and "or" have equal precedence, from left to right;
+// "not" binds tighter. A value without qualifiers has those of the value before: "src port 80
+// or 443".
 //
 //	expression  = term { ("and" | "or") term }
 //	term        = "not" term | "(" expression ")" | access | [words] value | name
 
-// maxDepth bounds parentheses and negations within one another.
+// maxDepth bounds the nesting of parentheses and negations.
 const maxDepth = 100
 
 // parser reads an expression.
@@ -31,7 +31,7 @@ type parser struct {
 	last  *words // of the last value
 }
 
-// words are what may stand in front of a value.
+// words are the qualifiers of a value.
 type words struct {
 	proto string // ether, ip, ip6, arp, rarp, tcp, udp, sctp
 	dir   direction
@@ -41,10 +41,10 @@ type words struct {
 // refusal is an error on its way out of the parser.
 type refusal struct{ err *Error }
 
-// parse is an expression as a node.
+// parse parses an expression.
 func parse(text string) (n node, deep bool, err error) {
 	if len(text) > maxText {
-		return nil, false, &Error{text[:40] + "…", maxText, fmt.Sprintf("an expression has %d bytes at most", maxText)}
+		return nil, false, &Error{text[:40] + "…", maxText, fmt.Sprintf("the expression is too long, want %d bytes at most", maxText)}
 	}
 	p := &parser{text: text, words: scan(text)}
 	defer func() {
@@ -152,8 +152,7 @@ func (p *parser) term() node {
 	return p.primitive()
 }
 
-// name is a word that is a test by itself, or begins one of its own; nil for
-// another word.
+// name parses a word that is a test itself, or begins one; nil for other words.
 func (p *parser) name() node {
 	switch p.accept("icmp", "icmp6", "igmp", "vlan", "less", "greater", "broadcast", "multicast") {
 	case "icmp":
@@ -191,7 +190,7 @@ func (p *parser) length(cond bpf.JumpTest) node {
 	return test(cond, p.number(1<<32-1), bpf.LoadExtension{Num: bpf.ExtLen})
 }
 
-// primitive is words and a value, or words alone that name a protocol.
+// primitive parses qualifiers and a value, or qualifiers alone that name a protocol.
 func (p *parser) primitive() node {
 	w, said := p.qualifiers()
 	if said == 0 {
@@ -209,7 +208,7 @@ func (p *parser) primitive() node {
 	return p.value(w)
 }
 
-// values is values with the same words, in parentheses.
+// values parses values in parentheses, with the same qualifiers.
 func (p *parser) values(w *words) node {
 	var term func() node
 	term = func() node {
@@ -228,7 +227,7 @@ func (p *parser) values(w *words) node {
 	return p.chain(term)
 }
 
-// qualifiers are the words in front of a value, and how many there were.
+// qualifiers parses the qualifiers of a value, and counts them.
 func (p *parser) qualifiers() (w *words, said int) {
 	w = &words{}
 	before := len(p.words)
@@ -266,7 +265,7 @@ func (p *parser) valueFollows() bool {
 	return w != "" && !slices.Contains([]string{")", "and", "&&", "or", "||"}, w)
 }
 
-// protocol is frames of a protocol.
+// protocol matches frames of a protocol.
 func (p *parser) protocol(name string) node {
 	switch name {
 	case "tcp", "udp", "sctp":
@@ -277,7 +276,7 @@ func (p *parser) protocol(name string) node {
 	return etherType(etherTypes[name], p.shift)
 }
 
-// value is what words say of a value, which is taken.
+// value parses the value of qualifiers.
 func (p *parser) value(w *words) node {
 	p.last = w
 	switch w.kind {
@@ -302,7 +301,7 @@ func (p *parser) value(w *words) node {
 	return p.address(w)
 }
 
-// group is broadcasts and multicasts.
+// group matches broadcasts and multicasts.
 func (p *parser) group(w *words) node {
 	switch {
 	case w.proto == "ether" && w.kind == "broadcast":
@@ -341,7 +340,7 @@ func (p *parser) ports(w *words) node {
 	return portNumbers(protos, w.dir, uint32(min(low, high)), uint32(max(low, high)), p.shift)
 }
 
-// protoNumber is a protocol by number or name.
+// protoNumber parses a protocol by number or name.
 func (p *parser) protoNumber(w *words) node {
 	if w.dir != either {
 		p.refuse("proto has no direction")
@@ -371,7 +370,7 @@ func (p *parser) protoNumber(w *words) node {
 	return nil
 }
 
-// number takes a number, decimal or with 0x.
+// number parses a number, decimal or with 0x.
 func (p *parser) number(most uint32) uint32 {
 	n, err := strconv.ParseUint(p.peek(), 0, 32)
 	if err != nil || uint32(n) > most {
@@ -381,7 +380,7 @@ func (p *parser) number(most uint32) uint32 {
 	return uint32(n)
 }
 
-// address is packets of a host or a network.
+// address matches packets of a host or a network.
 func (p *parser) address(w *words) node {
 	switch w.proto {
 	case "tcp", "udp", "sctp":
@@ -408,8 +407,8 @@ func (p *parser) address(w *words) node {
 	return network(w.proto, w.dir, prefix, p.shift)
 }
 
-// parseNetwork reads a prefix, an address, or the first bytes of an IPv4 network:
-// 10.10 is 10.10.0.0/16.
+// parseNetwork parses a prefix, an address, or the first bytes of an IPv4 network: 10.10 is
+// 10.10.0.0/16.
 func parseNetwork(text string) (netip.Prefix, bool) {
 	if p, err := netip.ParsePrefix(text); err == nil {
 		return p, true

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// word is a part of an expression that stands for itself.
+// word is a token of an expression.
 type word struct {
 	text   string
 	column int
@@ -40,7 +40,7 @@ func scan(text string) (words []word) {
 	return words
 }
 
-// operator is the one that a text begins with, or "".
+// operator is the operator at the beginning of a text, or "".
 func operator(text string) string {
 	for _, o := range operators {
 		if strings.HasPrefix(text, o) {
@@ -50,7 +50,7 @@ func operator(text string) string {
 	return ""
 }
 
-// plain is the length of the name, number or address that a text begins with.
+// plain is the length of the name, number or address at the beginning of a text.
 func plain(text string, inBrackets bool) int {
 	end := " \t\r\n()[]&|!=<>+*%^"
 	if inBrackets {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/net/bpf"
 )
 
-// Tests of what headers hold. Offsets are from the frame's first byte; shift is
-// 4 for each VLAN tag that the expression has named before.
+// Tests of header fields. Offsets are from the frame's first byte. shift is 4 for each VLAN tag
+// that the expression has named before.
 
 const (
 	typeIPv4 = 0x0800
@@ -28,13 +28,13 @@ const (
 	protoSCTP     = 132
 )
 
-// protocols are the numbers that IP's proto has names for.
+// protocols are the names of IP protocol numbers.
 var protocols = map[string]uint32{
 	"icmp": protoICMP, "igmp": protoIGMP, "tcp": protoTCP, "udp": protoUDP, "gre": protoGRE, "esp": protoESP, "ah": protoAH,
 	"icmp6": protoICMPv6, "sctp": protoSCTP,
 }
 
-// etherTypes are the numbers that Ethernet's proto has names for.
+// etherTypes are the names of Ethernet types.
 var etherTypes = map[string]uint32{"ip": typeIPv4, "arp": typeARP, "rarp": typeRARP, "ip6": typeIPv6}
 
 // byteAt, halfAt and fieldAt load a number of one, two or size bytes.
@@ -44,16 +44,15 @@ func fieldAt(off uint32, n int) bpf.Instruction { return bpf.LoadAbsolute{Off: o
 
 func masked(m uint32) bpf.Instruction { return bpf.ALUOpConstant{Op: bpf.ALUOpAnd, Val: m} }
 
-// etherType is frames of a type.
+// etherType matches frames of a type.
 func etherType(t, shift uint32) node { return test(bpf.JumpEqual, t, halfAt(12+shift)) }
 
-// ipProto is IPv4 packets of a protocol.
+// ipProto matches IPv4 packets of a protocol.
 func ipProto(p, shift uint32) node {
 	return and(etherType(typeIPv4, shift), test(bpf.JumpEqual, p, byteAt(23+shift)))
 }
 
-// ip6Proto is IPv6 packets of a protocol, which may stand behind a fragment
-// header.
+// ip6Proto matches IPv6 packets of a protocol, also behind a fragment header.
 func ip6Proto(p, shift uint32) node {
 	next := func(p uint32) node { return test(bpf.JumpEqual, p, byteAt(20+shift)) }
 	fragment := and(next(protoFragment), test(bpf.JumpEqual, p, byteAt(54+shift)))
@@ -62,7 +61,7 @@ func ip6Proto(p, shift uint32) node {
 
 func bothProto(p, shift uint32) node { return or(ipProto(p, shift), ip6Proto(p, shift)) }
 
-// direction is which of two ends has to be as said.
+// direction selects the ends that a test applies to.
 type direction string
 
 const (
@@ -72,7 +71,7 @@ const (
 	both   direction = "src and dst"
 )
 
-// ends is a test of one end, made for the ends that the direction names.
+// ends combines the tests of two ends by the direction.
 func (d direction) ends(source, destination node) node {
 	switch d {
 	case src:
@@ -85,8 +84,8 @@ func (d direction) ends(source, destination node) node {
 	return or(source, destination)
 }
 
-// network is packets with an end in a network: IPv4's in ARP too, when the
-// protocol does not say.
+// network matches packets with an end in a network. Without a protocol, IPv4 networks also
+// match in ARP.
 func network(proto string, d direction, p netip.Prefix, shift uint32) node {
 	p = p.Masked()
 	at := func(typ, source, destination uint32) node {
@@ -128,8 +127,8 @@ func inNetwork(p netip.Prefix, off uint32) node {
 	return allOf(all[0], all[1:]...)
 }
 
-// portNumbers is packets of TCP, UDP or SCTP, or of one of them, with a port from
-// one number to another. Of a datagram in fragments the first has them.
+// portNumbers matches packets of some protocols (TCP, UDP, SCTP) with a port in a range. Of a
+// fragmented datagram, only the first fragment has ports.
 func portNumbers(protos []uint32, d direction, from, to, shift uint32) node {
 	var four, six []node
 	for _, p := range protos {
@@ -137,7 +136,7 @@ func portNumbers(protos []uint32, d direction, from, to, shift uint32) node {
 		six = append(six, test(bpf.JumpEqual, p, byteAt(20+shift)))
 	}
 	length := bpf.LoadMemShift{Off: 14 + shift}
-	at := func(off uint32) node { // behind a header of a length that it tells itself
+	at := func(off uint32) node { // behind a header with its own length
 		return between(from, to, length, bpf.LoadIndirect{Off: 14 + shift + off, Size: 2})
 	}
 	whole := test(bpf.JumpBitsNotSet, 0x1fff, halfAt(20+shift))
@@ -146,7 +145,7 @@ func portNumbers(protos []uint32, d direction, from, to, shift uint32) node {
 	return or(ip, ip6)
 }
 
-// between compares a number that is loaded with two.
+// between compares a loaded number with two limits.
 func between(from, to uint32, load ...bpf.Instruction) node {
 	if from == to {
 		return test(bpf.JumpEqual, from, load...)
@@ -154,7 +153,7 @@ func between(from, to uint32, load ...bpf.Instruction) node {
 	return and(test(bpf.JumpGreaterOrEqual, from, load...), test(bpf.JumpLessOrEqual, to, load...))
 }
 
-// etherHost is frames with an end that has an Ethernet address.
+// etherHost matches frames with an Ethernet address at an end.
 func etherHost(d direction, mac [6]byte) node {
 	at := func(off uint32) node {
 		return and(test(bpf.JumpEqual, binary.BigEndian.Uint32(mac[2:]), fieldAt(off+2, 4)),
@@ -163,7 +162,7 @@ func etherHost(d direction, mac [6]byte) node {
 	return d.ends(at(6), at(0))
 }
 
-// vlanTag is frames with a tag, of any number when id is negative.
+// vlanTag matches frames with a VLAN tag; a negative id matches any.
 func vlanTag(id int, shift uint32) node {
 	n := anyOf(etherType(0x8100, shift), etherType(0x88a8, shift), etherType(0x9100, shift))
 	if id >= 0 {

@@ -1,11 +1,10 @@
-// Package rehearsal is Nodes without their machines: switches whose ports are in memory,
-// joined by their tunnel ports and by wires, and each packet followed through all of
-// them. The lessons (package learn) and the book's walks (package agent, for docs/book)
-// are made on it.
+// Package rehearsal runs Nodes in memory. Their switches have ports in memory, joined by tunnel
+// ports and by wires. Each packet is followed through all of them. The lessons (package learn)
+// and the book's walks (package agent, for docs/book) use it.
 //
-// The switches are those that carry traffic (package dataplane). Who makes them gives
-// them a clock and seeds of its own, so that the same packets in the same order go the
-// same way each time. Nothing here asks a kernel for anything, or starts a goroutine.
+// The switches are those that carry traffic (package dataplane). The caller gives them a clock
+// and seeds, so that the same packets in the same order go the same way each time. The package
+// makes no system call for them, and starts no goroutine.
 package rehearsal
 
 import (
@@ -21,32 +20,31 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// mostHops bounds the switches that one packet comes to.
+// mostHops bounds the switches on a packet's way.
 const mostHops = 12
 
-// Node is a Node's switch. Its ports have to be in memory.
+// Node is a Node's switch. All its ports must be in memory.
 type Node struct {
 	Name   string
 	Switch *dataplane.Switch
 	Ports  map[uint32]*memory.Port // by number; those of the switch
 	Tunnel uint32                  // number of the tunnel port; 0 for none
-	// Outer are the addresses on the underlay that lead to the tunnel port: the Node's
-	// own, which it sends from, and then those of Egresses.
+	// Outer are the underlay addresses of the tunnel port: first the Node's own, which is the
+	// source of its packets, then those of Egresses.
 	Outer []netip.Addr
 
 	live  *dataplane.LiveTrace
 	taken uint64 // walks
 }
 
-// Watch begins to watch the packets of the switch; a packet that is sent before has no
-// walk.
+// Watch starts to record the walks of the switch's packets. Earlier packets have no walk.
 func (n *Node) Watch() (err error) {
 	n.taken = 0
 	n.live, err = n.Switch.TraceLive(dataplane.LiveRequest{Match: func([]byte, uint32) bool { return true }, Deep: true})
 	return err
 }
 
-// Unwatch ends it. The switch is closed by who made it.
+// Unwatch ends Watch. The caller closes the switch.
 func (n *Node) Unwatch() {
 	if n.live != nil {
 		n.live.Close()
@@ -54,11 +52,11 @@ func (n *Node) Unwatch() {
 	}
 }
 
-// Nodes are those of a rehearsal. They are for one goroutine.
+// Nodes are the Nodes of a rehearsal. They are for one goroutine.
 type Nodes struct {
 	All []*Node
-	// Wires lead what leaves a Node by a port back in by another of its ports, as a
-	// firewall does that lets all pass. Names of ports.
+	// Wires connect two ports of every Node, by name: what leaves by the first enters by the
+	// second. A wire acts as a firewall that lets all pass.
 	Wires map[string]string
 }
 
@@ -75,15 +73,15 @@ type Leaving struct {
 	Mark       uint32 // pkt_mark
 }
 
-// Way is all that became of a packet: its walks in order, the wires that it took, by
-// the port where it left, and where it left the Nodes.
+// Way is the result of a packet: its walks in order, the ports where it took a wire, and the
+// ports where it left.
 type Way struct {
 	Hops []Hop
 	Via  []string
 	Left []Leaving
 }
 
-// Send gives a Node a frame at a port, and follows it until it has left or is gone.
+// Send gives a Node a frame at a port, and follows it until it has left or was dropped.
 func (s *Nodes) Send(n *Node, port uint32, frame []byte) (*Way, error) {
 	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
 	f.SetBytes(frame)
@@ -91,7 +89,7 @@ func (s *Nodes) Send(n *Node, port uint32, frame []byte) (*Way, error) {
 	return way, s.pass(way, n, port, f)
 }
 
-// pass gives a switch a frame, and what comes out of it to whoever is next.
+// pass gives a switch a frame, and passes its output on.
 func (s *Nodes) pass(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	in := n.Ports[port]
 	if in == nil {
@@ -115,7 +113,7 @@ func (s *Nodes) pass(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	return nil
 }
 
-// takeWalks adds the walks that a switch has watched.
+// takeWalks adds the walks that a switch has recorded.
 func (n *Node) takeWalks(way *Way) error {
 	for told := n.live.Counts().Told; n.taken < told; n.taken++ {
 		t, err := n.live.Next(context.Background())
@@ -127,8 +125,8 @@ func (n *Node) takeWalks(way *Way) error {
 	return nil
 }
 
-// onward leads a frame that left by a port along a wire, to the other end of the tunnel,
-// or out.
+// onward sends a frame that left by a port along a wire, to the other end of the tunnel, or
+// out.
 func (s *Nodes) onward(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	names := n.Switch.Names()
 	name := names.Port(port)
@@ -144,7 +142,7 @@ func (s *Nodes) onward(way *Way, n *Node, port uint32, f *packet.Frame) error {
 	return nil
 }
 
-// at is the Node whose tunnel port an address on the underlay leads to, nil for none.
+// at is the Node with an underlay address of the tunnel; nil for none.
 func (s *Nodes) at(a netip.Addr) *Node {
 	i := slices.IndexFunc(s.All, func(n *Node) bool { return a.IsValid() && slices.Contains(n.Outer, a) })
 	if i < 0 {

@@ -10,7 +10,7 @@ import (
 	"charm.land/lipgloss/v2"
 )
 
-// Options are how the screen begins.
+// Options are the initial state of the screen.
 type Options struct {
 	From  Asker
 	Title string // whose switch it is
@@ -19,49 +19,49 @@ type Options struct {
 	Now   func() time.Time
 }
 
-// Intervals that + and - lead to.
+// Limits of the interval, for + and -.
 const (
 	fastest = 100 * time.Millisecond
 	slowest = time.Minute
 )
 
-// Model is the screen. Update and View are functions of it and of messages only; what
-// asks the agent are the commands that Update returns.
+// Model is the screen. Update and View are functions of it and of messages only. The commands
+// that Update returns ask the agent.
 type Model struct {
 	o             Options
 	ctx           context.Context
 	width, height int
 
 	view     View
-	was, now *Reading // was is nil until there are two of one view
-	failed   string   // why the last reading did not come
-	question int      // counts up with each question; an answer to an older one is late
+	was, now *Reading // was is nil until there are two readings of one view
+	failed   string   // why the last reading failed
+	question int      // number of the last request; answers to older ones are ignored
 
-	by      [numViews]int // column that is sorted by
+	by      [numViews]int // index of the sort column
 	reverse [numViews]bool
 	filter  string
 	typing  bool // the filter
-	offset  int  // first row that is shown
+	offset  int  // first visible row
 	paused  bool
 	help    bool
 }
 
-// readMsg is a reading that came, or did not; of is which question it answers.
+// readMsg is a reading or an error; of is the number of its request.
 type readMsg struct {
 	reading *Reading
 	err     error
 	of      int
 }
 
-// tickMsg says that it is time for the next question after of.
+// tickMsg says that it is time for the next request after of.
 type tickMsg struct{ of int }
 
-// New makes a screen of 80 by 24, until it is told otherwise.
+// New makes a screen of 80 by 24, until a message changes its size.
 func New(ctx context.Context, o Options) Model {
 	return Model{o: o, ctx: ctx, width: 80, height: 24, view: o.View, by: sortedBy, question: 1}
 }
 
-// Run shows the screen on a terminal until somebody ends it, or ctx ends.
+// Run shows the screen on a terminal until the user ends it, or ctx ends.
 func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func Run(ctx context.Context, o Options, more ...tea.ProgramOption) error {
 	return err
 }
 
-// Init asks for the first reading.
+// Init requests the first reading.
 func (m Model) Init() tea.Cmd { return m.read() }
 
 // read asks the agent, in a goroutine of bubbletea.
@@ -90,13 +90,13 @@ func (m Model) later() tea.Cmd {
 	return tea.Tick(m.o.Every, func(time.Time) tea.Msg { return tickMsg{of} })
 }
 
-// again asks at once; what was asked before is late.
+// again asks at once. Answers to earlier requests are ignored.
 func (m Model) again() (Model, tea.Cmd) {
 	m.question++
 	return m, m.read()
 }
 
-// Update takes a message in, and says what to do next.
+// Update handles a message, and returns the next command.
 func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
@@ -117,7 +117,7 @@ func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// takeReading takes a reading in. A failed one leaves what there is on the screen.
+// takeReading stores a reading. A failed one leaves the screen as it is.
 func (m Model) takeReading(msg readMsg) (tea.Model, tea.Cmd) {
 	if msg.of != m.question {
 		return m, nil
@@ -131,7 +131,7 @@ func (m Model) takeReading(msg readMsg) (tea.Model, tea.Cmd) {
 	return m, m.later()
 }
 
-// typed takes a key for the filter.
+// typed handles a key of the filter.
 func (m Model) typed(k tea.KeyPressMsg) tea.Model {
 	switch k.String() {
 	case "enter":
@@ -149,7 +149,7 @@ func (m Model) typed(k tea.KeyPressMsg) tea.Model {
 	return m
 }
 
-// press does what a key stands for.
+// press handles a key.
 func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	switch key {
 	case "q", "ctrl+c":
@@ -179,7 +179,7 @@ func (m Model) press(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// move goes to another view or another place in it.
+// move goes to another view, or to another row.
 func (m Model) move(key string) (tea.Model, tea.Cmd) {
 	page := max(1, m.room()-1)
 	switch key {
@@ -205,7 +205,7 @@ func (m Model) move(key string) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// show goes to a view and asks for what it needs.
+// show goes to a view and requests its data.
 func (m Model) show(v View) (tea.Model, tea.Cmd) {
 	if v == m.view {
 		return m, nil
@@ -215,7 +215,7 @@ func (m Model) show(v View) (tea.Model, tea.Cmd) {
 	return m.again()
 }
 
-// rows are those of the view, filtered and sorted.
+// rows are the rows of the view, filtered and sorted.
 func (m Model) rows() []row {
 	if m.now == nil {
 		return nil
@@ -231,8 +231,7 @@ func (m Model) rows() []row {
 	return all
 }
 
-// furniture is how many lines are not rows: sums, views, the head of the table, and
-// the last line.
+// furniture is how many lines are not rows: sums, views, the table's header, and the last line.
 const furniture = 4
 
 // room is how many rows fit.
@@ -251,7 +250,7 @@ func (m Model) View() tea.View {
 	return v
 }
 
-// draw is the screen's lines, no more than fit.
+// draw makes the lines of the screen, as many as fit.
 func (m Model) draw() string {
 	lines := []string{bold.Render(cut(m.title(), m.width)), m.tabs()}
 	if m.help {
@@ -266,7 +265,7 @@ func (m Model) draw() string {
 	return strings.Join(lines, "\n")
 }
 
-// title has the sums of all ports, and whose switch it is.
+// title has the sums of all ports, and the title of the switch.
 func (m Model) title() string {
 	if m.now == nil {
 		return m.o.Title
@@ -274,7 +273,7 @@ func (m Model) title() string {
 	return m.now.At.Format(time.TimeOnly) + "  " + classCounters(newRates(m.was, m.now)) + "  " + m.o.Title
 }
 
-// classCounters are packets and bits of all ports, in, out and dropped.
+// classCounters are packets and bits of all ports: in, out and dropped.
 func classCounters(r *rates) string {
 	add := func(at *Reading) (n [5]uint64) {
 		if at == nil {
@@ -312,7 +311,7 @@ func (m Model) tabs() string {
 	return strings.Join(all, "  ")
 }
 
-// table is the view's head and the rows that fit.
+// table is the view's header and the rows that fit.
 func (m Model) table() []string {
 	rows, columns, by := m.rows(), views[m.view].columns, m.by[m.view]
 	heads := header(columns, by, m.reverse[m.view])
@@ -343,7 +342,7 @@ func (m Model) nothing() string {
 	return "nothing"
 }
 
-// foot says what goes on, and how to get help.
+// foot shows the state, and the key for help.
 func (m Model) foot() string {
 	switch {
 	case m.typing:

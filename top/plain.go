@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// Plain prints a view as lines: a line of sums and a table for each interval, without
-// end when times is 0. The first comes after the first interval, for a rate takes
-// two readings. It ends without an error when ctx does; else when the agent does not
-// answer.
+// Plain prints a view as lines: a line of sums and a table for each interval, forever if times
+// is 0. The first comes after one interval, because a rate needs two readings. Plain returns
+// nil if ctx ends, and an error if the agent does not answer.
 func Plain(ctx context.Context, o Options, times int, w io.Writer) error {
 	was, err := Read(ctx, o.From, o.View, o.Now)
 	if err != nil {

@@ -1,17 +1,15 @@
-// Package top is a live screen of what an agent's switch does: rates of ports,
-// workers, tables, rules of policies, connections and drops, from what is
-// read over the agent's socket at an interval.
+// Package top is a live screen of an agent's switch: rates of ports, workers, tables, rules,
+// connections and drops. It reads the counters over the agent's socket at an interval.
 //
-//	reading.go  what is asked of the agent, and when
+//	reading.go  what is read from the agent, and when
 //	views.go    from two readings to the rows of a view
 //	tell.go     the rows of each
 //	rows.go     rows: sorted, filtered, and fitted to a width
-//	model.go    the screen: keys, and what is drawn (bubbletea's model)
-//	plain.go    the same as lines of text, where there is no terminal
+//	model.go    the screen: keys, and drawing (bubbletea's model)
+//	plain.go    the same as lines of text, without a terminal
 //
-// A rate is the difference of a counter over the time between the two readings that
-// it was in. Only what is shown is asked for, and the ports, whose sums stand in the
-// first line.
+// A rate is the difference of a counter over the time between its two readings. Only the view's
+// data is read, and the ports, whose sums are in the first line.
 package top
 
 import (
@@ -22,21 +20,21 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// Asker answers for a path of the agent's API. *api.Client is one.
+// Asker answers for a path of the agent's API. *api.Client implements it.
 type Asker interface {
 	JSON(ctx context.Context, path string, query url.Values, v any) error
 }
 
-// Reading is the counters at one moment. What was not asked for is nil.
+// Reading is the counters at one moment. Fields that were not read are nil.
 type Reading struct {
 	At          time.Time
 	Ports       []api.PortRecord
 	Workers     []api.WorkerRecord
 	Tables      []api.Table
 	Policies    []api.PolicyRecord
-	Cookies     []api.CookieRecord // in place of policies, where entries have no objects
+	Cookies     []api.CookieRecord // in place of policies, if entries have no objects
 	Connections []api.Counter
-	Drops       []api.DroppedPacket // the last mostDrops that were dropped
+	Drops       []api.DroppedPacket // the last mostDrops dropped packets
 	Reasons     []api.Drop
 	// Note says why there is nothing to show.
 	Note string
@@ -45,7 +43,7 @@ type Reading struct {
 // mostDrops is how many of the last dropped packets are shown.
 const mostDrops = 200
 
-// Read asks for what a view needs. The error says that the agent does not answer.
+// Read reads what a view needs. The error says that the agent does not answer.
 func Read(ctx context.Context, from Asker, view View, now func() time.Time) (*Reading, error) {
 	r := &Reading{}
 	if err := from.JSON(ctx, "/ports", nil, &r.Ports); err != nil {

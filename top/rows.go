@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// kind is what a column holds: numbers stand to the right.
+// kind is the type of a column. Numbers are aligned right.
 type kind uint8
 
 const (
@@ -20,7 +20,7 @@ type column struct {
 	kind kind
 }
 
-// cell is what is shown, and what a column of numbers is sorted by.
+// cell is a text, and the number by which a column of numbers is sorted.
 type cell struct {
 	text   string
 	number float64
@@ -34,8 +34,8 @@ func (r row) matches(filter string) bool {
 	return slices.ContainsFunc(r, func(c cell) bool { return strings.Contains(strings.ToLower(c.text), filter) })
 }
 
-// sortRows sorts by a column: numbers from high to low, words from a to z, or the
-// other way round; what is equal stays in its order.
+// sortRows sorts by a column: numbers from high to low, words from a to z, or both reversed.
+// Equal rows keep their order.
 func sortRows(rows []row, by int, k kind, reverse bool) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		c := cmp.Compare(b[by].number, a[by].number)
@@ -51,12 +51,12 @@ func sortRows(rows []row, by int, k kind, reverse bool) {
 
 const (
 	gap      = 2  // between columns
-	leastFit = 16 // a column of words is not made narrower
+	leastFit = 16 // a column of words is at least so wide
 )
 
-// widths are how wide the columns stand in a line of so many letters; 0 for as wide
-// as they like. heads are their names. Where not all fit, the widest columns of words
-// give way, and then the last columns are left out.
+// widths are the widths of columns in a line of width letters; 0 for no limit. heads are the
+// columns' names. If not all fit, the widest columns of words shrink, and then the last columns
+// are left out.
 func widths(columns []column, heads []string, rows []row, width int) []int {
 	all := make([]int, len(columns))
 	for i := range columns {
@@ -85,8 +85,8 @@ func span(widths []int) int {
 	return n
 }
 
-// narrower takes a letter from the widest column of words, if the line is too long
-// and one has a letter to give.
+// narrower takes a letter from the widest column of words, if the line is too long and that
+// column may shrink.
 func narrower(columns []column, widths []int, width int) bool {
 	widest := -1
 	for i, c := range columns[:len(widths)] {
@@ -123,7 +123,7 @@ func line(columns []column, cells []string, widths []int, width int) string {
 	return s
 }
 
-// cut shortens a text to a width, which it tells by a last "…".
+// cut shortens a text to a width, with "…" at its end.
 func cut(s string, width int) string {
 	if utf8.RuneCountInString(s) <= width {
 		return s
@@ -134,7 +134,7 @@ func cut(s string, width int) string {
 	return string([]rune(s)[:width-1]) + "…"
 }
 
-// header are the columns' names; the one that is sorted by has a mark.
+// header are the columns' names. The sort column has a mark.
 func header(columns []column, by int, reverse bool) []string {
 	var all []string
 	for i, c := range columns {

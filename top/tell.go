@@ -31,10 +31,10 @@ func portRows(r *rates) (all []row) {
 	return all
 }
 
-// bits is per of bytes, in bits.
+// bits is the rate of bytes, in bits.
 func (r *rates) bits(now, was uint64) cell { return r.per(8*now, 8*was) }
 
-// droppedBy is what a port dropped, both ways.
+// droppedBy is how many packets a port dropped in both directions.
 func droppedBy(p *api.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
 
 func workerRows(r *rates) (all []row) {
@@ -66,7 +66,7 @@ func dropped(t *api.Table) (n uint64) {
 	return n
 }
 
-// ruleKey tells a rule apart.
+// ruleKey identifies a rule.
 type ruleKey struct {
 	policy, direction string
 	index             int
@@ -86,7 +86,7 @@ func ruleRows(r *rates) (all []row) {
 	return append(all, cookieRows(r)...)
 }
 
-// cookieRows are in the view of rules, where entries have no objects.
+// cookieRows replace the rows of rules if entries have no objects.
 func cookieRows(r *rates) (all []row) {
 	was := before(r, func(r *Reading) []api.CookieRecord { return r.Cookies }, func(c *api.CookieRecord) string { return c.Object })
 	none := cell{text: "-", number: -1}
@@ -137,7 +137,7 @@ func connectionRows(r *rates) (all []row) {
 	return all
 }
 
-// drift is per for what also falls.
+// drift is the rate of a value that may fall.
 func (r *rates) drift(now, was uint64) cell {
 	if r.was == nil || now >= was {
 		return r.per(now, was)
@@ -146,12 +146,12 @@ func (r *rates) drift(now, was uint64) cell {
 	return cell{"-" + c.text, -c.number}
 }
 
-// dropRows are the last packets that were dropped; their number sorts them.
+// dropRows are the last dropped packets, sorted by their numbers.
 func dropRows(r *rates) (all []row) {
 	for i := range r.now.Drops {
 		p := &r.now.Drops[i]
 		when := cell{p.Time.Format(time.TimeOnly), float64(p.No)}
-		all = append(all, row{when, words(p.From()), words(orDash(p.Table)), words(p.Reason), words(orDash(p.Object())), words(p.What())})
+		all = append(all, row{when, words(p.From()), words(orDash(p.Table)), words(p.Reason), words(orDash(p.Object())), words(p.Summary())})
 	}
 	return all
 }

@@ -267,7 +267,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestRates: counters that begin again do not give absurd rates, and names cannot
+// TestRates: counters that start again do not give absurd rates, and names cannot
 // send escapes to the terminal.
 func TestRates(t *testing.T) {
 	was, now := reading(2), reading(1)

@@ -43,8 +43,8 @@ var views = [numViews]struct {
 	Reasons:     {"reasons", []column{{"TABLE", text}, {"REASON", text}, {"DROPPED/s", number}, {"DROPPED", number}, {"MEANING", text}}, reasonRows},
 }
 
-// sortedBy is the column that a view is sorted by at first: its first rate, or what
-// it dropped; dropped packets are, the last one first.
+// sortedBy is the column by which a view is sorted at first: its first rate, or its drops.
+// Dropped packets begin with the last one.
 var sortedBy = [numViews]int{Ports: 2, Workers: 2, Tables: 3, Rules: 4, Connections: 3, Drops: 0, Reasons: 2}
 
 // String is the view's name.
@@ -62,10 +62,10 @@ func ViewNamed(name string) (View, error) {
 	return 0, fmt.Errorf("there is no view %q; there are %s", name, strings.Join(names, ", "))
 }
 
-// rates are two readings; was is nil when there is one only, and rates are not known.
+// rates are two readings. With one reading, was is nil, and rates are unknown.
 type rates struct{ was, now *Reading }
 
-// newRates leaves out what was when no time has passed since.
+// newRates ignores was if no time has passed since.
 func newRates(was, now *Reading) *rates {
 	if was != nil && now.At.Sub(was.At) <= 0 {
 		was = nil
@@ -73,7 +73,7 @@ func newRates(was, now *Reading) *rates {
 	return &rates{was, now}
 }
 
-// per is how much of a counter came in a second; a counter that went back began again.
+// per is the change of a counter in a second. A counter that fell has started from 0 again.
 func (r *rates) per(now, was uint64) cell {
 	if r.was == nil {
 		return cell{text: "-", number: -1}
@@ -85,7 +85,7 @@ func (r *rates) per(now, was uint64) cell {
 	return amount(float64(n) / r.now.At.Sub(r.was.At).Seconds())
 }
 
-// share is how much of the time something took.
+// share is the fraction of the time.
 func (r *rates) share(now, was time.Duration) cell {
 	if r.was == nil {
 		return cell{text: "-", number: -1}
@@ -93,7 +93,7 @@ func (r *rates) share(now, was time.Duration) cell {
 	return percent(float64(max(0, now-was)) / float64(r.now.At.Sub(r.was.At)))
 }
 
-// before finds what the last reading had under a key, or nothing.
+// before finds the items of the earlier reading by their keys.
 func before[T any, K comparable](r *rates, of func(*Reading) []T, key func(*T) K) map[K]*T {
 	all := map[K]*T{}
 	if r.was == nil {
@@ -106,7 +106,7 @@ func before[T any, K comparable](r *rates, of func(*Reading) []T, key func(*T) K
 	return all
 }
 
-// or is what was there before, or nothing.
+// or is the earlier item, or a zero one.
 func or[T any](was *T) *T {
 	if was == nil {
 		was = new(T)
@@ -116,7 +116,7 @@ func or[T any](was *T) *T {
 
 // Cells.
 
-// words is a text of somebody's, with escapes in place of what controls a terminal.
+// words is a text from outside. Characters that control a terminal are escaped.
 func words(s string) cell { return cell{text: printable.Text(s)} }
 
 func count[N int | uint64](n N) cell {

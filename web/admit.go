@@ -12,31 +12,30 @@ import (
 	"time"
 )
 
-// Who is let in. A token lets one browser in once: it comes in the URL that
-// `antrail page` prints, is good for one visit, and is then replaced by the next,
-// so that one in a browser's history is worth nothing. For it the browser gets a
-// cookie that no script can read and that is never sent along from other sites.
+// Admission. A token admits one browser once. It comes in the URL that `antrail page` prints,
+// and the next token replaces it after one visit. So a URL in a browser's history is worthless.
+// The browser gets a cookie that scripts cannot read, and that other sites' requests do not
+// carry.
 //
-// A name in the Host header is refused unless it is localhost: a page of somebody
-// else's whose name is made to mean this address (DNS rebinding) comes with that
-// name.
+// A name in the Host header is refused unless it is localhost. With DNS rebinding, another
+// site's name resolves to this address, and its page's requests carry that name.
 
 const (
 	// entrance is where a token is exchanged.
 	entrance = "/enter"
-	// maxSessions is how many browsers may be in; the one that came first goes.
+	// maxSessions is how many browsers may be admitted; the oldest gives way.
 	maxSessions = 16
 	// sessionLife is how long a browser may stay.
 	sessionLife = 24 * time.Hour
 )
 
-// secret is a token or the value of a cookie, hashed: comparing hashes tells
-// nobody how much of a guess was right.
+// secret is a hashed token or cookie. Comparing hashes does not reveal how much of a guess was
+// right.
 type secret [sha256.Size]byte
 
 func hashed(text string) secret { return sha256.Sum256([]byte(text)) }
 
-// door lets browsers in. It may be used by several goroutines.
+// door admits browsers. Several goroutines may use it.
 type door struct {
 	invite func(token string) error
 
@@ -46,13 +45,13 @@ type door struct {
 	sessions []session
 }
 
-// session is a browser that was let in.
+// session is an admitted browser.
 type session struct {
 	key  secret
 	ends time.Time
 }
 
-// renew makes another token, and tells it.
+// renew makes another token, and calls invite with it.
 func (d *door) renew() error {
 	token := rand.Text()
 	err := d.invite(token)
@@ -67,7 +66,7 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 	if !d.knows(r) {
 		key := d.takeToken(r.URL.Query().Get("token"))
 		if key == "" {
-			http.Error(w, "401: this URL has been used, or is of an agent that has ended; antrail page prints one that is good", http.StatusUnauthorized)
+			http.Error(w, "401: this URL was used before, or its agent has ended; antrail page prints a valid one", http.StatusUnauthorized)
 			return
 		}
 		if err := d.renew(); err != nil {
@@ -78,14 +77,12 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request) {
 			Name: cookieName(r.Host), Value: key, Path: "/", MaxAge: int(sessionLife / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode,
 		})
 	}
-	// A redirect would belong to the site on which the URL was clicked, and come
-	// without the cookie.
+	// A redirect would belong to the site with the clicked link, and come without the cookie.
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Write([]byte(`<!doctype html><html lang="en"><title>antrail</title><link rel="icon" href="/icon.svg"><meta http-equiv="refresh" content="0;url=/"><p><a href="/">antrail</a></p></html>`))
 }
 
-// takeToken uses up a token, and returns the value of a new session's cookie; "" when
-// the token is not the present one.
+// takeToken uses up a token, and returns the cookie of a new session; "" for any other token.
 func (d *door) takeToken(token string) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,7 +98,7 @@ func (d *door) takeToken(token string) string {
 	return key
 }
 
-// knows says whether a request is of a browser that was let in.
+// knows says whether a request comes from an admitted browser.
 func (d *door) knows(r *http.Request) bool {
 	c, err := r.Cookie(cookieName(r.Host))
 	if err != nil {
@@ -118,8 +115,8 @@ func (d *door) knows(r *http.Request) bool {
 	return false
 }
 
-// cookieName tells pages apart that one host serves at several ports: cookies do
-// not.
+// cookieName distinguishes pages at several ports of one host: cookies do not depend on the
+// port.
 func cookieName(host string) string {
 	_, port, err := net.SplitHostPort(host)
 	if err != nil {
@@ -142,7 +139,7 @@ func namesAddress(host string) bool {
 	return err == nil || name == "localhost"
 }
 
-// URL lets a browser in to the page at an address, with a token.
+// URL is the address with a token that admits a browser.
 func URL(address, token string) string {
 	u := url.URL{Scheme: "http", Host: address, Path: entrance, RawQuery: url.Values{"token": {token}}.Encode()}
 	return u.String()

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// What is asked of the agent: the same paths as at its socket, below /api. Only
-// what shows something is handed on; what flushes, attaches or takes over stays
-// with those who may open the socket.
+// The page's requests to the agent have the paths of its socket, below /api. The page forwards
+// only requests that show something. Requests that flush, attach or take over need access to
+// the socket.
 
-// shown are the questions that the page may ask.
+// shown are the requests that the page forwards.
 var shown = []string{
 	"GET /readyz", "GET /flows", "GET /groups", "GET /meters", "GET /ports", "GET /workers", "GET /tables", "GET /conntrack", "GET /conntrack/stats",
 	"GET /cache", "GET /fdb", "GET /drops", "GET /drops/last", "GET /watches", "GET /services", "GET /pods", "GET /policies", "GET /egresses",
@@ -23,7 +23,7 @@ var shown = []string{
 // maxRequest bounds the body of a trace's request, in bytes.
 const maxRequest = 64 << 10
 
-// addAPI hands on the questions that are shown.
+// addAPI adds the requests that are shown.
 func (p *Page) addAPI(mux *http.ServeMux) {
 	api := whole(http.StripPrefix("/api", http.HandlerFunc(p.handOn)))
 	for _, pattern := range shown {
@@ -32,7 +32,7 @@ func (p *Page) addAPI(mux *http.ServeMux) {
 	}
 }
 
-// handOn asks the Node that a question is for, or all of them together.
+// handOn forwards a request to its Node, or to all of them.
 func (p *Page) handOn(w http.ResponseWriter, r *http.Request) {
 	if p.watch != nil && r.URL.Path == "/trace/live" {
 		p.watch.ServeHTTP(w, r)
@@ -41,17 +41,17 @@ func (p *Page) handOn(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// whole hands a request on once all of its body is there, and no larger than it may
-// be: whoever answers waits for no slow sender.
+// whole forwards a request once it has its complete body, which may have maxRequest bytes. So
+// no handler waits for a slow sender.
 func whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
 		var large *http.MaxBytesError
 		switch {
 		case errors.As(err, &large):
-			http.Error(w, fmt.Sprintf("413: a request has %d bytes at most", maxRequest), http.StatusRequestEntityTooLarge)
+			http.Error(w, fmt.Sprintf("413: the request is too large, want %d bytes at most", maxRequest), http.StatusRequestEntityTooLarge)
 		case err != nil:
-			http.Error(w, "400: the request is not whole: "+err.Error(), http.StatusBadRequest)
+			http.Error(w, "400: the request is incomplete:  "+err.Error(), http.StatusBadRequest)
 		default:
 			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 			next.ServeHTTP(w, r)

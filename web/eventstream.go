@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// Counters as they change: GET /events is a stream of Server-Sent Events (HTML
-// Living Standard, section 9.2). Each event "counters" is what GET /counters of
-// the agent answers, in one line; the first comes at once, so that the second
-// makes the first rates. An event "fault" is a sentence, and the next counters
-// end it.
+// Counters as they change: GET /events is a stream of Server-Sent Events (HTML Living Standard,
+// section 9.2). The data of an event "counters" is the agent's answer to GET /counters in one
+// line. The first event comes at once, so that the second gives the first rates. An event
+// "fault" is a sentence, which holds until the next counters.
 
 func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
 	n := p.at(w, r)
@@ -21,7 +20,7 @@ func (p *Page) answerEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	s := &n.sampler
 	if !s.join() {
-		http.Error(w, fmt.Sprintf("counters are told to %d readers already", maxStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("there are %d readers of counters already", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.removeStream()

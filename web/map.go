@@ -7,9 +7,8 @@ import (
 	"github.com/antrail/antrail/diagram"
 )
 
-// The map: package diagram draws it, without figures, and the browser lays the
-// rates over it, which it makes of the counters. It goes by the ids that tables
-// and edges have in the picture.
+// answerMap answers GET /map.svg. Package diagram draws the map without counters. The browser
+// adds the rates, which it computes from counters, by the ids of tables and edges.
 
 func (p *Page) answerMap(w http.ResponseWriter, r *http.Request) {
 	n := p.at(w, r)
@@ -33,8 +32,8 @@ func (p *Page) answerMap(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerMapStyle is what colours the map: the page's policy lets no picture bring
-// its own.
+// answerMapStyle answers GET /map.css, the colours of the map: the page's policy allows no
+// style in a picture.
 func (p *Page) answerMapStyle(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/css; charset=utf-8")
 	w.Write([]byte(diagram.Styles(diagram.Auto)))

@@ -7,21 +7,21 @@ import (
 	"net/http"
 )
 
-// The Nodes whose switches a page shows: one, or several at whose sockets the same
-// command may ask. A request says which by ?node=NAME, and means the first when it
-// does not. What passes from one to another is watched at all of them.
+// The Nodes of a page: one, or several whose sockets the same command may use. A request names
+// one by ?node=NAME; without it, it means the first. A live trace watches packets at all of
+// them.
 
 // Node is a Node whose switch the page shows.
 type Node struct {
-	// Name is what browsers call it; "" when there is one that has none.
+	// Name is the Node's name in the browser; "" for a single Node without one.
 	Name string
-	// API answers for the switch, with paths as the agent's socket has them.
+	// API answers for the switch, with the paths of the agent's socket.
 	API http.Handler
-	// Counters is what its /counters answers, as JSON.
+	// Counters returns the answer to /counters, as JSON.
 	Counters func(context.Context) ([]byte, error)
 }
 
-// shownNode is a Node, and what it counted last.
+// shownNode is a Node with its last counters.
 type shownNode struct {
 	Node
 	sampler sampler
@@ -37,8 +37,7 @@ type Page struct {
 	inside http.Handler // for those who were let in
 }
 
-// at finds the Node that a request asks about; nil, when there is none, and the
-// answer that says so is given.
+// at finds the Node of a request. If there is none, it answers with an error and returns nil.
 func (p *Page) at(w http.ResponseWriter, r *http.Request) *shownNode {
 	name := r.URL.Query().Get("node")
 	if name == "" {
@@ -53,7 +52,7 @@ func (p *Page) at(w http.ResponseWriter, r *http.Request) *shownNode {
 	return nil
 }
 
-// answerShown tells the names of the Nodes, the first one first.
+// answerShown sends the names of the Nodes, the default first.
 func (p *Page) answerShown(w http.ResponseWriter, _ *http.Request) {
 	names := []string{}
 	for _, n := range p.nodes {

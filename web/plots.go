@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Pictures of the last benchmark: the directory that `antrail bench --save` wrote
-// has a bench.json and a picture of each profile, PROFILE.svg. The browser gets
-// them as images, in which no script runs.
+// Pictures of the last benchmark: the directory of `antrail bench --save` has a bench.json and
+// a picture of each profile, PROFILE.svg. The browser gets them as images, which cannot run
+// scripts.
 
 // Plots are the pictures of a benchmark.
 type Plots struct {
 	Began time.Time `json:"began"`
-	// Names are those of the pictures, without .svg.
+	// Names are the names of the pictures, without .svg.
 	Names []string `json:"names"`
 }
 
@@ -31,7 +31,7 @@ func (p *Page) answerPlots(w http.ResponseWriter, _ *http.Request) {
 	json.NewEncoder(w).Encode(plots)
 }
 
-// readPlots lists the pictures in a directory; there are none in "".
+// readPlots lists the pictures in a directory; none for "".
 func readPlots(dir string) (*Plots, error) {
 	plots := &Plots{Names: []string{}}
 	if dir == "" {
@@ -53,7 +53,7 @@ func readPlots(dir string) (*Plots, error) {
 	return plots, err
 }
 
-// answerPlot serves one of the pictures that are listed, and no other file.
+// answerPlot serves one of the listed pictures, and no other file.
 func (p *Page) answerPlot(w http.ResponseWriter, r *http.Request) {
 	plots, err := readPlots(p.plots)
 	name := r.PathValue("name")
@@ -61,7 +61,7 @@ func (p *Page) answerPlot(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	// As a document of its own, the picture may not do more than as an image.
+	// Opened as a document, the picture may do no more than as an image.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; sandbox")
 	w.Header().Set("Content-Type", "image/svg+xml")
 	http.ServeFile(w, r, filepath.Join(p.plots, name+".svg"))

@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// eventPeriod is how often counters are told.
+	// eventPeriod is the interval of events with counters.
 	eventPeriod = time.Second
-	// maxStreams is how many may be told of one Node at once.
+	// maxStreams bounds the streams of one Node's counters.
 	maxStreams = 8
-	// freshFor is how old counters may be that another stream asked for.
+	// freshFor is how old counters may be that were read for another stream.
 	freshFor = eventPeriod / 2
 )
 
-// sampler asks for counters, once for all streams.
+// sampler reads counters once for all streams.
 type sampler struct {
 	ask func(context.Context) ([]byte, error)
 
@@ -26,7 +26,7 @@ type sampler struct {
 	requestedAt time.Time
 }
 
-// join makes a place for a stream, if there is one.
+// join adds a stream, unless there are maxStreams.
 func (s *sampler) join() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,7 +43,7 @@ func (s *sampler) removeStream() {
 	s.streams--
 }
 
-// counters are those of now, or of a moment ago.
+// counters are the current counters, at most freshFor old.
 func (s *sampler) counters(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

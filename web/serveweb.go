@@ -10,12 +10,12 @@ import (
 	"github.com/antrail/antrail/internal/halfopen"
 )
 
-// writeTime is how long a piece of an answer may take to be taken. A whole answer,
-// such as a trace's, has no end of its own.
+// writeTime is how long a peer may take to read a piece of an answer. A complete answer, such
+// as a live trace's, has no limit.
 const writeTime = 10 * time.Second
 
-// limits bound what peers can hold of the page. A browser has six connections, and a
-// stranger's is closed with the answer.
+// limits bound what peers can hold of the page. A browser has six connections. A connection
+// that is not admitted closes after the answer.
 var limits = halfopen.Limits{
 	PerPeer: 32, Total: 128, Header: 5 * time.Second, Body: 5 * time.Second, Idle: 2 * time.Minute,
 	HeaderBytes: 16 << 10, BodyBytes: maxRequest,
@@ -28,12 +28,12 @@ func Serve(ctx context.Context, ln net.Listener, p *Page) error {
 	return s.Serve(ctx, ln)
 }
 
-// patient waits for whoever reads an answer, but not forever.
+// patient waits for the reader of an answer, at most writeTime for each piece.
 type patient struct{ http.ResponseWriter }
 
 // Write implements http.ResponseWriter.
 func (w *patient) Write(b []byte) (int, error) {
-	// A writer without deadlines is no connection.
+	// Only tests have writers without deadlines.
 	if err := http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return 0, err
 	}

@@ -1,24 +1,22 @@
-// Package web is the page on which a person sees a switch at work: the pipeline
-// as a map with live rates, tables with their entries, entries with the objects
-// behind them, and packets that walk the map.
+// Package web is a page that shows a switch at work. It has the pipeline as a map with live
+// rates, tables with their entries and objects, and packets that walk the map.
 //
-//	web.go      what is served, and under which headers
-//	serveweb.go times and limits of those who ask (package internal/halfopen)
-//	api.go      which questions to the Nodes' agents are handed on
+//	web.go      the paths and the headers
+//	serveweb.go times and limits of peers (package internal/halfopen)
+//	api.go      the requests that are forwarded to the Nodes' agents
 //	eventstream.go counters as they change, as Server-Sent Events
 //	map.go      the pipeline as a picture (package diagram)
 //	plots.go    pictures of the last benchmark
-//	page.go     the page, and the Nodes that are shown
-//	sampler.go  counters, asked for once for all readers
-//	admit.go    who is let in: the token, sessions, the Host header
+//	page.go     the page, and its Nodes
+//	sampler.go  counters, read once for all streams
+//	admit.go    admission: the token, sessions, the Host header
 //	static/     HTML, CSS and ES modules, as the browser gets them
 //
-// The page knows of the switch what the agent's API says (package agent) and no
-// more; a Page has that API as an http.Handler, in the same process or at the
-// other end of a socket, of one Node or of several. There is no build chain and no outside resource: the
-// files of static/ are what runs. The Content-Security-Policy forbids everything
-// else, and makes the browser itself refuse a script that would turn text into
-// markup, so that a name in an object cannot become an element.
+// The page knows only what the agent's API says (package agent). A Page has that API as an
+// http.Handler, in the same process or at the other end of a socket, of one or several Nodes.
+// There is no build chain and no outside resource: the browser runs the files of static/. The
+// Content-Security-Policy forbids everything else. It also makes the browser refuse scripts
+// that turn text into markup, so that a name in an object cannot become an element.
 //
 // Goroutines: one for each request, of net/http.
 package web
@@ -35,16 +33,14 @@ var static embed.FS
 
 // Options are what a Page needs.
 type Options struct {
-	// Nodes are those that are shown, at least one; the first when a browser names
-	// none.
+	// Nodes are the Nodes of the page, at least one. The first is the default.
 	Nodes []Node
 	// Watch answers POST /trace/live for all Nodes; nil for each Node's own answer.
 	Watch http.Handler
-	// Invite is told the token that lets the next browser in: once by New, and
-	// again each time one was used. An error of the first is New's; one of a later
-	// call closes the page to new browsers.
+	// Invite receives the token that admits the next browser: once in New, and again after each
+	// use. New returns the first error. A later error closes the page to new browsers.
 	Invite func(token string) error
-	// Plots is a directory with what antrail bench --save wrote; "" for none.
+	// Plots is a directory of antrail bench --save; "" for none.
 	Plots string
 	// Log gets a line for peers whose connections are closed; nil for none.
 	Log *slog.Logger
@@ -74,8 +70,8 @@ func New(o Options) (*Page, error) {
 	return p, p.door.renew()
 }
 
-// policy lets the browser load nothing but what this page serves, show it in no
-// frame of others, and make no markup or script of text.
+// policy allows the browser to load only what this page serves. Other pages may not frame it,
+// and text cannot become markup or script.
 const policy = "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -96,7 +92,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == entrance && r.Method == http.MethodGet:
 		p.door.enter(w, r)
 	case !p.door.knows(r):
-		h.Set("Connection", "close") // a stranger keeps no place
+		h.Set("Connection", "close") // a stranger holds no connection
 		http.Error(w, "401: run antrail page, and open the URL that it prints", http.StatusUnauthorized)
 	default:
 		p.inside.ServeHTTP(w, r)

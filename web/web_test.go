@@ -106,7 +106,7 @@ func TestNothingWithoutToken(t *testing.T) {
 	}
 	v.want(v.request("POST", "/api/trace", "{}"), 401, "run antrail page")
 	for _, token := range []string{"", "wrong", v.tokens[0] + "x", v.tokens[0][1:]} {
-		v.want(v.request("GET", "/enter?token="+url.QueryEscape(token), ""), 401, "antrail page prints one")
+		v.want(v.request("GET", "/enter?token="+url.QueryEscape(token), ""), 401, "antrail page prints a valid one")
 	}
 	v.want(v.request("POST", "/enter?token="+v.tokens[0], ""), 401, "run antrail page")
 	if len(v.tokens) != 1 {
@@ -127,7 +127,7 @@ func TestTokenOnce(t *testing.T) {
 	v.want(v.request("GET", "/enter?token="+v.tokens[0], ""), 200, "refresh") // in already
 	first := v.cookie
 	v.cookie = nil
-	v.want(v.request("GET", "/enter?token="+v.tokens[0], ""), 401, "has been used")
+	v.want(v.request("GET", "/enter?token="+v.tokens[0], ""), 401, "was used before")
 	v.enter()
 	if len(v.tokens) != 3 || v.cookie.Value == first.Value {
 		t.Errorf("%d tokens, the same cookie twice: %v", len(v.tokens), v.cookie.Value == first.Value)
@@ -141,7 +141,7 @@ func TestTokenOnce(t *testing.T) {
 	v.want(v.request("GET", "/", ""), 401, "run antrail page")
 }
 
-// TestInviteFails: a token that nobody can be told of lets nobody in.
+// TestInviteFails: if Invite fails, its token admits no browser.
 func TestInviteFails(t *testing.T) {
 	told := ""
 	full := false
@@ -158,7 +158,7 @@ func TestInviteFails(t *testing.T) {
 	full = true
 	v := &visit{T: t, page: p}
 	v.want(v.request("GET", "/enter?token="+told, ""), 500, "the disk is full")
-	v.want(v.request("GET", "/enter?token="+told, ""), 401, "has been used")
+	v.want(v.request("GET", "/enter?token="+told, ""), 401, "was used before")
 	if _, err := New(Options{Invite: func(string) error { return errors.New("no") }}); err == nil {
 		t.Error("a page nobody can be told of")
 	}
@@ -291,7 +291,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestStreamsAreBounded: more readers than there may be are told so.
+// TestStreamsAreBounded: a stream beyond the limit gets an error.
 func TestStreamsAreBounded(t *testing.T) {
 	v := newVisit(t, Options{})
 	v.enter()
@@ -300,7 +300,7 @@ func TestStreamsAreBounded(t *testing.T) {
 			t.Fatal("no place")
 		}
 	}
-	v.want(v.request("GET", "/events", ""), 503, "8 readers already")
+	v.want(v.request("GET", "/events", ""), 503, "8 readers of counters already")
 	v.page.nodes[0].sampler.removeStream()
 	if !v.page.nodes[0].sampler.join() {
 		t.Error("a place that was left is not free")

@@ -52,8 +52,8 @@ func TestDropsNames(t *testing.T) {
 	if string(p.Frame) != string(spoofed) || p.Length != len(spoofed) || p.Packet != "tcp 10.10.0.99:1000 > 10.10.1.6:80 syn" {
 		t.Errorf("spoofed: %d bytes, %q: %x", p.Length, p.Packet, p.Frame)
 	}
-	if p.Forged != "10.10.0.99 is not the Pod's" || p.What() != p.Packet+" (default/web-b): "+p.Forged {
-		t.Errorf("spoofed: %q, %q", p.Forged, p.What())
+	if p.Forged != "10.10.0.99 is not the Pod's" || p.Summary() != p.Packet+" (default/web-b): "+p.Forged {
+		t.Errorf("spoofed: %q, %q", p.Forged, p.Summary())
 	}
 	if p.Time.Before(before) || p.Time.After(time.Now()) {
 		t.Errorf("lost at %v, was sent after %v", p.Time, before)
@@ -80,8 +80,8 @@ func TestDropsNames(t *testing.T) {
 	}
 }
 
-// TestForgedMAC: of a packet with another MAC address than the Pod's, both are told, also
-// when it is ARP, which has it within.
+// TestForgedMAC: a packet with another MAC address than the Pod's is reported with both. So is ARP,
+// which has the address within.
 func TestForgedMAC(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	own := [6]byte{0x5e, 0xb5, 0xe3, 0xa6, 0x90, 0xb7}
@@ -133,8 +133,8 @@ func podAddress(t *testing.T, n *watchedNode, pod string) netip.Addr {
 	return ends.IPs[0]
 }
 
-// TestDropsKeepsTheLast: of more packets than are kept the youngest stay, in order,
-// and who asks again is told the rest only.
+// TestDropsKeepsTheLast: of more packets than are kept the youngest stay, in order.
+// A later query gets only the rest.
 func TestDropsKeepsTheLast(t *testing.T) {
 	n := loadWatched(t, "../../examples/web-app", "node-a", pipeline.Options{Keep: 10})
 	lose := func(count int) {
@@ -243,8 +243,8 @@ func TestDropsText(t *testing.T) {
 	}
 }
 
-// TestUnpluggedPod: who asks for what was dropped, or why, is told of a Pod whose link is
-// down, also when nothing was sent there yet; and who follows, when it is up again.
+// TestUnpluggedPod: drops and why report a Pod whose link is down, also if nothing was sent
+// there yet. A follower learns when it is up again.
 func TestUnpluggedPod(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for port, want := range map[uint32]string{nodeDB: "Pod default/db-a: its link db-a is up again", 4711: ""} {
@@ -273,7 +273,7 @@ func TestUnpluggedPod(t *testing.T) {
 	if err != nil || !strings.HasPrefix(a.Ways[0].Advice, "set the link up in the Pod") {
 		t.Errorf("%+v, %v", a, err)
 	}
-	if one := (&api.DroppedPacket{Packets: 1}).What(); one != "1 packet" {
+	if one := (&api.DroppedPacket{Packets: 1}).Summary(); one != "1 packet" {
 		t.Errorf("%q", one)
 	}
 }

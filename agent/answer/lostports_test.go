@@ -44,7 +44,7 @@ func TestDropsAtPorts(t *testing.T) {
 		n.send(t, nodeClient, clientSYN(func(o *packettest.Options) { o.Dst = podAddress(t, n, "default/web-a"); o.EthDst = webMAC }), packet.Tunnel{}, nodeTunnel)
 	}
 	p := n.lastDrops(t, api.DropQuery{Reason: "port_port_is_closed"})
-	if p.Packets != 3 || p.Port.Name != "antrea-tc-tap0" || p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.0.24:80 syn (default/web-a) sent by default/client-a" || p.From() != "to antrea-tc-tap0" {
+	if p.Packets != 3 || p.Port.Name != "antrea-tc-tap0" || p.Summary() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.0.24:80 syn (default/web-a) sent by default/client-a" || p.From() != "to antrea-tc-tap0" {
 		t.Errorf("%d packets of %+v: %s", p.Packets, p.Port, p.Line())
 	}
 	if all := n.Drops.Query(&api.DropQuery{Reason: p.Reason}); len(all.Packets) != 1 {

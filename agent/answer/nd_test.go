@@ -195,8 +195,8 @@ func TestNeighbourDiscovery(t *testing.T) {
 	}
 }
 
-// TestNeighbourAnswers: an answer goes to who asked, and nobody else, since the
-// question told the switch where that is.
+// TestNeighbourAnswers: an answer goes only to the asking Pod, because the request told the
+// switch where that is.
 func TestNeighbourAnswers(t *testing.T) {
 	s := newNDSwitch(t)
 	for _, c := range []struct {

@@ -22,7 +22,7 @@ import (
 )
 
 // Answers as text. If Open vSwitch has a tool for it, the text is that tool's with its header
-// line, so that both can be compared: ovs-ofctl -O OpenFlow15 dump-flows, dump-groups,
+// line, so that both can be compared. The tools are ovs-ofctl -O OpenFlow15 dump-flows, dump-groups,
 // dump-meters, dump-ports; ovs-appctl dpctl/dump-conntrack, fdb/show.
 
 // names are the pipeline's names if the query asks for names; otherwise nil.

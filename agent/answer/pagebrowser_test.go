@@ -98,7 +98,7 @@ func TestPageHostileName(t *testing.T) {
 	if n := b.Value(`document.images.length`); n != "0" {
 		t.Errorf("%s images were made", n)
 	}
-	// What would make markup of text is refused by the browser itself.
+	// The browser itself refuses to make markup of text.
 	if got := b.Value(`(() => { try { document.body.innerHTML = "<p>x"; return "made"; } catch (e) { return e.name; } })()`); got != "TypeError" {
 		t.Errorf("markup from text: %s", got)
 	}

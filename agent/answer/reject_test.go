@@ -19,7 +19,7 @@ import (
 )
 
 // refusing are a policy that rejects in both directions, and Services whose
-// endpoints it guards: one of a pod of each Node, for what is refused at the
+// endpoints it guards: one of a pod of each Node. Packets are rejected at the
 // endpoint (TCP 80, UDP 53) and at the client (25).
 const refusing = `
 apiVersion: crd.antrea.io/v1beta1
@@ -102,7 +102,7 @@ func rejectsEverywhere(t *testing.T, c *testCluster, answers map[string][]arriva
 		from     string
 		src, dst string // addresses
 		tcp, udp uint16
-		l2       string // who has the destination's MAC; the gateway when empty
+		l2       string // the owner of the destination's MAC; empty: the gateway
 	}{
 		{"pod to pod", "client-a", "10.10.0.26", "10.10.0.24", 81, 53, "web-a"},
 		{"pod to pod of another Node", "client-a", "10.10.0.26", "10.10.1.6", 81, 53, ""},

@@ -33,7 +33,7 @@ type Replay struct {
 type ReplayResult struct {
 	Read    int            // packets in the capture
 	Cut     int            // packets of which the capture has only the beginning; left out
-	Unknown int            // packets whose source is not a port's address
+	Unknown int            // packets whose source address belongs to no port
 	Left    map[string]int // packets that left, by port
 	Drops   []api.Drop
 }

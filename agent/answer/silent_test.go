@@ -16,8 +16,8 @@ import (
 	"github.com/antrail/antrail/ports/memory"
 )
 
-// TestSilentNode: who asks what was dropped, or why, is told of a Node that does not
-// answer, and of the last packet that was dropped there.
+// TestSilentNode: drops and why report a Node that does not answer, with the last packet that
+// was dropped there.
 func TestSilentNode(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	far := netip.MustParseAddr("192.168.77.103")
@@ -49,13 +49,13 @@ func TestSilentNode(t *testing.T) {
 	}
 	p := n.lastDrops(t, api.DropQuery{Pod: "default/client-a"})
 	if p.From() != "to antrea-tun0" || p.Reason != "port_the_node_does_not_answer_arp_or_ndp" || p.Destination != "default/web-b" ||
-		p.What() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) sent by default/client-a for the Node 192.168.77.103" {
-		t.Errorf("%s %+v", p.What(), p)
+		p.Summary() != "3 packets, the last one tcp 10.10.0.26:1000 > 10.10.1.6:80 syn (default/web-b) sent by default/client-a for the Node 192.168.77.103" {
+		t.Errorf("%s %+v", p.Summary(), p)
 	}
 }
 
-// TestSilentNodeFollowed: who follows what is dropped is told of a Node that is silent,
-// of one that falls silent meanwhile, once, and when one answers again.
+// TestSilentNodeFollowed: a follower of drops gets one note on a silent Node, on one that falls
+// silent meanwhile, and on one that answers again.
 func TestSilentNodeFollowed(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	one, two := netip.MustParseAddr("192.168.77.103"), netip.MustParseAddr("192.168.77.104")

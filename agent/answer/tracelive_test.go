@@ -225,7 +225,7 @@ func TestLiveTraceSpoof(t *testing.T) {
 	}
 }
 
-// TestLiveTraceEnds ends traces by their count, by their time and by who asked.
+// TestLiveTraceEnds ends traces by their count, by their time and by their client.
 func TestLiveTraceEnds(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	counted := watch(t, api.LiveTraceRequest{Filter: "tcp", Count: 3}, n)

@@ -452,12 +452,12 @@ func TestWhyErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := api.Why(t.Context(), []*api.Client{files}, &api.WhyRequest{From: "a/b", To: "c/d:1"}); err == nil || !strings.Contains(err.Error(), "of entries alone an end is ADDRESS") {
+	if _, err := api.Why(t.Context(), []*api.Client{files}, &api.WhyRequest{From: "a/b", To: "c/d:1"}); err == nil || !strings.Contains(err.Error(), "without objects an end is ADDRESS") {
 		t.Errorf("flow files: %v", err)
 	}
 }
 
-// TestWhyFromNobody: the asker is told that no Pod has the address that is to send.
+// TestWhyFromNobody: a note says that no Pod has the source address.
 func TestWhyFromNobody(t *testing.T) {
 	n := newWatchedNode(t, "node-a")
 	for from, want := range map[string][]string{

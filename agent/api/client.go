@@ -224,8 +224,8 @@ func (c *Client) IsSwitch(ctx context.Context, waitAtMost time.Duration) bool {
 // besideTimeout is how long a switch without an answering agent may take.
 const besideTimeout = time.Second
 
-// switchBeside is the socket of a switch that answers beside an agent's socket: the switch that
-// the agent launched, or the default switch's in the directory. "" if there is none.
+// switchBeside is the socket of a switch that answers beside an agent's socket. It is the switch
+// that the agent launched, or the default switch's in the directory. "" if there is none.
 func switchBeside(socket string) string {
 	for _, s := range []string{config.SwitchSocket(socket), filepath.Join(filepath.Dir(socket), filepath.Base(config.DefaultSwitch))} {
 		if s != socket && NewClient(s).IsSwitch(context.Background(), besideTimeout) {

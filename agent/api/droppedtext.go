@@ -44,7 +44,7 @@ func WriteDrops(w io.Writer, all []DroppedPacket) error {
 func (p *DroppedPacket) Line() string {
 	return strings.Join([]string{
 		clockText(p.Time), p.From(), p.Reason, cmp.Or(p.Table, "-"), cmp.Or(p.Object(), "-"),
-		p.What(), p.ctText(), cmp.Or(p.EntryText(), "-"),
+		p.Summary(), p.ctText(), cmp.Or(p.EntryText(), "-"),
 	}, "\t")
 }
 
@@ -67,9 +67,9 @@ func (p *DroppedPacket) From() string {
 	return who
 }
 
-// What describes the packet: its addresses and the destination Pod. For a packet dropped on its
+// Summary has the packet's addresses and its destination Pod. For a packet dropped on its
 // way out, also the sending Pod.
-func (p *DroppedPacket) What() string {
+func (p *DroppedPacket) Summary() string {
 	s := p.Packet
 	if s == "" {
 		s = count(int(p.Packets), "packet", "packets")

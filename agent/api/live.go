@@ -40,8 +40,7 @@ type LiveTraceRequest struct {
 	// the tunnel. Empty: walks end at this Node.
 	FirstID string `json:"firstID,omitempty"`
 	Text    bool   `json:"text,omitempty"` // each walk also as text, as by ofproto/trace
-	// Bytes bounds the bytes of the packet in a walk, at its start and at each step that keeps
-	// them: 1 to MostBytes, or 0 for HeaderBytes. Payload is most of what a walk costs.
+	// Bytes bounds the packet's bytes at the walk's start, and at each step that keeps them: 1 to MostBytes, or 0 for HeaderBytes. Payload is most of what a walk costs.
 	Bytes int `json:"bytes,omitempty"`
 }
 

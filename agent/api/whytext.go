@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// The answer as text: the sentence, where the packet goes, what was seen so far of these ends
-// and of the last entry, and what to do next.
+// The answer as text: the sentence, where the packet goes, earlier packets of these ends and of
+// the last entry, and what to do next.
 
 // WriteText writes three to six lines, and the notes.
 func (a *WhyAnswer) WriteText(w io.Writer) error {

@@ -46,8 +46,8 @@ func KeepsAwake(word string) error {
 	return nil
 }
 
-// KeepsAwake says whether idle processors stay awake, and logs it. It is not an error if the kernel
-// cannot do it: then pods that talk wait for processors to wake up.
+// KeepsAwake says whether idle processors stay awake, and logs it. If the kernel cannot
+// do it, pods that talk wait for processors to wake up.
 func (c *Config) KeepsAwake(log *slog.Logger) bool {
 	err := KeepsAwake(c.KeepAwake)
 	switch {

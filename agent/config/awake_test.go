@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestKeepsAwake: auto is for few processors, and what the kernel lacks is told and no error.
+// TestKeepsAwake: auto is on for few processors. If the kernel cannot do it, that is logged.
 func TestKeepsAwake(t *testing.T) {
 	if n := processors(); runtime.GOOS == "linux" && n < runtime.NumCPU() {
 		t.Errorf("the machine has %d processors, of which this process may run on %d", n, runtime.NumCPU())

@@ -5,7 +5,7 @@ type Drops struct {
 	// Keep is how many dropped packets the agent keeps.
 	Keep int `json:"keep,omitempty" unit:"packets"`
 	// Log writes a line to the agent's log when a port begins to drop packets for a reason in a
-	// table, then at most one a minute.
+	// table. After that it writes one a minute at most.
 	Log *bool `json:"log,omitempty"`
 }
 

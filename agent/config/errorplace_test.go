@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestMisreadNamesTheKey: what cannot be read in a configuration is told with its key,
-// all of it at once.
+// TestMisreadNamesTheKey: an error has the keys of all values that cannot be read.
 func TestMisreadNamesTheKey(t *testing.T) {
 	for _, s := range []struct{ old, new, want string }{
 		{"podCIDRs:", "podCIDR:", "podCIDR: unknown key (did you mean podCIDRs?)"},

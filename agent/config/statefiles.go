@@ -54,9 +54,9 @@ func (c *Config) AssignmentsFile() string {
 	return c.BesideSocket("assignments.json")
 }
 
-// besides are the names of the files that an agent leaves for the next one. A replaced file is
+// besideNames are the names of the files that an agent leaves for the next one. A replaced file is
 // first written under its name with ".new".
-var besides = []string{"ct.arena", "select.seed", "assignments.json", "assignments.json.new", "flows.snapshot", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
+var besideNames = []string{"ct.arena", "select.seed", "assignments.json", "assignments.json.new", "flows.snapshot", "networkpolicy.log", "node.record.new", "node.json", "node.json.new", "cni.record", "cni.record.new", "page.url", "page.url.new"}
 
 // RecordFile is the record of changes that the agent made on the Node.
 func (c *Config) RecordFile() string { return c.BesideSocket("node.record") }
@@ -65,7 +65,7 @@ func (c *Config) RecordFile() string { return c.BesideSocket("node.record") }
 // operator.
 func (c *Config) OwnFiles() []string {
 	var all []string
-	for _, name := range besides {
+	for _, name := range besideNames {
 		all = append(all, c.BesideSocket(name))
 	}
 	if log := c.BesideSocket("networkpolicy.log"); c.AuditLog.Path == log {

@@ -89,7 +89,7 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestWatch prints what came, changed and went. A changed counter alone is not a change. A watched name may
+// TestWatch prints what came, changed and went. It ignores changed counters. A watched name may
 // come later.
 func TestWatch(t *testing.T) {
 	web := func(state string, packets int) api.Item { return item("default", "web-1", state, packets) }

@@ -20,7 +20,7 @@ func (v *View) Print(w io.Writer, l *api.Listing) error {
 }
 
 // Watch prints the items that the options select, and then every object that came, changed or
-// went. A changed counter alone is not a change. Watch waits for names that do not exist yet. It
+// went. It ignores changed counters. Watch waits for names that do not exist yet. It
 // returns nil when ctx ends, and the first error of ask. pause returns true when it is time to
 // ask again, false when ctx is done.
 func (v *View) Watch(ctx context.Context, w io.Writer, ask func(context.Context) (*api.Listing, error), pause func(context.Context) bool) error {
@@ -102,7 +102,7 @@ func states(columns []api.Column, lines [][]string) string {
 	return b.String()
 }
 
-// gone are items of before that no longer exist, with state "gone". Forms without columns leave
+// gone are earlier items that no longer exist, with state "gone". Forms without columns leave
 // them out.
 func (v *View) gone(columns []api.Column, before, there map[string]api.Item) (all []api.Item) {
 	if v.Output != "text" && v.Output != "wide" {

@@ -50,7 +50,8 @@ func (m *members) groupOf(a netip.Addr) *group {
 	return g
 }
 
-// joinPod notes a Pod's report, and says whether the Pod is a new member, or reports in another way.
+// joinPod records a Pod's report. It says whether the Pod is a new member, or reports in
+// another way.
 func (m *members) joinPod(a netip.Addr, pod cluster.Name, now report) bool {
 	g := m.groupOf(a)
 	if g == nil {
@@ -68,7 +69,7 @@ func (m *members) joinPod(a netip.Addr, pod cluster.Name, now report) bool {
 	return !member || was.kind != now.kind
 }
 
-// leavePod takes a Pod out of a group, and says whether it was a member.
+// leavePod removes a Pod from a group, and says whether it was a member.
 func (m *members) leavePod(a netip.Addr, pod cluster.Name) bool {
 	g := m.groups[a]
 	if g == nil {
@@ -85,7 +86,7 @@ func (m *members) leavePod(a netip.Addr, pod cluster.Name) bool {
 	return member
 }
 
-// joinNode and leaveNode are the same for another Node.
+// joinNode and leaveNode do the same for another Node.
 func (m *members) joinNode(a, node netip.Addr, now time.Time) bool {
 	g := m.groupOf(a)
 	if g == nil {
@@ -114,8 +115,8 @@ func (m *members) sweep(a netip.Addr) {
 	}
 }
 
-// expire takes out the Pods and Nodes that have not reported since, and Pods that are gone.
-// It says whether there were any.
+// expire removes the Pods and Nodes whose last report is too old, and Pods that are gone. It
+// says whether there were any.
 func (m *members) expire(pods, nodes time.Time, here func(cluster.Name) bool) (any bool) {
 	for a, g := range m.groups {
 		for pod, last := range g.pods {

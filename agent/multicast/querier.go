@@ -16,8 +16,8 @@ import (
 	"github.com/antrail/antrail/tables"
 )
 
-// How often Pods are asked, and other Nodes are told (RFC 3376, section 8). A member that
-// misses three of them is none any more.
+// The intervals of queries to Pods and of reports to other Nodes (RFC 3376, section 8). A
+// member that misses three of them is removed.
 const (
 	queryInterval  = 125 * time.Second
 	answerWithin   = 10 * time.Second
@@ -28,28 +28,28 @@ const (
 	groupsPerReport = 150
 )
 
-// Cluster is what the querier asks of the objects, and tells them; *control.Reconciler is one.
+// Cluster is what the querier needs of the objects. *control.Reconciler implements it.
 type Cluster interface {
 	MulticastNode() (gateway netip.Addr, mac [6]byte, ok bool)
 	PodAt(port uint32) (cluster.Name, bool)
 	HasPod(cluster.Name) bool
 	SetMulticast([]control.MulticastGroup) error
 	CountReport(netip.Addr, control.MulticastPod, int)
-	// JoinedGroups are the groups of those that policies let join.
+	// JoinedGroups are the groups that policies let at least one Pod join.
 	JoinedGroups() []netip.Addr
-	// MulticastGroups are those that the agent before has left, with their members.
+	// MulticastGroups are the groups of the previous agent, with their members.
 	MulticastGroups() []control.MulticastGroup
 }
 
-// Routes lead groups from the outside to this Node's pods; *host.MulticastRoutes is one. After Close they
-// stay for the next agent, and after Remove they are gone.
+// Routes lead groups from the outside to this Node's pods. *host.MulticastRoutes implements it.
+// After Close the routes stay for the next agent; Remove deletes them.
 type Routes interface {
 	Set([]netip.Addr) error
 	Remove() error
 	Close()
 }
 
-// Switch sends what the querier says.
+// Switch sends the querier's messages.
 type Switch interface {
 	Names() *flow.Names
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
@@ -70,10 +70,10 @@ type Querier struct {
 	queried, told time.Time // last query and report
 	reported      []netip.Addr
 	routes        Routes
-	lacks         string // what routes lack, as last logged
+	lacks         string // the last logged fault of routes
 }
 
-// New makes a querier with the members that the agent before has left, as if they had just reported.
+// New makes a querier with the previous agent's members, as if they had just reported.
 func New(objects Cluster, sw Switch, routes Routes, clock func() time.Time, log *slog.Logger) *Querier {
 	q := &Querier{
 		objects: objects, sw: sw, routes: routes, clock: clock, log: log, members: newMembers(), changed: make(chan struct{}, 1),
@@ -89,7 +89,7 @@ func New(objects Cluster, sw Switch, routes Routes, clock func() time.Time, log 
 	return q
 }
 
-// Receive reads a report that an entry sent to the controller. Others are left alone.
+// Receive handles a report that an entry sent to the controller. It ignores other packets.
 func (q *Querier) Receive(pi *telemetry.PacketIn) {
 	l := packet.ParseLayers(pi.Frame)
 	if len(pi.UserData) == 0 || pi.UserData[0] != tables.PacketInIGMP || l.Proto != packet.ProtoIGMP || l.L4 == 0 {
@@ -155,7 +155,8 @@ func addr16(v flow.Value) netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// Run asks Pods, reports to other Nodes, keeps routes and drops old members until ctx ends.
+// Run queries Pods, reports to other Nodes, maintains routes and removes old members until ctx
+// ends.
 func (q *Querier) Run(ctx context.Context) {
 	defer q.routes.Close()
 	tick := time.NewTicker(time.Second)
@@ -172,7 +173,7 @@ func (q *Querier) Run(ctx context.Context) {
 	}
 }
 
-// beat sends a query or a report when one is due, and drops members that are too old.
+// beat sends a query or a report if one is due, and removes old members.
 func (q *Querier) beat() {
 	gateway, mac, on := q.objects.MulticastNode()
 	if !on {
@@ -190,25 +191,25 @@ func (q *Querier) beat() {
 	q.mu.Unlock()
 	if gone {
 		q.apply()
-	} else if now.Sub(q.told) >= reportInterval || !slices.Equal(q.objects.JoinedGroups(), q.reported) { // a policy decides otherwise
+	} else if now.Sub(q.told) >= reportInterval || !slices.Equal(q.objects.JoinedGroups(), q.reported) { // a policy changed
 		q.report()
 	} else if q.lacks != "" {
 		q.route(q.reported)
 	}
 }
 
-// apply gives the switch the groups that there are now, and tells other Nodes.
+// apply installs the current groups in the switch, and reports them.
 func (q *Querier) apply() {
 	q.mu.Lock()
 	all := q.members.all()
 	q.mu.Unlock()
 	if err := q.objects.SetMulticast(all); err != nil {
-		q.log.Warn("groups of multicast are not all in the switch", "error", err)
+		q.log.Warn("not all multicast groups are in the switch", "error", err)
 	}
 	q.report()
 }
 
-// report tells other Nodes and the outside which groups this one has joined, and which no more.
+// report tells other Nodes and the outside which groups this Node has joined and left.
 func (q *Querier) report() {
 	gateway, mac, on := q.objects.MulticastNode()
 	first, known := q.sw.Names().TableID(tables.TableNames()[0])
@@ -227,19 +228,19 @@ func (q *Querier) report() {
 // route leads groups to this Node.
 func (q *Querier) route(joined []netip.Addr) { q.noteLacks(q.routes.Set(joined)) }
 
-// noteLacks notes what routes lack, and logs a fault once.
+// noteLacks records a fault of routes, and logs each once.
 func (q *Querier) noteLacks(err error) {
 	lacks := ""
 	if err != nil {
 		lacks = err.Error()
 	}
 	if lacks != q.lacks && lacks != "" {
-		q.log.Warn("multicast between pods and the outside is not whole; trying again", "error", lacks)
+		q.log.Warn("multicast routes between pods and the outside are incomplete; trying again", "error", lacks)
 	}
 	q.lacks = lacks
 }
 
-// reports yields the messages that tell groups.
+// reports yields the messages of joined and left groups.
 func reports(joined, left []netip.Addr) func(func(packet.IGMP) bool) {
 	return func(yield func(packet.IGMP) bool) {
 		for part := range slices.Chunk(joined, groupsPerReport) {
@@ -257,6 +258,6 @@ func reports(joined, left []netip.Addr) func(func(packet.IGMP) bool) {
 
 func (q *Querier) send(action flow.Action, b []byte) {
 	if err := q.sw.PacketOut(flow.PortController, []flow.Action{action}, b); err != nil {
-		q.log.Warn("a message of IGMP is not sent", "error", err)
+		q.log.Warn("cannot send an IGMP message", "error", err)
 	}
 }

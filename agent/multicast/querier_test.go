@@ -192,8 +192,8 @@ func TestMembersOfBefore(t *testing.T) {
 	n.expect("239.1.1.1 [b] []", "239.1.1.2 [b] []")
 }
 
-// TestQueries: Pods are asked at once, and then every 125 seconds. Other Nodes are told at
-// once what changes, and every 30 seconds what there is.
+// TestQueries: queries go to Pods at once, and then every 125 seconds. Reports go to other Nodes
+// after each change, and every 30 seconds.
 func TestQueries(t *testing.T) {
 	n := newNode(t)
 	n.later(251)

@@ -13,8 +13,8 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// The kernel drops some of a Pod's frames at its link, before a packet socket receives them:
-// frames longer than the link's MTU, and frames beyond the backlog of a processor. The link
+// The kernel drops some of a Pod's frames at its link, before a packet socket receives them.
+// These are longer than the link's MTU, or beyond the backlog of a processor. The link
 // counts them; no port does.
 
 // lossLink is the reason of such a drop, and linkDropped its text at a port.

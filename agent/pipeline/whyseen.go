@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/switchd/local"
 )
 
-// What a switch has seen of the two ends of a question. The rest of the answer is about their
+// Earlier packets of the two ends of a question, as a switch has seen them. The rest of the answer is about their
 // next connection; this part is about earlier ones.
 
 // hadTraffic says whether any packet came. A pipeline without an agent has none.

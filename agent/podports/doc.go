@@ -1,4 +1,4 @@
-// Package podports keeps the switch's ports of pods equal to the links that are there.
+// Package podports keeps the switch's ports of pods equal to the existing links.
 //
 //	podports.go  ports come and go with their links
 //	fault.go     links that are down or gone, in the words that all commands use

@@ -17,34 +17,32 @@ import (
 	"github.com/antrail/antrail/ports"
 )
 
-// Ports keeps the switch's pod ports equal to the links that are there. A
-// pod's link vanishes with the pod, whenever that is, and may come back as
-// another link of the same name; neither may disturb the rest of the switch. A
-// port whose link the switch makes itself enters when it is wanted.
+// Ports keeps the switch's pod ports equal to the existing links. A pod's link vanishes with
+// the pod, and may come back as another link of the same name. Neither disturbs the rest of the
+// switch. A port whose link the switch makes opens when it is wanted.
 //
-// The kernel's link messages only say "look again": what is done follows from
-// comparing what is wanted with what is there, so a lost message costs at most
-// the time until the next look.
+// The kernel's link messages only trigger a check, which compares the wanted ports with the
+// existing links. So a lost message costs at most the time until the next check.
 type Ports struct {
 	sw    portSwitch
 	open  func(config.Port) (ports.Port, error)
 	log   *slog.Logger
-	again chan struct{} // what is wanted has changed
+	again chan struct{} // the wanted ports have changed
 	// Tags lets pods send VLAN tags.
 	Tags bool
 
-	// Opened is called after a port was added, lost after one was removed whose link
-	// is gone.
+	// Opened is called after a port was added, Lost after one was removed because its link is
+	// gone.
 	Opened, Lost func()
 
 	mu      sync.Mutex
 	want    []config.Port
-	have    map[string]openPort  // by link; written under reconcile alone
+	have    map[string]openPort  // by link; written only under Reconcile
 	failed  map[string]string    // last error of links that could not be opened
 	gone    map[string]string    // drivers of ports whose links are gone, by link
-	links   map[string]linkState // at the last look; nil before the first
-	refused bool                 // a port could not be opened in this look
-	retry   time.Duration        // since the look before, when one could not be then
+	links   map[string]linkState // at the last check; nil before the first
+	refused bool                 // a port could not be opened in this check
+	retry   time.Duration        // time since the last check, if a port could not be opened then
 }
 
 // openPort is a port in the switch.
@@ -52,7 +50,7 @@ type openPort struct {
 	config.Port
 	index  int // of its link
 	port   ports.Port
-	driver string // that the port has, where Port.Driver may be auto
+	driver string // the port's driver, if Port.Driver is auto
 }
 
 // portSwitch is the part of dataplane.Switch that Ports uses.
@@ -63,20 +61,18 @@ type portSwitch interface {
 }
 
 const (
-	// lookAgain is how long a lost link message waits for the next look.
+	// lookAgain is how long a lost link message delays the next check.
 	lookAgain = 2 * time.Second
-	// firstRetry is how long a link that could not be opened waits for the next try; each
-	// further one takes twice as long, up to lookAgain. A queue of an agent before that
-	// was killed is free when the kernel has taken its socket apart.
+	// firstRetry is the pause before the next try to open a link. It doubles with each try, up
+	// to lookAgain. A killed agent's queue is free once the kernel has closed its socket.
 	firstRetry = 20 * time.Millisecond
 )
 
-// AtOnce is how many ports are opened at once: most of that is waiting for the
-// kernel.
+// AtOnce is how many ports are opened in parallel. Most of that time waits for the kernel.
 const AtOnce = 8
 
-// New keeps the ports of sw equal to want, once Run looks after them. open opens a port whose
-// link is there.
+// New makes Ports that keep the ports of sw equal to want, once Run runs. open opens a port
+// whose link exists.
 func New(want []config.Port, sw portSwitch, open func(config.Port) (ports.Port, error), log *slog.Logger) *Ports {
 	return &Ports{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
@@ -84,15 +80,14 @@ func New(want []config.Port, sw portSwitch, open func(config.Port) (ports.Port, 
 	}
 }
 
-// Set says which ports are wanted from now on. It may be called from any
-// goroutine.
+// Set sets the wanted ports. Any goroutine may call it.
 func (p *Ports) Set(want []config.Port) {
 	p.mu.Lock()
 	p.want = want
 	p.mu.Unlock()
 	select {
 	case p.again <- struct{}{}:
-	default: // it will look anyway
+	default: // a check is pending already
 	}
 }
 
@@ -110,14 +105,14 @@ func (p *Ports) Has(link string, no uint32) bool {
 	return p.have[link].OFPort == no
 }
 
-// Missing is a port that is wanted and is not in the switch.
+// Missing is a wanted port that is not in the switch.
 type Missing struct {
 	config.Port
 	Why Fault
 }
 
-// Missing lists the ports that are wanted and not in the switch. It lists none before
-// the first look, and none of a nil p, which is that of a pipeline without a Node.
+// Missing lists the wanted ports that are not in the switch. It is empty before the first
+// check, and for a nil p, which a pipeline without a Node has.
 func (p *Ports) Missing() (all []Missing) {
 	if p == nil {
 		return nil
@@ -135,7 +130,7 @@ func (p *Ports) Missing() (all []Missing) {
 	return all
 }
 
-// whyMissing says why a port that is wanted is not in the switch.
+// whyMissing says why a wanted port is not in the switch.
 func (p *Ports) whyMissing(w *config.Port) Fault {
 	link, there := p.links[w.Link]
 	_, was := p.gone[w.Link]
@@ -153,8 +148,8 @@ func (p *Ports) whyMissing(w *config.Port) Fault {
 	return Refused(w.Link, "the agent has not tried yet")
 }
 
-// Run opens and closes ports until ctx ends. It looks when changes tells of a link, when Set was
-// called, and from time to time. changes may be nil.
+// Run opens and closes ports until ctx ends. It checks when changes reports a link, after Set,
+// and regularly. changes may be nil.
 func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 	for {
 		select {
@@ -163,7 +158,7 @@ func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 		case <-time.After(p.nextLook()):
 		case <-p.again:
 		case _, ok := <-changes:
-			if !ok { // nobody watches any more; the ticker remains
+			if !ok { // the watch has ended; the regular checks remain
 				changes = nil
 			}
 		}
@@ -171,7 +166,7 @@ func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 	}
 }
 
-// nextLook is how long to wait after a look.
+// nextLook is the pause before the next check.
 func (p *Ports) nextLook() time.Duration {
 	if !p.refused {
 		p.retry = 0
@@ -181,8 +176,8 @@ func (p *Ports) nextLook() time.Duration {
 	return p.retry
 }
 
-// Reconcile looks at the links once: ports that are not wanted, or whose link
-// is gone, leave the switch; ports whose link is there and up enter it.
+// Reconcile checks the links once. Ports that are unwanted, or whose link is gone, leave the
+// switch. Ports whose link exists and is up enter it.
 func (p *Ports) Reconcile() {
 	there, err := linksUp()
 	if err != nil {
@@ -195,7 +190,7 @@ func (p *Ports) Reconcile() {
 		switch {
 		case at < 0:
 			p.remove(had.Port)
-			p.log.Info("port removed: it is not wanted any more", "port", had.Name, "link", had.Link)
+			p.log.Info("port removed: no pod or configuration has it", "port", had.Name, "link", had.Link)
 		case there[had.Link].index != had.index:
 			p.tellGone(&had)
 			p.remove(had.Port)
@@ -203,7 +198,7 @@ func (p *Ports) Reconcile() {
 		case want[at] != had.Port:
 			p.secure(had, &want[at])
 		case !there[had.Link].running:
-			had.port.Info() // the port sees it, too, and counts what is sent there as lost
+			had.port.Info() // the port reads its link's state, and counts packets to it as dropped
 		}
 	}
 	p.refused = false
@@ -218,8 +213,8 @@ func (p *Ports) Reconcile() {
 	p.addAll(missing)
 }
 
-// look keeps the links as they are at a look, and returns the ports that are wanted.
-// A port that is not wanted any more does not count as gone.
+// look stores the state of the links, and returns the wanted ports. A port that is no longer
+// wanted does not count as gone.
 func (p *Ports) look(there map[string]linkState) []config.Port {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,7 +225,7 @@ func (p *Ports) look(there map[string]linkState) []config.Port {
 	return p.want
 }
 
-// tellGone notes and logs that the link of a port has vanished.
+// tellGone records and logs that the link of a port has vanished.
 func (p *Ports) tellGone(had *openPort) {
 	p.mu.Lock()
 	p.gone[had.Link] = had.driver
@@ -250,9 +245,9 @@ func podsFirst(a, b config.Port) int {
 	return made(a) - made(b)
 }
 
-// addAll opens ports, some of them at once.
+// addAll opens ports, some of them in parallel.
 func (p *Ports) addAll(missing []config.Port) {
-	if len(missing) == 1 { // as nearly always
+	if len(missing) == 1 { // the usual case
 		p.addPort(missing[0])
 		return
 	}
@@ -299,7 +294,7 @@ func (p *Ports) remove(w config.Port) {
 	}
 }
 
-// secure gives a port that is open the security that is wanted.
+// secure changes the security of an open port to what is wanted.
 func (p *Ports) secure(o openPort, want *config.Port) {
 	o.MAC, o.VLAN = want.MAC, want.VLAN
 	if err := p.sw.SecurePort(o.OFPort, Security(&o.Port, p.Tags)); err != nil {
@@ -312,7 +307,7 @@ func (p *Ports) secure(o openPort, want *config.Port) {
 	p.log.Info("port security changed", "port", o.Name, "mac", o.MAC)
 }
 
-// addPort opens a port. An error is logged once, and tried again later.
+// addPort opens a port. It logs an error once; a later check tries again.
 func (p *Ports) addPort(w config.Port) {
 	o, err := p.enter(w)
 	if p.noteOpened(o, err); err != nil {
@@ -323,8 +318,7 @@ func (p *Ports) addPort(w config.Port) {
 	p.log.Info("port added", "port", w.Name, "ofPort", w.OFPort, "link", w.Link, "driver", i.Driver, "mode", i.Mode, "why", i.Why)
 }
 
-// noteOpened takes down that a port is open, or why it is not; the same reason is logged
-// once.
+// noteOpened records that a port is open, or why not. It logs the same reason once.
 func (p *Ports) noteOpened(o openPort, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

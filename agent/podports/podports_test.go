@@ -248,8 +248,8 @@ func TestPodPortsStop(t *testing.T) {
 	<-done
 }
 
-// TestPodPortsFollowWishes: a port that is not wanted any more goes, one with
-// another number comes again, and one that is wanted now comes.
+// TestPodPortsFollowWishes: a port that is no longer wanted goes, one with another number is
+// opened again, and one that is wanted now comes.
 func TestPodPortsFollowWishes(t *testing.T) {
 	node, pod, other := nstest.New(t), nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", other, "eth0")

@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 )
 
-// Port security of this Node's ports. The switch knows no Pods (dataplane/security.go);
-// so the agent gives it the addresses of each port:
+// Port security of this Node's ports. The switch knows no Pods (dataplane/security.go), so the
+// agent gives it the addresses of each port:
 //
 //	a Pod's port    sends from the Pod's own MAC only; anything else is dropped. With a
 //	                VLAN, it is an access port of it
@@ -16,10 +16,10 @@ import (
 //	card and bridge of a program: they bring what others send, from any MAC
 //	other ports     taps for TrafficControl and L7 inspection: no security
 //
-// The MAC goes with the port (Port.MAC). So it is in the switch's file, and the next
-// switch has it before packets move.
+// The MAC goes with the port (Port.MAC). So it is in the switch's file, and the next switch has
+// it before packets move.
 
-// Security is what a port of Pods, or of objects, may send.
+// Security is what a port of a Pod, or of an object, may send.
 func Security(p *config.Port, tags bool) l2.PortSecurity {
 	if p.MAC == (config.MAC{}) || p.Role == config.RoleUplink || p.Role == config.RoleBridge {
 		return l2.PortSecurity{}
@@ -41,7 +41,7 @@ func MAC(p *cluster.SwitchPort) config.MAC {
 	return p.MAC
 }
 
-// SecurityOf is the security of a Node's ports by number, as its NodeConfig says.
+// SecurityOf is the security of a Node's ports in its NodeConfig, by port number.
 func SecurityOf(c *cluster.NodeConfig) map[uint32]l2.PortSecurity {
 	if c == nil {
 		return nil

@@ -29,9 +29,9 @@ type end struct {
 // The MAC addresses in place of unknown ones (RFC 7042, section 2.1.2: for documentation).
 const unknownSource, unknownDestination = 0x00005e005301, 0x00005e005302
 
-var errEnd = errors.New("of entries alone an end is ADDRESS, ADDRESS:PORT or the name of a port of the switch, with ,MAC and @PORT of the switch behind it; Pods and Services are known to the controller alone")
+var errEnd = errors.New("without objects an end is ADDRESS, ADDRESS:PORT or the name of a port of the switch, then ,MAC and @PORT of the switch; only the controller knows Pods and Services")
 
-// findEnds reads both ends, and looks for what they leave out.
+// findEnds parses both ends, and finds what they leave out.
 func (q *asking) findEnds(r *api.WhyRequest) (err error) {
 	known := false
 	if q.proto, known = pipeline.WhyProtocols[cmp.Or(r.Protocol, "tcp")]; !known {
@@ -64,7 +64,7 @@ func (q *asking) read(text string, v6 bool) (e end, err error) {
 	if hasMAC {
 		hw, err := net.ParseMAC(mac)
 		if err != nil || len(hw) != len(packet.MAC{}) {
-			return e, fmt.Errorf("%q is no MAC address", mac)
+			return e, fmt.Errorf("%q is not a MAC address", mac)
 		}
 		e.mac, e.hasMAC = flow.ValueOfMAC(hw), true
 	}
@@ -117,7 +117,7 @@ func (q *asking) findSource() error {
 	return nil
 }
 
-// noPort is the error of an end that may send by several ports, or none that is known.
+// noPort is the error of an end with several possible ports, or none.
 func (q *asking) noPort(ports []uint32) error {
 	if len(ports) == 0 {
 		return fmt.Errorf("no entry, connection or dropped packet tells by which port it sends: say ADDRESS@PORT, with one of %s", q.senders.namesOf(nil))

@@ -13,7 +13,7 @@ import (
 	"github.com/antrail/antrail/trace"
 )
 
-// asking is a question under way.
+// asking is a question in progress.
 type asking struct {
 	p        *pipeline.Pipeline
 	from, to end
@@ -22,9 +22,9 @@ type asking struct {
 	walker   *pipeline.Walker
 }
 
-var errCarried = errors.New("of entries alone nobody knows a Node: trace walks a packet that comes from another Node")
+var errCarried = errors.New("without objects Nodes are unknown: use antrail trace for a packet from another Node")
 
-// Why answers a question. The error says which end is wrong, or what to say of it.
+// Why answers a question. The error says which end is wrong, and what to give.
 func Why(p *pipeline.Pipeline, r *api.WhyRequest) (*api.WhyAnswer, error) {
 	if r.Carried != nil {
 		return nil, errCarried
@@ -47,7 +47,7 @@ func Why(p *pipeline.Pipeline, r *api.WhyRequest) (*api.WhyAnswer, error) {
 	return a, nil
 }
 
-// compose is the frame that begins the connection.
+// compose makes the first frame of the connection.
 func (q *asking) compose(sourcePort uint16) []byte {
 	var m flow.Match
 	add := func(id flow.FieldID, v flow.Value) { m.AddExact(id, v) }
@@ -76,7 +76,7 @@ var portFields = map[uint8][2]flow.FieldID{
 	packet.ProtoTCP: {flow.TCPSrc, flow.TCPDst}, packet.ProtoUDP: {flow.UDPSrc, flow.UDPDst}, packet.ProtoSCTP: {flow.SCTPSrc, flow.SCTPDst},
 }
 
-// walk adds a way, and gives the choice of the first select group on it; nil without one.
+// walk adds a way, and returns the step at its first select group; nil without one.
 func (q *asking) walk(a *api.WhyAnswer, req telemetry.TraceRequest) (*telemetry.Step, error) {
 	t, err := q.p.WalkDry(&req)
 	if err != nil {
@@ -102,8 +102,8 @@ func (q *asking) walkEach(a *api.WhyAnswer, req telemetry.TraceRequest, chosen *
 	return err
 }
 
-// sought are the connections and dropped packets that the question is about: to the second end, or
-// to an endpoint that a bucket writes.
+// sought selects the connections and dropped packets of the question: to the second end, or to
+// an endpoint in a bucket.
 func (q *asking) sought(chosen *telemetry.Step) *pipeline.Sought {
 	return &pipeline.Sought{Src: q.from.addr, Proto: q.proto, Places: pipeline.PlacesOf(netip.AddrPortFrom(q.to.addr, q.to.l4), chosen)}
 }

@@ -56,7 +56,7 @@ func entryPipeline(t testing.TB) *pipeline.Pipeline {
 	return p
 }
 
-// TestEntriesDecide: of entries alone, the answer names the entry that decides, and says what entries
+// TestEntriesDecide: without objects, the answer names the entry that decides, and says what entries
 // do not tell.
 func TestEntriesDecide(t *testing.T) {
 	p := entryPipeline(t)
@@ -98,11 +98,11 @@ func TestEntriesDecide(t *testing.T) {
 func TestEndsWithoutObjects(t *testing.T) {
 	p := entryPipeline(t)
 	for _, c := range []struct{ from, to, protocol, want string }{
-		{"default/a", "10.9.0.2:80", "", `from "default/a": of entries alone an end is ADDRESS`},
-		{"10.9.0.1", "svc:default/b", "", `to "svc:default/b": of entries alone`},
+		{"default/a", "10.9.0.2:80", "", `from "default/a": without objects an end is ADDRESS`},
+		{"10.9.0.1", "svc:default/b", "", `to "svc:default/b": without objects`},
 		{"10.9.0.7", "10.9.0.2:80", "", "tells by which port it sends: say ADDRESS@PORT, with one of v0, v1, v2"},
 		{"10.9.0.7@v9", "10.9.0.2:80", "", `the switch has no port "v9"; there are v0, v1, v2`},
-		{"10.9.0.1,aa:bb", "10.9.0.2:80", "", `"aa:bb" is no MAC address`},
+		{"10.9.0.1,aa:bb", "10.9.0.2:80", "", `"aa:bb" is not a MAC address`},
 		{"10.9.0.1", "10.9.0.2", "", "a port is missing: ADDRESS:PORT"},
 		{"10.9.0.1", "10.9.0.2", "gre", `protocol "gre" is none of`},
 		{"10.9.0.1", "[fd00::2]:80", "", "10.9.0.1 and fd00::2 are not of one family"},

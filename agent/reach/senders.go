@@ -18,8 +18,9 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// senders is what a switch knows of those that send: what entries match at ports, what NORMAL has
-// learned, tracked connections, and dropped packets. The first that tells is believed.
+// senders is what a switch knows of senders: matches of entries at ports, MACs that NORMAL
+// learned, tracked connections, and dropped packets. The first source that knows an answer
+// counts.
 type senders struct {
 	p       *pipeline.Pipeline
 	names   map[uint32]string // of the ports
@@ -53,13 +54,14 @@ func newSenders(p *pipeline.Pipeline) *senders {
 	return s
 }
 
-// exactly is the value of a field that a match compares whole; not ok otherwise.
+// exactly is the value of a field that a match compares with all its bits; otherwise not ok.
 func exactly(m flow.Minimatch, id flow.FieldID) (v flow.Value, ok bool) {
 	v, mask := m.Get(id)
 	return v, mask == flow.Ones(flow.FieldByID(id).Bits)
 }
 
-// noteSender takes from a match what sends at a port. ARP has its sender where IPv4 has the source.
+// noteSender records the sender that a match expects at a port. ARP has its sender in the
+// fields of the IPv4 source.
 func (s *senders) noteSender(m flow.Minimatch) {
 	port, atPort := exactly(m, flow.InPort)
 	if !atPort {
@@ -82,7 +84,7 @@ func (s *senders) noteSender(m flow.Minimatch) {
 	}
 }
 
-// noteAnswer takes the MAC address from an entry that answers ARP for an address.
+// noteAnswer records the MAC address of an entry that answers ARP for an address.
 func (s *senders) noteAnswer(e *flow.Entry) {
 	target, is := exactly(e.Match, flow.ArpTPA)
 	if etherType, _ := e.Match.Get(flow.EthType); !is || etherType.Lo != packet.EtherTypeARP {
@@ -197,8 +199,8 @@ func (s *senders) macsOf(e *end) (all []flow.Value) {
 	return all
 }
 
-// macTowards is the MAC address to which the last dropped packet from one address to another went:
-// that of a router, if the address is behind one.
+// macTowards is the destination MAC of the last dropped packet from one address to another. It
+// is a router's if the address is behind one.
 func (s *senders) macTowards(src, dst netip.Addr) (flow.Value, bool) {
 	d := s.lastDropped(func(f *packetin.Flight) bool { return f.Src == src && f.Dst == dst })
 	if d == nil {

@@ -122,7 +122,7 @@ func (r teller) floods() bool {
 	})
 }
 
-// denial says why the packet goes nowhere, and what to do about it.
+// denial says why the packet was dropped, and what to do.
 func (r teller) denial(w *api.WhyWay) (why, advice string) {
 	v := &r.t.Verdict
 	if v.Reason == telemetry.NotDropped {
@@ -139,7 +139,7 @@ func (r teller) denial(w *api.WhyWay) (why, advice string) {
 	return why, fmt.Sprintf("antrail dump-flows %s has what that table lets pass", table)
 }
 
-// unknownMAC says which table asks for a MAC address that nothing tells, and what to do; "" if none
+// unknownMAC says which table depends on an unknown MAC address, and what to do; "" if none
 // does.
 func (r teller) unknownMAC() (open, advice string) {
 	for _, e := range []struct {
@@ -157,8 +157,8 @@ func (r teller) unknownMAC() (open, advice string) {
 	return "", ""
 }
 
-// dependsOn is an entry on the walk that another value of a field could have met, or have missed; nil
-// for none. A walk that has written the field no longer depends on its placeholder.
+// dependsOn is an entry that would match differently with another value of a field; nil for
+// none. A walk that has written the field no longer depends on its placeholder.
 func (r teller) dependsOn(id flow.FieldID, placeholder flow.Value) *flow.Entry {
 	field, before := flow.FieldByID(id), &r.t.Start
 	for i := range r.t.Steps {
@@ -178,7 +178,7 @@ func (r teller) dependsOn(id flow.FieldID, placeholder flow.Value) *flow.Entry {
 // groupBit is the bit of a MAC address that is set for groups. No end has one.
 var groupBit = flow.Value{Lo: 1 << 40}
 
-// asksFor says whether an entry matches a packet with some value of a field, and not with each.
+// asksFor says whether an entry matches a packet with some values of a field, but not with all.
 func asksFor(e *flow.Entry, field *flow.Field, k *flow.Key) bool {
 	value, mask := e.Match.Get(field.ID)
 	if mask.AndNot(groupBit).IsZero() || !value.And(groupBit).IsZero() {

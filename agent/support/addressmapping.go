@@ -9,12 +9,14 @@ import (
 	"slices"
 )
 
-// mapping replaces addresses by a key that is forgotten with the archive. Two addresses that share a
-// prefix share one as long afterwards (Xu and others, "Prefix-preserving IP address anonymization", 2002), so a
-// reader still sees which address is of which range.
+// mapping replaces addresses by a key that is forgotten with the archive. Two addresses with a
+// common prefix have a common prefix of the same length afterwards. So a reader still sees
+// which address is of which range (Xu and others, "Prefix-preserving IP address anonymization",
+// 2002).
 type mapping struct{ key []byte }
 
-// flips says whether a bit is turned: the same for all addresses with the same bits before it.
+// flips says whether a bit is inverted. It is the same for all addresses with the same bits
+// before it.
 func (m mapping) flips(before []byte, bit int) bool {
 	h := hmac.New(sha256.New, m.key)
 	var place [2]byte
@@ -24,8 +26,8 @@ func (m mapping) flips(before []byte, bit int) bool {
 	return h.Sum(nil)[0]&1 != 0
 }
 
-// bits replaces all bits behind the first kept ones. The first of them is always turned, so that no address or
-// prefix is its own replacement by chance.
+// bits replaces all bits after the first kept ones. The first of them is always inverted, so
+// that no address or prefix is its own replacement.
 func (m mapping) bits(from []byte, kept int) []byte {
 	to, before := slices.Clone(from), make([]byte, len(from))
 	for bit := range 8 * len(from) {
@@ -38,20 +40,21 @@ func (m mapping) bits(from []byte, kept int) []byte {
 	return to
 }
 
-// wellKnown are addresses that say nothing of a Node: unspecified, loopback, link-local of IPv4 (Antrea's virtual
-// ones among them), multicast, and netmasks.
+// wellKnown are addresses that say nothing of a Node: unspecified, loopback, link-local IPv4
+// (also Antrea's virtual ones), multicast, and netmasks.
 var wellKnown = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("224.0.0.0/3"),
 	netip.MustParsePrefix("::/64"), netip.MustParsePrefix("ff00::/8"),
 }
 
-// linkLocal addresses keep their prefix. Others keep their first bits, so that a private address is replaced by a
-// private one, and none by one of wellKnown.
+// linkLocal addresses keep their prefix. Others keep their first bits: a private address
+// becomes a private one, and none becomes one of wellKnown.
 var linkLocal = netip.MustParsePrefix("fe80::/64")
 
 const keptIPv4, keptIPv6 = 8, 16
 
-// addr is what replaces an address. In a prefix, bits are those that it has, and the others are 0.
+// addr is the replacement of an address. For a prefix, bits is its length, and the other bits
+// are 0.
 func (m mapping) addr(a netip.Addr, bits int) netip.Addr {
 	if slices.ContainsFunc(wellKnown, func(p netip.Prefix) bool { return p.Contains(a) }) {
 		return a
@@ -70,8 +73,8 @@ func (m mapping) addr(a netip.Addr, bits int) netip.Addr {
 	return to
 }
 
-// mac is what replaces a MAC address: a local one, of multicast if it was. Addresses that say nothing of a
-// Node stay: of broadcast, of all multicast, and Antrea's virtual one.
+// mac is the replacement of a MAC address: a local one, which is multicast if the original was.
+// Broadcast, IP multicast and Antrea's virtual address stay.
 func (m mapping) mac(a net.HardwareAddr) net.HardwareAddr {
 	virtual := net.HardwareAddr{0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff}
 	same := func(b byte) bool { return !slices.ContainsFunc(a[1:], func(c byte) bool { return c != b }) }

@@ -14,13 +14,13 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// Options are what an archive is made of.
+// Options say what an archive is made of.
 type Options struct {
 	Client  *api.Client
 	Version string // of this program
 	Config  string // file of the agent's configuration; "" for none
 	Log     string // file of the agent's log; "" for none
-	Drops   int    // of the last dropped packets, how many are traced
+	Drops   int    // how many of the last dropped packets are traced
 	Redact  bool
 	Now     time.Time
 }
@@ -34,7 +34,7 @@ type file struct {
 // directory holds all files of an archive. It says nothing of the Node.
 const directory = "antrail-support"
 
-// collection is the files so far, and what could not be had.
+// collection has the files so far, and the errors.
 type collection struct {
 	o      Options
 	files  []file
@@ -47,7 +47,7 @@ func (c *collection) fail(name string, err error) {
 	c.errors = append(c.errors, fmt.Sprintf("%s: %v", name, err))
 }
 
-// read adds a file of the Node, as edit leaves it.
+// read adds a file of the Node, changed by edit.
 func (c *collection) read(name, from string, edit func([]byte) []byte) {
 	if from == "" {
 		return
@@ -60,16 +60,16 @@ func (c *collection) read(name, from string, edit func([]byte) []byte) {
 	c.addFile(name, edit(text))
 }
 
-// secret is a line of YAML whose key names a secret.
+// secret matches a line of YAML whose key names a secret.
 var secret = regexp.MustCompile(`(?im)^(\s*-?\s*"?[a-z0-9_]*(?:psk|secret|password|passphrase|token|credential|privatekey|apikey)[a-z0-9_]*"?\s*:).*$`)
 
-// withoutSecrets is a configuration without the values of secrets. The agent's has none of its own: its token and
-// certificates are in files, which are not read here.
+// withoutSecrets removes the values of secrets from a configuration. The agent's own has none:
+// its token and certificates are in files that are not read here.
 func withoutSecrets(text []byte) []byte {
 	return secret.ReplaceAll(text, []byte("$1 withheld"))
 }
 
-// mostLog is how much of a log is kept, its end.
+// mostLog is how much of the end of a log is kept.
 const mostLog = 8 << 20
 
 func lastOfLog(text []byte) []byte {
@@ -81,7 +81,7 @@ func lastOfLog(text []byte) []byte {
 	return text
 }
 
-// versions adds those of the program and the kernel.
+// versions adds the versions of the program and the kernel.
 func (c *collection) versions() {
 	kernel, err := os.ReadFile("/proc/version")
 	if err != nil {

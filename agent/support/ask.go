@@ -12,7 +12,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 )
 
-// waitAtMost is how long one answer may take: what hangs must not keep back the rest.
+// waitAtMost bounds one answer: a request that hangs must not delay the rest.
 const waitAtMost = 20 * time.Second
 
 // question is a path of the API and the file that its answer is in.
@@ -26,7 +26,8 @@ var (
 	asNames = url.Values{"names": {"1"}}
 )
 
-// questions are those to the agent or switch. Objects and drops come as JSON, which has all that the text has.
+// questions are the requests to the agent or switch. Objects and drops are JSON, which has all
+// that the text has.
 var questions = []question{
 	{"state/healthz.txt", "/healthz", nil}, {"state/readyz.txt", "/readyz", nil},
 	{"state/nodes.json", "/nodes", asJSON}, {"state/pods.json", "/pods", asJSON}, {"state/services.json", "/services", asJSON},
@@ -40,7 +41,7 @@ var questions = []question{
 	{"metrics.txt", "/metrics", nil},
 }
 
-// addAnswers adds the answers. A switch without an agent knows no objects, and says so.
+// addAnswers adds the answers. A switch without an agent answers that it knows no objects.
 func (c *collection) addAnswers(ctx context.Context) {
 	for _, q := range questions {
 		if text, ok := c.answer(ctx, q.file, func(ctx context.Context) ([]byte, error) { return c.o.Client.Get(ctx, q.path, q.query) }); ok {
@@ -60,7 +61,7 @@ func (c *collection) answer(ctx context.Context, file string, get func(context.C
 	return text, err == nil
 }
 
-// askDrops adds the packets that were dropped last, and what would become of each now.
+// askDrops adds the last dropped packets, and a walk of each against the current entries.
 func (c *collection) askDrops(ctx context.Context) {
 	const name = "drops/last.json"
 	var lost api.DroppedPackets
@@ -73,7 +74,7 @@ func (c *collection) askDrops(ctx context.Context) {
 	for i := range traced {
 		c.trace(ctx, &traced[i])
 	}
-	if c.o.Redact { // their bytes are the pods' own
+	if c.o.Redact { // the bytes are the pods' own
 		for i := range lost.Packets {
 			lost.Packets[i].Frame = nil
 		}
@@ -89,7 +90,8 @@ func (c *collection) askDrops(ctx context.Context) {
 	c.addFile(name, b.Bytes())
 }
 
-// trace adds the walk of a packet that was dropped. One that was dropped on its way out has no way in.
+// trace adds the walk of a dropped packet. One that was dropped on its way out has no port of
+// entry.
 func (c *collection) trace(ctx context.Context, p *api.DroppedPacket) {
 	if p.Leaving || p.Tunnel != nil || len(p.Frame) == 0 {
 		return

@@ -1,11 +1,10 @@
-// Package support writes the archive that a person who helps asks for: what an agent or a switch
-// answers, its configuration without secrets, its log, and what would become now of the packets that
-// were dropped last.
+// Package support writes the archive of a support request. It has the answers of an agent or
+// switch, the configuration without secrets, the log, and walks of the last dropped packets.
 //
 //	support.go  an archive, from the first question to the last byte
 //	ask.go      the questions to the agent or switch
-//	redact.go   names and addresses that are replaced
-//	namemapping.go which names there are
+//	redact.go   replacement of names and addresses
+//	namemapping.go the names in an archive
 //	addressmapping.go addresses that keep their prefixes
 //	archive.go  the files of an archive
 package support

@@ -7,12 +7,13 @@ import (
 	"strings"
 )
 
-// nameKeys are the fields of answers that name something, and what. Those that say more are read first.
+// nameKeys are the fields of answers that have names, with the kind of name. More specific ones
+// come first.
 var nameKeys = []struct{ key, word string }{
 	{"object", ""}, {"pod", "pod"}, {"source", "pod"}, {"destination", "pod"}, {"node", "node"}, {"namespace", "namespace"}, {"link", "link"}, {"name", "name"},
 }
 
-// kindWords are what stands for the names of a kind of objects.
+// kindWords replace the names of a kind of objects.
 var kindWords = map[string]string{"Pod": "pod", "Service": "service", "Node": "node", "NodeConfig": "node", "Egress": "egress", "TrafficControl": "trafficcontrol"}
 
 // open are names that every cluster has.
@@ -21,7 +22,7 @@ var open = []string{"default", "kube-system", "kube-public", "kube-node-lease", 
 // ownName is a name that antrail gives: that of a rule without one.
 var ownName = regexp.MustCompile(`^(in|e)gress\[\d+\]$`)
 
-// nameSet is the names of an archive with what stands for each.
+// nameSet has the names of an archive, with the word that replaces each.
 type nameSet struct{ words map[string]string }
 
 // addName adds a name. Its first word wins: an archive has one replacement for a name.
@@ -63,7 +64,7 @@ func (n *nameSet) noteObject(text string) {
 	n.notePath(word, path)
 }
 
-// noteJSON adds the values of a field in an answer. key is the field that v is the value of.
+// noteJSON adds the values of a field in an answer. key is the field of v.
 func (n *nameSet) noteJSON(v any, key, field, word string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -88,8 +89,8 @@ func (n *nameSet) noteJSON(v any, key, field, word string) {
 // attribute is a name in the log (pod=default/web-a), a metric or the configuration (nodeName: node-a).
 var attribute = regexp.MustCompile(`(?m)\b(pod|node|nodeName|namespace|service|policy|object|link|port|name)(?:=|: ?)"?([A-Za-z0-9][A-Za-z0-9_./@-]*)`)
 
-// noteText adds the names in the log, the metrics and the configuration: objects that are gone are named
-// there alone.
+// noteText adds the names in the log, the metrics and the configuration. Only these name
+// objects that are gone.
 func (n *nameSet) noteText(text []byte) {
 	for _, m := range attribute.FindAllSubmatch(text, -1) {
 		word, name := string(m[1]), string(m[2])

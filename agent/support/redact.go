@@ -14,30 +14,31 @@ import (
 	"strings"
 )
 
-// Redaction replaces names, MAC addresses and IP addresses in all files, each by one replacement, which is
-// the same wherever it stands. What replaces them is marked first and put in at the end, so that no
-// replacement is replaced.
+// Redaction replaces names, MAC addresses and IP addresses in all files. Equal texts have equal
+// replacements. First marks take the places, and the replacements come last, so that no
+// replacement is replaced again.
 
-// Addresses in text. What only looks like one is left.
+// Patterns of addresses in text. Other texts that match stay.
 var (
 	macText  = regexp.MustCompile(`\b[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}\b`)
 	ipv6Text = regexp.MustCompile(`[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:/\d{1,3})?`)
 	ipv4Text = regexp.MustCompile(`\d{1,3}(?:\.\d{1,3}){3}(?:/\d{1,2})?`)
-	// fourRegisters hold an IPv6 address, as a dump has it: reg12=0xfd000010,reg13=0x100000,reg14=0,reg15=0x24.
+	// fourRegisters match an IPv6 address in a dump:
+	// reg12=0xfd000010,reg13=0x100000,reg14=0,reg15=0x24.
 	fourRegisters = regexp.MustCompile(`reg\d+=(?:0x)?([0-9a-f]{1,8}),reg\d+=(?:0x)?([0-9a-f]{1,8}),reg\d+=(?:0x)?([0-9a-f]{1,8}),reg\d+=(?:0x)?([0-9a-f]{1,8})\b`)
 )
 
-// mark is a place where a replacement goes.
+// mark is the place of a replacement.
 var mark = regexp.MustCompile("\x00(\\d+)\x00")
 
 // redaction is the replacements of one archive.
 type redaction struct {
 	addresses mapping
 	to        []string       // replacements, by number
-	numbers   map[string]int // of what is replaced
+	numbers   map[string]int // by the replaced text
 }
 
-// redact replaces what names the Node and its pods in all files.
+// redact replaces all names of the Node and its pods in all files.
 func (c *collection) redact() error {
 	r := &redaction{addresses: mapping{make([]byte, 32)}, numbers: map[string]int{}}
 	if _, err := rand.Read(r.addresses.key); err != nil {
@@ -65,7 +66,7 @@ func (c *collection) redact() error {
 	return nil
 }
 
-// marked is the mark for something, whose replacement is to when it is new.
+// marked is the mark of a text. A new text gets the replacement to.
 func (r *redaction) marked(what, to string) string {
 	n, known := r.numbers[what]
 	if !known {
@@ -75,7 +76,7 @@ func (r *redaction) marked(what, to string) string {
 	return fmt.Sprintf("\x00%d\x00", n)
 }
 
-// longest orders texts so that one stands before those that are parts of it.
+// longest orders texts so that a text comes before its parts.
 func longest(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) }
 
 // hexReplacer replaces addresses in hexadecimal.
@@ -88,11 +89,11 @@ func (r *redaction) hexReplacer(all map[string]netip.Addr) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// shortName is how long a name is that may stand in other words by chance.
+// shortName is the length of names that may be part of other words.
 const shortName = 4
 
-// nameReplacers replace names: whole those that may be words of the language, or parts of one; parts the others,
-// wherever they stand. whole is nil if there is none.
+// nameReplacers replace names. whole matches names that may be words, or parts of words; parts
+// replaces all others anywhere. whole is nil if there are none.
 func (r *redaction) nameReplacers(names *nameSet) (whole *regexp.Regexp, parts *strings.Replacer) {
 	var pairs, words []string
 	counts := map[string]int{}
@@ -112,8 +113,8 @@ func (r *redaction) nameReplacers(names *nameSet) (whole *regexp.Regexp, parts *
 	return whole, strings.NewReplacer(pairs...)
 }
 
-// rewrite replaces what a pattern finds. What to refuses is left, and is looked through again from its second
-// letter.
+// rewrite replaces the matches of a pattern. If to refuses a match, rewrite searches again from
+// its second letter.
 func rewrite(text string, pattern *regexp.Regexp, to func(string) (string, bool)) string {
 	var b strings.Builder
 	for {
@@ -133,7 +134,7 @@ func rewrite(text string, pattern *regexp.Regexp, to func(string) (string, bool)
 	}
 }
 
-// mac is what a MAC address is replaced by.
+// mac replaces a MAC address.
 func (r *redaction) mac(text string) (string, bool) {
 	a, err := net.ParseMAC(text)
 	if err != nil {
@@ -142,8 +143,8 @@ func (r *redaction) mac(text string) (string, bool) {
 	return r.marked(strings.ToLower(text), r.addresses.mac(a).String()), true
 }
 
-// ip is what an address or a prefix is replaced by. A prefix has no bits behind its length; an
-// address with the length of its network behind it keeps all.
+// ip replaces an address or a prefix. A prefix keeps zeros behind its length; an address with a
+// prefix length keeps all bits.
 func (r *redaction) ip(text string) (string, bool) {
 	host, length, _ := strings.Cut(text, "/")
 	a, err := netip.ParseAddr(host)
@@ -161,7 +162,7 @@ func (r *redaction) ip(text string) (string, bool) {
 	return r.marked(text, to), true
 }
 
-// registers is what a run of four registers is replaced by, if they hold an address that is known.
+// registers replaces a run of four registers if they hold a known address.
 func (r *redaction) registers(run string, known map[string]netip.Addr) (string, bool) {
 	m := fourRegisters.FindStringSubmatch(run)
 	var words [16]byte

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Write writes the archive (tar, gzip) to w. What could not be had is in its file errors.txt, and Write
-// returns how many that were. The error is of w.
+// Write writes the archive (tar, gzip) to w. The file errors.txt lists what is missing, and
+// Write returns how many items that are. The error is w's.
 func Write(ctx context.Context, w io.Writer, o Options) (missing int, err error) {
 	c := &collection{o: o}
 	c.addAnswers(ctx)

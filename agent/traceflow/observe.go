@@ -21,20 +21,20 @@ const (
 	egressPart    = "Egress"
 )
 
-// seen is what a walk shows, in the order in which the packet met it.
+// seen is what a walk shows, in the packet's order.
 type seen struct {
 	*Runner
 	walk *telemetry.Trace
-	last *flow.Key // of the packet at its end
+	last *flow.Key // the packet's key at its end
 	self control.Self
 	all  []cluster.Observation
 	note string
-	// further says that the packet is to come back from an engine that it went to.
+	// further says that the packet went to an inspection port, and may come back.
 	further bool
 }
 
-// observe reads a walk. sender says that the packet's way begins here, and back that it comes
-// back from an engine.
+// observe reads a walk. sender says that the packet's way begins here. back says that the
+// packet comes back from inspection.
 func (r *Runner) observe(t *telemetry.Trace, sender, back bool) *seen {
 	s := &seen{Runner: r, walk: t, last: &t.Start}
 	s.self, _ = r.Objects.Self() // a packet came, so the pipeline is there
@@ -54,7 +54,7 @@ func (r *Runner) observe(t *telemetry.Trace, sender, back bool) *seen {
 
 func (s *seen) add(o cluster.Observation) { s.all = append(s.all, o) }
 
-// begin is where the packet entered; false if that was all.
+// begin records where the packet entered. It returns false if the packet was dropped there.
 func (s *seen) begin(sender, back bool) bool {
 	if back {
 		return true
@@ -76,7 +76,7 @@ func ends(k *flow.Key) (src, dst netip.Addr) {
 	return flow.AddrIn(k, flow.IPSrc, flow.IPv6Src), flow.AddrIn(k, flow.IPDst, flow.IPv6Dst)
 }
 
-// translated is the choice of a Service's endpoint.
+// translated records the choice of a Service's endpoint.
 func (s *seen) translated() {
 	src, dst := ends(&s.walk.Start)
 	toSrc, toDst := ends(s.last)
@@ -93,7 +93,7 @@ func (s *seen) translated() {
 	s.add(o)
 }
 
-// allowed is the rule that let the packet through, whose number is in a field.
+// allowed records the rule that let the packet through. The field f has its number.
 func (s *seen) allowed(f tables.Field, table string) {
 	id := uint32(f.Get(s.last).Lo)
 	if id == 0 {
@@ -104,7 +104,7 @@ func (s *seen) allowed(f tables.Field, table string) {
 	s.add(o)
 }
 
-// name fills in a rule's policy and name, and says whether the rule rejects.
+// name adds a rule's policy and name, and says whether the rule rejects.
 func (s *seen) name(o *cluster.Observation, id uint32) (rejects bool) {
 	rule := s.Objects.RuleByID(id)
 	if rule == nil {
@@ -125,7 +125,7 @@ func policyName(k cluster.Key) string {
 	return fmt.Sprintf("K8sNetworkPolicy:%s/%s", k.Namespace, k.Name)
 }
 
-// denied is the rule that denied the packet, or the isolation of a Pod; false if there was
+// denied records the rule that denied the packet, or the isolation of a Pod; false if there was
 // none.
 func (s *seen) denied() bool {
 	for i := range s.walk.Steps {
@@ -149,8 +149,8 @@ func (s *seen) denied() bool {
 	return false
 }
 
-// isolates says whether an entry drops what no policy of a Pod allows, and names the policy
-// if the Pod has but one.
+// isolates says whether an entry drops what no policy of a Pod allows. It adds the policy's
+// name if the Pod has only one.
 func (s *seen) isolates(o *cluster.Observation, e *flow.Entry) bool {
 	is := false
 	var policies []cluster.Key
@@ -167,8 +167,8 @@ func (s *seen) isolates(o *cluster.Observation, e *flow.Entry) bool {
 	return is
 }
 
-// output is where the packet went, or would go if it were no Traceflow's; false if that is
-// nowhere.
+// output records where the packet went, or would go if it were no Traceflow's; false if it was
+// dropped.
 func (s *seen) output() bool {
 	at := s.leaving()
 	if at == nil {
@@ -214,14 +214,14 @@ func (s *seen) output() bool {
 	return true
 }
 
-// redirected says whether a packet leaves for an engine, and not for the port that
-// L2ForwardingCalc has found.
+// redirected says whether a packet leaves to be inspected, by another port than
+// L2ForwardingCalc found.
 func redirected(at *telemetry.Step, k *flow.Key) bool {
 	return at.Kind == telemetry.StepOutput && at.Port != uint32(tables.TargetOFPortField.Get(k).Lo) &&
 		tables.HairpinCTMark.Field.Get(k).Lo != tables.HairpinCTMark.Value
 }
 
-// tellNode says, if Nodes share no status, which one knows more.
+// tellNode adds a note on the Node that knows more, if Nodes share no status.
 func (s *seen) tellNode(far netip.Addr) {
 	if node := s.Objects.NodeAt(far); node != "" && s.API == nil {
 		s.note = "the packet went on to Node " + node + ", whose agent knows the rest"
@@ -248,7 +248,7 @@ func (s *seen) leaving() *telemetry.Step {
 	return nil
 }
 
-// egress is the Egress that the packet goes by.
+// egress records the Egress of the packet.
 func (s *seen) egress(action cluster.ObservationAction) {
 	o := cluster.Observation{Component: egressPart, Action: action}
 	for i := range s.walk.Steps {
@@ -265,7 +265,7 @@ func (s *seen) egress(action cluster.ObservationAction) {
 	s.add(o)
 }
 
-// dropped is a drop that no policy asked for.
+// dropped records a drop without a policy.
 func (s *seen) dropped() {
 	v := &s.walk.Verdict
 	if v.Reason == telemetry.NotDropped {

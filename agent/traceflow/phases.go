@@ -33,7 +33,7 @@ const (
 	rewrite = 2 * time.Second
 )
 
-// step takes a Traceflow further, and says whether it is under way.
+// step advances a Traceflow, and says whether it is active.
 func (r *Runner) step(ctx context.Context, n *run) bool {
 	if n.written != "" && n.written == n.of.Version && r.Clock().Sub(n.at) < rewrite {
 		return true
@@ -71,8 +71,8 @@ func (r *Runner) begin(ctx context.Context, n *run) {
 	}
 }
 
-// freeTag is a tag that no other Traceflow under way has; 0 if it has to wait. Without an
-// API, all Nodes have to choose the same: by the place of the name among the others.
+// freeTag is a tag that no other active Traceflow has; 0 if it has to wait. Without an API, all
+// Nodes must choose the same tag. They use the place of the name among the others.
 func (r *Runner) freeTag(t *cluster.Traceflow) uint8 {
 	const all = (tables.LastTag-tables.FirstTag)/tables.TagStep + 1
 	taken, first := map[uint8]bool{}, hashOf(t)
@@ -103,7 +103,7 @@ func (r *Runner) freeTag(t *cluster.Traceflow) uint8 {
 	return 0
 }
 
-// follow watches a Traceflow under way, and writes what became of it.
+// follow watches an active Traceflow, and writes its results.
 func (r *Runner) follow(ctx context.Context, n *run, s cluster.TraceflowStatus) {
 	if n.tag != s.Tag {
 		n.active, n.tag, n.begun, n.sent, n.parts, n.result, n.note = false, s.Tag, r.Clock(), false, nil, nil, ""
@@ -135,7 +135,7 @@ func (r *Runner) follow(ctx context.Context, n *run, s cluster.TraceflowStatus) 
 	}
 }
 
-// timeout is the reason of a Traceflow whose time is over, in Antrea's words, and more.
+// timeout is the reason of a Traceflow that timed out, in Antrea's words, with the note.
 func timeout(n *run) string {
 	if n.note != "" {
 		return "Traceflow timeout: " + n.note
@@ -148,13 +148,13 @@ func (r *Runner) told(s *cluster.TraceflowStatus) bool {
 	return slices.ContainsFunc(s.Results, func(x cluster.TraceflowResult) bool { return x.Node == r.Node })
 }
 
-// activate has a Traceflow be under way here. It is tried again if an end is not known yet.
+// activate makes a Traceflow active here. It tries again if an end is unknown.
 func (r *Runner) activate(n *run) error {
 	if n.active {
 		return nil
 	}
 	if n.tag < tables.FirstTag || n.tag > tables.LastTag || (n.tag-tables.FirstTag)%tables.TagStep != 0 {
-		return fmt.Errorf("%d is no tag of a Traceflow; it is one of %d, %d to %d", n.tag, tables.FirstTag, tables.FirstTag+tables.TagStep, tables.LastTag)
+		return fmt.Errorf("%d is not a Traceflow's tag; want one of %d, %d to %d", n.tag, tables.FirstTag, tables.FirstTag+tables.TagStep, tables.LastTag)
 	}
 	var err error
 	n.ends, err = r.Objects.TracedEnds(n.of)
@@ -162,8 +162,8 @@ func (r *Runner) activate(n *run) error {
 	return nil
 }
 
-// complete says whether both ends of the packet's way were seen. Without an API, a Node
-// sees its own part only.
+// complete says whether both ends of the packet's way were seen. Without an API, a Node sees
+// only its own part.
 func (r *Runner) complete(s *cluster.TraceflowStatus, mine bool) bool {
 	first, last := false, false
 	for _, result := range s.Results {
@@ -178,7 +178,7 @@ func (r *Runner) complete(s *cluster.TraceflowStatus, mine bool) bool {
 	return first && last
 }
 
-// inject sends the packet of a Traceflow of this Node when the time has come.
+// inject sends the packet of this Node's Traceflow once all Nodes watch.
 func (r *Runner) inject(ctx context.Context, n *run) {
 	s := r.status(n)
 	if !n.active || n.sent || n.ends.Port == 0 || s.Phase != cluster.TraceflowRunning || r.told(&s) {
@@ -205,7 +205,7 @@ func (r *Runner) inject(ctx context.Context, n *run) {
 	}
 }
 
-// shared says whether another Traceflow under way has the tag, too: two owners chose it at
+// shared says whether another active Traceflow has the same tag, because two owners chose it at
 // the same time. The first by name keeps it.
 func (r *Runner) shared(n *run) bool {
 	for _, other := range r.runs {
@@ -216,7 +216,7 @@ func (r *Runner) shared(n *run) bool {
 	return false
 }
 
-// send sends a frame as the Pod at a port does.
+// send sends a frame as if the Pod at a port sent it.
 func (r *Runner) send(port uint32, frame []byte) error {
 	name := tables.TableNames()[0]
 	first, known := r.sw.Names().TableID(name)

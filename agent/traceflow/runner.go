@@ -16,7 +16,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Cluster is what the Runner asks of the objects, and tells them; *control.Reconciler is one.
+// Cluster is what the Runner needs of the objects. *control.Reconciler implements it.
 type Cluster interface {
 	Traceflows() []*cluster.Traceflow
 	TracedEnds(*cluster.Traceflow) (control.TracedEnds, error)
@@ -37,8 +37,8 @@ type Switch interface {
 	PacketOut(inPort uint32, actions []flow.Action, frame []byte) error
 }
 
-// Writer writes the status of a Traceflow where all Nodes read it. If the object was replaced
-// by one of the same name, Writer writes nothing and returns no error.
+// Writer writes the status of a Traceflow for all Nodes. If another object of the same name
+// replaced the Traceflow, Writer writes nothing and returns nil.
 type Writer interface {
 	WriteTraceflow(ctx context.Context, t *cluster.Traceflow, s *cluster.TraceflowStatus) error
 }
@@ -52,7 +52,7 @@ type Config struct {
 	API Writer
 	// Changed is closed when objects may have changed.
 	Changed func() <-chan struct{}
-	// Refused are the Traceflows that were refused, with the reasons; nil for nobody.
+	// Refused are the refused Traceflows, with the reasons; nil: none are reported.
 	Refused func() map[cluster.Key]string
 	Clock   func() time.Time
 	Log     *slog.Logger
@@ -65,10 +65,10 @@ type Runner struct {
 	seen     chan sighting
 	refusals map[cluster.Key]string // that were written
 
-	mu    sync.Mutex // held while a turn is taken, and by Status
+	mu    sync.Mutex // held during a turn, and by Status
 	runs  map[cluster.Key]*run
 	watch *watch
-	fault string // that was told
+	fault string // the last logged fault
 }
 
 // New makes a Runner.
@@ -76,7 +76,7 @@ func New(c Config) *Runner {
 	return &Runner{Config: c, sw: c.Switch, seen: make(chan sighting), refusals: map[cluster.Key]string{}, runs: map[cluster.Key]*run{}, watch: &watch{end: func() {}}}
 }
 
-// Status is how far a Traceflow is, as this Node knows it.
+// Status is the status of a Traceflow, as this Node knows it.
 func (r *Runner) Status(t *cluster.Traceflow) cluster.TraceflowStatus {
 	if r.API != nil {
 		return t.Status
@@ -108,7 +108,7 @@ type run struct {
 	seenAt  time.Time                // when its packet came last
 }
 
-// status is how far a Traceflow is.
+// status is the current status of a Traceflow.
 func (r *Runner) status(n *run) cluster.TraceflowStatus {
 	if r.API == nil {
 		return n.local

@@ -23,7 +23,7 @@ import (
 )
 
 // world is an API server with Traceflows from Pod a of node-a to Pod b of node-b, and both
-// Nodes. What a Node sends, each that watches sees.
+// Nodes. Each watching Node sees what any Node sends.
 type world struct {
 	t        *testing.T
 	now      time.Time

@@ -14,12 +14,12 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Waiting for the packets of Traceflows: one live trace for all of them. When they change, the
-// next one begins before the last one ends. It asks for addresses and ports only, so that no
-// other connection comes back from the kernel for it (package dataplane). Packets without a
-// tag are left out here.
+// One live trace waits for the packets of all Traceflows. When they change, the next trace
+// begins before the last one ends. It filters by addresses and ports only, so that the kernel
+// keeps other offloaded connections (package dataplane). Packets without a tag are skipped
+// here.
 
-// expression finds a Traceflow's packet, but for the tag.
+// expression selects a Traceflow's packet, apart from the tag.
 func (n *run) expression() string {
 	p := chosen(n.of)
 	_, text := protocol(&p)
@@ -30,8 +30,8 @@ func (n *run) expression() string {
 	return "(" + text + ")"
 }
 
-// rewatch watches for the packets of all Traceflows under way. While there are any, none is
-// left out again: walks of the others would be lost with it.
+// rewatch watches for the packets of all active Traceflows. While there are any, it removes
+// none: walks of the others would be lost.
 func (r *Runner) rewatch(ctx context.Context) error {
 	var all []string
 	for _, k := range slices.SortedFunc(maps.Keys(r.runs), cluster.Key.Compare) {
@@ -58,10 +58,10 @@ func (r *Runner) rewatch(ctx context.Context) error {
 	return nil
 }
 
-// linger is how long a live trace goes on beside the next one, so that no walk is lost.
+// linger is how long a live trace overlaps with the next one, so that no walk is lost.
 const linger = time.Second
 
-// runWatch hands walks of packets with a tag to the Runner until ctx ends.
+// runWatch sends walks of packets with a tag to the Runner until ctx ends.
 func (r *Runner) runWatch(ctx context.Context, l door.Live, by *watch) {
 	s := sighting{by: by}
 	for s.err == nil {
@@ -80,13 +80,13 @@ func (r *Runner) runWatch(ctx context.Context, l door.Live, by *watch) {
 // tagOf is the DSCP that a packet came with.
 func tagOf(t *telemetry.Trace) uint8 { return uint8(flow.FieldByID(flow.IPDSCP).Get(&t.Start).Lo) }
 
-// take takes in what a watch saw.
+// take handles what a watch saw.
 func (r *Runner) take(s *sighting) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if s.err != nil {
 		if s.by == r.watch {
-			r.Log.Warn("packets of Traceflows are not watched any more; beginning again", "error", s.err)
+			r.Log.Warn("packets of Traceflows are no longer watched; starting again", "error", s.err)
 			r.watch.end()
 			r.watch = &watch{end: func() {}}
 		}
@@ -99,14 +99,14 @@ func (r *Runner) take(s *sighting) {
 	}
 }
 
-// isOf says whether a packet with a Traceflow's tag is that Traceflow's. From an engine it
-// may come back with other addresses.
+// isOf says whether a packet with a Traceflow's tag belongs to it. From inspection it may come
+// back with other addresses.
 func (r *Runner) isOf(t *telemetry.Trace, n *run) bool {
 	src, _ := ends(&t.Start)
 	return src == n.ends.Src || n.parts != nil
 }
 
-// take takes in a walk. Two live traces may tell the same one.
+// take handles a walk. Two live traces may report the same one.
 func (n *run) take(r *Runner, t *telemetry.Trace) {
 	if n.result != nil || n.seenAt.Equal(t.Live.Time) {
 		return

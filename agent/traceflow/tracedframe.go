@@ -13,10 +13,10 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// usualTTL is the TTL of a packet whose Traceflow gives none.
+// usualTTL is the TTL of a packet if its Traceflow has none.
 const usualTTL = 64
 
-// protocol is what a packet is called in matches and in tcpdump expressions.
+// protocol is the name of a packet's protocol in matches and in tcpdump expressions.
 func protocol(p *cluster.TracedPacket) (match, expression string) {
 	switch {
 	case p.Protocol == packet.ProtoTCP && p.IPv6:
@@ -41,8 +41,8 @@ func hasPorts(p *cluster.TracedPacket) bool {
 // firstDynamic is the first of the ports for clients (RFC 6335, section 6).
 const firstDynamic = 49152
 
-// chosen is the packet with what its Traceflow leaves to the sender. All Nodes choose the
-// same: they find the packet by its source port.
+// chosen is the packet with its defaults filled in. All Nodes choose the same, because they
+// find the packet by its source port.
 func chosen(t *cluster.Traceflow) cluster.TracedPacket {
 	p, h := t.Packet, hashOf(t)
 	p.TTL = cmp.Or(p.TTL, usualTTL)
@@ -86,7 +86,7 @@ func frameOf(t *cluster.Traceflow, tag uint8, ends *control.TracedEnds) ([]byte,
 	return finished(b, &p), nil
 }
 
-// finished has what no field of a match says.
+// finished adds what no field of a match has.
 func finished(b []byte, p *cluster.TracedPacket) []byte {
 	l := packet.ParseLayers(b)
 	if !hasPorts(p) {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 )
 
-// beat is how often a Traceflow under way is looked at if nothing else happens.
+// beat is how often an active Traceflow is checked if nothing else happens.
 const beat = 100 * time.Millisecond
 
 // Run runs Traceflows until ctx ends.
@@ -32,16 +32,16 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// stop ends all watches, and takes the entries back.
+// stop ends all watches, and removes the entries.
 func (r *Runner) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	clear(r.runs)
 	r.watch.end()
-	r.Objects.SetTraceflows(nil) // an agent that comes next would do it, too
+	r.Objects.SetTraceflows(nil) // the next agent would do it, too
 }
 
-// turn looks at all Traceflows, and says whether any is under way.
+// turn checks all Traceflows, and says whether any is active.
 func (r *Runner) turn(ctx context.Context) (busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *Runner) runOf(t *cluster.Traceflow) {
 	r.runs[t.Key] = &run{of: t, since: r.Clock()}
 }
 
-// tags are the Traceflows under way, by name.
+// tags are the active Traceflows, by name.
 func (r *Runner) tags() (all []control.TracedTag) {
 	for _, k := range slices.SortedFunc(maps.Keys(r.runs), cluster.Key.Compare) {
 		n := r.runs[k]
@@ -92,17 +92,16 @@ func (r *Runner) tags() (all []control.TracedTag) {
 	return all
 }
 
-// tellFault says once why packets of Traceflows are not sent: it is tried again, until their
-// time is over.
+// tellFault logs once why packets of Traceflows are not sent. Until their time is over, the
+// Runner tries again.
 func (r *Runner) tellFault(err error) {
 	if r.fault != err.Error() {
 		r.fault = err.Error()
-		r.Log.Warn("packets of Traceflows wait", "error", err)
+		r.Log.Warn("packets of Traceflows cannot be sent yet", "error", err)
 	}
 }
 
-// tellRefused writes why Traceflows were refused, so that whoever waits for one learns it.
-// One Node does so for all.
+// tellRefused writes why Traceflows were refused, for their users. One Node does it for all.
 func (r *Runner) tellRefused(ctx context.Context) {
 	if r.API == nil || r.Refused == nil || r.Objects.FirstNode() != r.Node {
 		return

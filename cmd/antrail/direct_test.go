@@ -118,7 +118,7 @@ func TestBareSwitchAnswersAsFiles(t *testing.T) {
 			want, code = "", exitUsage
 		}
 		got, gotCode := printed(command, "--socket", s.socket)
-		if strings.HasPrefix(command, "why ") && strings.Contains(got, "of entries alone an end is ADDRESS") {
+		if strings.HasPrefix(command, "why ") && strings.Contains(got, "without objects an end is ADDRESS") {
 			got = ""
 		}
 		if got != want || gotCode != code {

@@ -79,7 +79,7 @@ func TestForeignController(t *testing.T) {
 		}},
 		{"why --icmp --walk 10.9.0.1 10.9.0.2", exitFailed, []string{"├─ 0: ip,in_port", "for cookie=0x1234000000000001", "└─ dropped in table 5"}},
 		{"why 10.9.0.1@v0 10.9.0.2:80 -o json", exitFailed, []string{`"reason": "table_miss"`}},
-		{"why default/a default/b:80", exitUsage, []string{"of entries alone an end is ADDRESS"}},
+		{"why default/a default/b:80", exitUsage, []string{"without objects an end is ADDRESS"}},
 	} {
 		got, code := printed(c.args, "--socket", r.sw.socket)
 		for _, want := range c.want {
