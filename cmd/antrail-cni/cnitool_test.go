@@ -150,7 +150,7 @@ spec: {podSelector: {matchLabels: {app: b}}, policyTypes: [Ingress]}
 }
 
 // TestWaitsForItsPod: ADD waits until its Pod is known, and not one of its name from
-// before. What is in the Node's network or another Node's is refused.
+// before. Pods in the Node's network or of another Node are refused.
 func TestWaitsForItsPod(t *testing.T) {
 	w := newWorld(t)
 	w.addPod("a", "uid-of-before")

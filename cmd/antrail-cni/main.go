@@ -1,9 +1,8 @@
-// Command antrail-cni is the CNI plugin of antrail: a container runtime calls it
-// for each pod, and it asks the Node's agent over its unix socket. There is no
-// logic here.
+// Command antrail-cni is the CNI plugin of antrail. A container runtime calls it for each
+// pod, and it asks the Node's agent over its unix socket. There is no logic here.
 //
-// By hand it prints its name and the versions of the specification that it
-// speaks; with --version, its build. An example of a network configuration is deploy/cni/10-antrail.conflist.
+// Called by hand, it prints its name and the supported versions of the specification; with
+// --version, its build. deploy/cni/10-antrail.conflist is an example configuration.
 package main
 
 import (

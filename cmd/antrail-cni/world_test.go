@@ -210,7 +210,7 @@ func (w *world) kill() {
 	}
 }
 
-// eventually waits for something, for a minute at most.
+// eventually polls until a condition holds, for a minute at most.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
 	err := ask()

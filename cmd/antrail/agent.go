@@ -27,25 +27,25 @@ func agentCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "agent --config FILE",
 		Short: "Run the Node agent and its switch",
-		Long: `Run the Node agent: it launches the switch, a process without privilege that forwards packets; loads the
-pipeline; opens the gateway, the tunnel and the pods' ports; and sets up the Node's routes and nftables table. On
-SIGTERM it ends the switch and takes everything back. If the agent is killed, the switch goes on, and the next agent
-finds it.
+		Long: `Run the Node agent. It launches the switch, a process without privilege that forwards packets. It loads the
+pipeline, opens the gateway, the tunnel and the pods' ports, and sets up the Node's routes and nftables table. On
+SIGTERM it ends the switch and undoes its changes. If the agent is killed, the switch goes on, and the next agent
+takes it over.
 
-With --switch the agent drives a switch that runs already (antrail switch), and takes nothing back.`,
+With --switch the agent drives a switch that runs already (antrail switch), and undoes nothing.`,
 		Example: "  antrail agent --config /etc/antrail/agent.yaml\n  antrail agent --config /etc/antrail/agent.yaml --take-over\n  antrail agent --config /etc/antrail/agent.yaml --switch /run/antrail/switch.sock",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&file, "config", "", "configuration file (YAML)")
-	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error, in place of the configuration's log.level")
-	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections by itself, where it can; off; when not given, as the configuration says")
-	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch), in place of the configuration's switch")
-	c.Flags().StringVar(&await, "await", "", "unix socket at which the process waits that becomes the switch (antrail switch --await), in place of a child: for two containers of a pod")
-	c.Flags().BoolVar(&takeOver, "take-over", false, "take the place of the agent that runs; start as usual if none does")
-	c.Flags().BoolVar(&newSwitch, "new-switch", false, "with --take-over: replace the switch, too, also if it has this version and these settings")
+	c.Flags().StringVar(&level, "log-level", "", "debug, info, warn or error; overrides the configuration's log.level")
+	c.Flags().StringVar(&offload, "offload", "", "auto: the kernel forwards established connections where it can; off; overrides the configuration's offload")
+	c.Flags().StringVar(&switchSocket, "switch", "", "unix socket of a switch that runs already (antrail switch); overrides the configuration's switch")
+	c.Flags().StringVar(&await, "await", "", "unix socket of a process that waits to become the switch (antrail switch --await), instead of a child: for two containers of a pod")
+	c.Flags().BoolVar(&takeOver, "take-over", false, "take over from the running agent; if none runs, start as usual")
+	c.Flags().BoolVar(&newSwitch, "new-switch", false, "with --take-over: replace the switch, too, even if its version and settings are the same")
 	c.Flags().BoolVar(&orLeave, "or-leave", false, "")
 	c.Flags().MarkDeprecated("or-leave", "an agent whose place another takes always leaves")
-	c.Flags().BoolVar(&stay, "stay", false, "when another agent has taken over, do nothing until SIGTERM, for who would start an agent again that ends")
+	c.Flags().BoolVar(&stay, "stay", false, "after another agent has taken over, wait for SIGTERM: for supervisors that restart an agent that ends")
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if file == "" {
@@ -76,10 +76,10 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 			conf.Log.Level = level
 		}
 		if newSwitch && (!takeOver || conf.Switch != "") {
-			return usageError{errors.New("--new-switch goes with --take-over, and not with --switch")}
+			return usageError{errors.New("--new-switch needs --take-over, and excludes --switch")}
 		}
 		if await != "" && (conf.Switch != "" || !filepath.IsAbs(await)) {
-			return usageError{errors.New("--await is an absolute path, and goes not with --switch")}
+			return usageError{errors.New("--await needs an absolute path, and excludes --switch")}
 		}
 		conf.Release, conf.NewSwitch, conf.Await = programVersion(), newSwitch, await
 		log := conf.Log.NewLog(c.ErrOrStderr())
@@ -91,9 +91,9 @@ With --switch the agent drives a switch that runs already (antrail switch), and 
 	return c
 }
 
-// dropCapabilities leaves the process those that an agent needs: this program executes
-// itself again if it has others. The set does not depend on the file, which may have
-// changed when the agent starts again.
+// dropCapabilities drops the capabilities that an agent does not need. If the process has
+// others, this program executes itself again without them. The set does not depend on the
+// configuration, which may change before the agent starts again.
 func dropCapabilities(ctx context.Context, conf *config.Config, log *slog.Logger) error {
 	if ctx.Err() != nil { // execve would forget the signal
 		return ctx.Err()
@@ -105,9 +105,9 @@ func dropCapabilities(ctx context.Context, conf *config.Config, log *slog.Logger
 	return err
 }
 
-// after is what becomes of a process whose agent has ended. One that is to start again
-// becomes an agent again: this very program, whatever lies at its path by now. To be
-// told to stop before it began is no failure.
+// after handles the end of an agent. If the agent is to start again, the process executes
+// the same program file, whatever lies at its path by now. A SIGTERM before the start is
+// not a failure.
 func after(ctx context.Context, err error, stay bool) error {
 	switch {
 	case errors.Is(err, agent.ErrAgain):
@@ -119,14 +119,14 @@ func after(ctx context.Context, err error, stay bool) error {
 		}
 		return nil
 	case errors.Is(err, agent.ErrRunning):
-		return hintedError{err, "--take-over replaces it. On SIGTERM it takes back what it made, and ends."}
+		return hintedError{err, "--take-over replaces it. SIGTERM ends it, and it undoes its changes."}
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
 		return nil
 	}
 	return err
 }
 
-// probeTimeout is how long a probe waits for an answer, as a kubelet's does.
+// probeTimeout is how long a probe waits for an answer, like a kubelet.
 const probeTimeout = 5 * time.Second
 
 func probeCommand() *cobra.Command {
@@ -135,17 +135,17 @@ func probeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "probe",
 		Short: "Ask whether the agent is alive or ready, for the probes of a container",
-		Long: `Ask the running agent whether its workers turn, or with --ready, whether it does what it is there for: entries
-installed, ports open, objects read. The exit code is 1, with the reason, when not.
+		Long: `Ask the running agent whether its workers run, or with --ready, whether it does its job: entries installed,
+ports open, objects read. If not, the exit code is 1, and the reason is printed.
 
-With --own the agent has to be one of the caller's own PID namespace, that is of its container: while one container
-takes over from another, both reach the socket, and only one of them is served by its own agent.`,
+With --own the agent must be in the caller's PID namespace, that is, its container. While one container takes over
+from another, both reach the socket, and only one of them is served by its own agent.`,
 		Example: "  antrail probe --ready\n  antrail probe --ready --own",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
-	c.Flags().BoolVar(&ready, "ready", false, "ask for /readyz, and not for /healthz")
-	c.Flags().BoolVar(&own, "own", false, "the agent has to be one of the caller's own container")
+	c.Flags().BoolVar(&ready, "ready", false, "ask for /readyz instead of /healthz")
+	c.Flags().BoolVar(&own, "own", false, "the agent must be in the caller's container")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, stop := context.WithTimeout(c.Context(), probeTimeout)
 		defer stop()
@@ -171,19 +171,19 @@ func uninstallCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Leave the Node as it was before the agent",
-		Long: `Take back what an agent changed on the Node and left: nftables tables, addresses of Egresses, sysctls, and the
-files beside its socket, among them the connections and entries that its successor would go on with. It
-goes by the record that the agent keeps, so it also works after one that was killed.
+		Long: `Undo what an agent changed on the Node: nftables tables, addresses of Egresses, sysctls, and the files beside its
+socket, among them the connections and entries for its successor. It uses the agent's record of changes, so it also
+works after a kill.
 
-With --card, only a card gets its addresses and routes back that the agent owned, and only if neither the agent nor
-its switch runs. The unit of systemd does that after each end of the agent.`,
+With --card, it only returns the addresses and routes of a card that the agent owned, and only if neither the agent
+nor its switch runs. The systemd unit does that after each end of the agent.`,
 		Example: "  antrail uninstall\n  antrail uninstall --force   # stops the agent first\n  antrail uninstall --card",
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&socket, "socket", defaultSocket(), "unix socket of the agent; "+socketEnv+" sets the default")
 	c.Flags().BoolVar(&force, "force", false, "stop the agent first, if it runs")
-	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as the pods of a DaemonSet have to")
-	c.Flags().BoolVar(&card, "card", false, "only give a card that the agent owned its addresses back, unless the agent or its switch runs")
+	c.Flags().BoolVar(&stay, "stay", false, "then wait for SIGTERM, as pods of a DaemonSet must")
+	c.Flags().BoolVar(&card, "card", false, "only return the addresses of a card that the agent owned, unless the agent or its switch runs")
 	c.MarkFlagsMutuallyExclusive("card", "force")
 	c.MarkFlagsMutuallyExclusive("card", "stay")
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -203,7 +203,7 @@ its switch runs. The unit of systemd does that after each end of the agent.`,
 			fmt.Fprintln(c.OutOrStdout(), what)
 		})
 		if errors.Is(err, agent.ErrRunning) {
-			return hintedError{err, "Stop it first, or give --force, which does."}
+			return hintedError{err, "Stop it first, or use --force, which stops it."}
 		}
 		if err == nil && !told {
 			fmt.Fprintln(c.OutOrStdout(), "nothing is left of the agent of", socket)

@@ -40,8 +40,8 @@ func TestStartsAgain(t *testing.T) {
 	}
 }
 
-// TestAfter: to have been taken over from is no failure; with --stay the process
-// goes on doing nothing.
+// TestAfter: a takeover by another agent is not a failure. With --stay the process then waits for
+// the end of its context.
 func TestAfter(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	if err := after(ctx, agent.ErrTakenOver, false); err != nil {

@@ -17,17 +17,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// benchLong says what the command does; the profiles follow.
-const benchLong = `Measure antrail's datapath against others on this machine: it makes network namespaces, contenders and traffic,
-measures all contenders of a profile in turn again and again, and prints the median of the rounds, their extremes and the
-median of each round's ratio to the first contender. Contenders that the machine lacks are named and left out. It tells
-before and after when other programs keep the machine busy, and runs at the highest priority of ordinary programs. Ended
-by ^C it prints what the rounds so far found. It needs root and no cluster.
+// benchLong is the help text before the list of profiles.
+const benchLong = `Measure antrail's datapath against others on this machine. It makes network namespaces, contenders and traffic,
+measures all contenders of a profile in turn, round after round, and prints the median of the rounds, their extremes and
+the median of each round's ratio to the first contender. It names contenders that the machine lacks, and leaves them out.
+It says before and after the run if other programs keep the machine busy, and runs at the highest ordinary priority. On
+^C it prints the results of the rounds so far. It needs root and no cluster.
 
---time is divided among the profiles by their weights; what one leaves over goes to those after it. To open contenders
-is in it. A profile begins another round when that will be over in time, and has one in any case.
+--time is divided among the profiles by their weights; time that one does not use goes to the later ones. It includes
+opening contenders. A profile begins another round if that will end in time, and runs one in any case.
 
-Profiles with their weights; without arguments those with a star run, with "all" all of them, which takes some minutes:
+Profiles with their weights; without arguments those with a star run; "all" runs all of them, in some minutes:
 `
 
 const saveUsage = "directory to write bench.json, bench.md and a plot of each profile to"
@@ -49,7 +49,7 @@ func benchCommand() *cobra.Command {
 				return usageError{err}
 			}
 			if err := sched.TakePrecedence(); err != nil {
-				fmt.Fprintln(c.ErrOrStderr(), "other programs are not put back:", err)
+				fmt.Fprintln(c.ErrOrStderr(), "cannot take precedence over other programs:", err)
 			}
 			result, err := bench.Run(c.Context(), o, c.ErrOrStderr())
 			if result == nil {
@@ -60,11 +60,11 @@ func benchCommand() *cobra.Command {
 	}
 	c.Flags().StringVarP(&format, "output", "o", "text", "what to print: "+strings.Join(report.Formats, ", "))
 	c.Flags().StringVar(&dir, "save", "", saveUsage)
-	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names hold one of these, such as \"bridge,offload\"; ratios are to the first of them")
+	c.Flags().StringSliceVar(&o.Contenders, "contenders", nil, "only contenders whose names contain one of these, such as \"bridge,offload\"; ratios are to the first of them")
 	c.Flags().DurationVar(&o.Time, "time", 2*time.Minute, "about how long the run takes; each contender runs once in any case")
-	c.Flags().IntVar(&o.Rounds, "rounds", 0, "how many times each contender runs at least, however long that takes (default: as often as there is time for)")
+	c.Flags().IntVar(&o.Rounds, "rounds", 0, "how many times each contender runs at least, however long that takes (default: as often as --time allows)")
 	c.Flags().DurationVar(&o.Window, "window", 200*time.Millisecond, "how long traffic flows for one figure")
-	c.Flags().IntVar(&o.Largest, "largest", 100_000, "where sweeps end, of policy rules, Services and connections; before that where there is no time to open more")
+	c.Flags().IntVar(&o.Largest, "largest", 100_000, "the end of sweeps of policy rules, Services and connections; earlier if time runs out")
 	c.AddCommand(benchConntrackCommand(), benchCompareCommand(), benchTrendCommand())
 	return c
 }
@@ -156,6 +156,6 @@ datapath, in turns. Progress goes to the standard error. Open vSwitch's side nee
 	c.Flags().StringVar(&dir, "save", "", saveUsage)
 	c.Flags().IntVar(&o.Rounds, "rounds", 0, "rounds of each side (default 3)")
 	c.Flags().IntVar(&o.Entries, "entries", 0, "connections of a large table (default 1000000)")
-	c.Flags().IntVar(&o.Packets, "packets", 0, "packets that a figure is taken from (default 200000)")
+	c.Flags().IntVar(&o.Packets, "packets", 0, "packets per figure (default 200000)")
 	return c
 }

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// errCheckFailed is the end of a check that found something wrong.
-var errCheckFailed = errors.New("something is wrong: see the lines that begin with fail")
+// errCheckFailed is the error of a check that found a failure.
+var errCheckFailed = errors.New("a check failed: see the lines that begin with fail")
 
 func checkCommand() *cobra.Command {
 	var from source
@@ -24,11 +24,11 @@ func checkCommand() *cobra.Command {
 	var live bool
 	c := &cobra.Command{
 		Use:   "check",
-		Short: "Look whether a Node is fit for the agent, or with --live, whether the agent works",
-		Long: `Look at this Node before an agent is started: capabilities, what the kernel can do, who else is there, names and
-ports that are taken, MTU and sysctls. Each line is ok, warn or fail, with what to do about it. The exit code is 1
-when a line is fail. With --config, names and addresses are those of the agent's configuration, and the objects of
-its manifests are looked at, too.
+		Short: "Check whether a Node can run the agent, or with --live, whether the agent works",
+		Long: `Check this Node before an agent starts on it: capabilities, the kernel, other networks and firewalls, names and
+ports in use, MTU and sysctls. Each line is ok, warn or fail, with a remedy. If a line is fail, the exit code is 1.
+With --config, names and addresses come from the agent's configuration, and the objects of its manifests are checked,
+too.
 
 With --live, ask the running agent: its state, and echo requests through the switch to the other Nodes' gateways and
 to the Node's pods.`,
@@ -44,7 +44,7 @@ to the Node's pods.`,
 	c.MarkFlagFilename("config")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if from.node != "" && !live {
-			return usageError{errors.New("--node goes with --live")}
+			return usageError{errors.New("--node needs --live")}
 		}
 		var lines []preflight.Line
 		var err error
@@ -61,11 +61,11 @@ to the Node's pods.`,
 	return c
 }
 
-// preflightLines looks at this Node.
+// preflightLines checks this Node.
 func preflightLines(file, cniDir, cniBin string) ([]preflight.Line, error) {
 	var err error
 	conf := config.Defaults()
-	conf.Gateway.MTU = 0 // it follows from the Node's address, which is not known
+	conf.Gateway.MTU = 0 // it depends on the Node's address, which is not known
 	if file != "" {
 		if conf, err = config.Load(file); err != nil {
 			return nil, err
@@ -74,7 +74,7 @@ func preflightLines(file, cniDir, cniBin string) ([]preflight.Line, error) {
 	return append(preflight.Check(agent.Preflight(conf, cniDir, cniBin)), agent.ManifestLines(conf)...), nil
 }
 
-// liveLines asks an agent.
+// liveLines asks a running agent.
 func liveLines(ctx context.Context, from *source, c *cobra.Command) (lines []preflight.Line, err error) {
 	client, err := from.client(c.ErrOrStderr())
 	if err == nil {
@@ -83,7 +83,7 @@ func liveLines(ctx context.Context, from *source, c *cobra.Command) (lines []pre
 	return lines, err
 }
 
-// printLines prints what was found, and tells whether something is wrong.
+// printLines prints the results. If a check failed, it returns errCheckFailed.
 func (s *source) printLines(c *cobra.Command, lines []preflight.Line) error {
 	var err error
 	switch s.output {

@@ -22,13 +22,13 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Completion of values. A shell asks for what a word may be while its line is typed: the
-// flags so far choose whom to ask, as they choose who answers the command.
+// Completion of values. A shell asks for the possible words while a line is typed. The
+// flags so far choose the agent or the files to ask, as for the command itself.
 
-// wordsOf lists what a word may be, after args. A word and its meaning have a tab between.
+// wordsOf lists the possible words after args. A tab separates a word from its meaning.
 type wordsOf func(c *cobra.Command, args []string) []string
 
-// completeTimeout is how long an answer may take. A person waits with a finger on Tab.
+// completeTimeout is how long an answer may take, because a person waits for it.
 const completeTimeout = 3 * time.Second
 
 // flagWords are the values of flags: of one command ("capture --port"), or of all.
@@ -55,11 +55,11 @@ func withNodes(nodes, words map[string]wordsOf) map[string]wordsOf {
 	return words
 }
 
-// fileFlags name files and directories. A shell completes them by itself.
+// fileFlags name files and directories, which a shell completes itself.
 var fileFlags = []string{"socket", "switch", "await", "config", "settings", "dir", "flows", "groups", "meters", "ports", "manifests", "flows-dir", "cni-dir", "cni-bin-dir",
 	"save", "write", "record", "plots", "log-file"}
 
-// argWords are the arguments of commands. Commands that are not here and take arguments take files.
+// argWords are the arguments of commands. Other commands with arguments take files.
 var argWords = withNodes(nodeArgWords, map[string]wordsOf{
 	"dump-flows": first(tableNames), "dump-ports": first(portNames), "explain": first(objectNames), "get": kindOrName,
 	"why": endNames, "learn": lessonWords,
@@ -69,7 +69,7 @@ var argWords = withNodes(nodeArgWords, map[string]wordsOf{
 // fileArgs are commands whose arguments are files.
 var fileArgs = []string{"replay", "bench compare", "bench trend", "trace show", "trace paths", "trace replay"}
 
-// addWords has a command, and those below it, complete their flags and arguments.
+// addWords sets the completion of flags and arguments of a command and those below it.
 func addWords(c *cobra.Command) {
 	path := strings.TrimPrefix(strings.TrimPrefix(c.CommandPath(), c.Root().Name()), " ")
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -92,8 +92,8 @@ func addWords(c *cobra.Command) {
 	}
 }
 
-// completing is a completion of cobra's: the words that begin as the one that is typed. A flag
-// without words has a number or a text, and no file either.
+// completing is a cobra completion: the words that begin with the typed text. A flag
+// without words takes a number or a text, and no file.
 func completing(words wordsOf) cobra.CompletionFunc {
 	return func(c *cobra.Command, args []string, typed string) (all []cobra.Completion, _ cobra.ShellCompDirective) {
 		if words != nil {
@@ -107,12 +107,12 @@ func completing(words wordsOf) cobra.CompletionFunc {
 	}
 }
 
-// fixed are words that nobody has to be asked for.
+// fixed are words that need no agent.
 func fixed(all ...string) wordsOf {
 	return func(*cobra.Command, []string) []string { return all }
 }
 
-// first are words for the first argument alone.
+// first are words for the first argument only.
 func first(words wordsOf) wordsOf {
 	return func(c *cobra.Command, args []string) []string {
 		if len(args) > 0 {
@@ -122,7 +122,7 @@ func first(words wordsOf) wordsOf {
 	}
 }
 
-// sourceOf is whom the flags of a line name, also one that lacks some.
+// sourceOf is the source that the flags of a line name, also of an incomplete line.
 func sourceOf(c *cobra.Command) *source {
 	value := func(name string) string {
 		if f := c.Flags().Lookup(name); f != nil {
@@ -184,8 +184,8 @@ func podNames(c *cobra.Command, _ []string) (all []string) {
 	return all
 }
 
-// kindOrName are the kinds, then the names of that kind in the namespace of the line. Without one,
-// names have theirs before them.
+// kindOrName are the kinds, then the names of that kind in the line's namespace. Without a
+// namespace, names include theirs.
 func kindOrName(c *cobra.Command, args []string) (all []string) {
 	if len(args) == 0 {
 		return kinds
@@ -204,7 +204,7 @@ func kindOrName(c *cobra.Command, args []string) (all []string) {
 	return all
 }
 
-// namespaces are those of the objects of the kind that the line has already, or of pods.
+// namespaces are the namespaces of objects of the line's kind, or of pods.
 func namespaces(c *cobra.Command, args []string) (all []string) {
 	kind := "pods"
 	if len(args) > 0 {
@@ -218,7 +218,7 @@ func namespaces(c *cobra.Command, args []string) (all []string) {
 	return all
 }
 
-// itemsOf are the objects of a kind that get shows.
+// itemsOf are the objects of a kind, as get shows them.
 func itemsOf(c *cobra.Command, kind string) []api.Item {
 	ctx, cancel := context.WithTimeout(context.Background(), completeTimeout)
 	defer cancel()
@@ -233,7 +233,7 @@ func itemsOf(c *cobra.Command, kind string) []api.Item {
 	return l.Items
 }
 
-// endNames are what why asks about: FROM, then TO.
+// endNames are the ends for why: FROM, then TO.
 func endNames(c *cobra.Command, args []string) []string {
 	if len(args) > 1 {
 		return nil
@@ -247,7 +247,7 @@ func endNames(c *cobra.Command, args []string) []string {
 	return all
 }
 
-// serviceNames and policyNames are namespace/name, or name of what has no namespace.
+// serviceNames and policyNames are namespace/name, or name of an object without namespace.
 func serviceNames(c *cobra.Command, _ []string) []string {
 	return withoutKind(objectsOf(c, "services"))
 }
@@ -261,7 +261,7 @@ func withoutKind(objects []string) (all []string) {
 	return all
 }
 
-// objectsOf are the objects of a kind that get shows, as KIND/NAMESPACE/NAME.
+// objectsOf are the objects of a kind, as KIND/NAMESPACE/NAME.
 func objectsOf(c *cobra.Command, kind string) (all []string) {
 	for _, i := range itemsOf(c, kind) {
 		all = append(all, i.Object)
@@ -269,7 +269,7 @@ func objectsOf(c *cobra.Command, kind string) (all []string) {
 	return all
 }
 
-// objectNames are all objects that have entries.
+// objectNames are all objects with entries.
 func objectNames(c *cobra.Command, _ []string) (all []string) {
 	for _, kind := range []string{"pods", "services", "policies", "egresses", "trafficcontrols"} {
 		all = append(all, objectsOf(c, kind)...)
@@ -295,7 +295,7 @@ func reasonWords() (all []string) {
 	return all
 }
 
-// stateWords are the states of the connections that there are.
+// stateWords are the states of the current connections.
 func stateWords(c *cobra.Command, _ []string) (all []string) {
 	for _, r := range requested[api.Connection](c, "/conntrack") {
 		if r.State != "" && !slices.Contains(all, r.State) {

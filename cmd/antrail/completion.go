@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shells are those that completion has a script for.
+// shells are the shells with a completion script.
 var shells = map[string]func(root *cobra.Command, w io.Writer) error{
 	"bash": bashCompletion,
 	"zsh":  (*cobra.Command).GenZshCompletion,
@@ -30,8 +30,8 @@ func completionCommand() *cobra.Command {
 		Use:   "completion bash|zsh|fish",
 		Short: "Print a script that completes commands, flags and values by the Tab key",
 		Long: `Print a script that makes a shell complete antrail's commands, flags and values. Values are tables, ports, pods,
-Services, Nodes, policies, drop reasons and output forms. The running agent is asked for them, or the files that the
-line names already (--flows, or --manifests with --node).
+Services, Nodes, policies, drop reasons and output forms. They come from the running agent, or from the files that
+the line names (--flows, or --manifests with --node).
 
 bash: source <(antrail completion bash), in ~/.bashrc for all shells. It needs no other package.
 zsh:  antrail completion zsh >"${fpath[1]}/_antrail", once; compinit has to run.
@@ -45,7 +45,7 @@ fish: antrail completion fish >~/.config/fish/completions/antrail.fish, once.`,
 	}
 }
 
-// knownShell refuses a shell without a script.
+// knownShell refuses an unknown shell.
 func knownShell(_ *cobra.Command, args []string) error {
 	if !slices.Contains(shellNames, args[0]) {
 		return fmt.Errorf("there is no script for %q%s; there are %s", args[0], flow.Suggest(args[0], shellNames), strings.Join(shellNames, ", "))
@@ -53,8 +53,9 @@ func knownShell(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// bashWords stands in for a function of the package bash-completion, which many Nodes lack. Readline cuts
-// words at = and :, and the function joins what has no space between.
+// bashWords replaces a function of the package bash-completion, which many Nodes lack.
+// Readline cuts words at = and :, and the function joins the parts that have no space
+// between.
 const bashWords = `# The package bash-completion has a better one, and replaces it.
 if ! declare -F _get_comp_words_by_ref >/dev/null; then
 _get_comp_words_by_ref()
@@ -85,7 +86,7 @@ fi
 
 `
 
-// bashCompletion writes cobra's script behind the function that it needs.
+// bashCompletion writes cobra's script behind that function.
 func bashCompletion(root *cobra.Command, w io.Writer) error {
 	var script bytes.Buffer
 	script.WriteString(bashWords)
@@ -96,8 +97,8 @@ func bashCompletion(root *cobra.Command, w io.Writer) error {
 	return err
 }
 
-// manCommand writes manual pages out of the commands' own help. A release and a package
-// call it; people read what it writes, so it is hidden.
+// manCommand writes manual pages from the commands' help. It is hidden, because only
+// releases and packages call it.
 func manCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "man DIR",
@@ -155,7 +156,7 @@ func manPage(c *cobra.Command) string {
 	return b.String()
 }
 
-// longOf is what the help says of a command, in sentences.
+// longOf is a command's long help, or its short one as a sentence.
 func longOf(c *cobra.Command) string {
 	if c.Long != "" {
 		return c.Long
@@ -190,7 +191,7 @@ func manText(b *strings.Builder, text string) {
 	}
 }
 
-// manVerbatim writes lines that are not filled.
+// manVerbatim writes lines without filling.
 func manVerbatim(b *strings.Builder, lines []string) {
 	b.WriteString(".nf\n")
 	for _, line := range lines {
@@ -212,7 +213,7 @@ func manCommands(b *strings.Builder, c *cobra.Command) {
 	}
 }
 
-// flagLine is a flag as the help shows it: its names and its kind, and what it is for.
+// flagLine is a flag as in the help: its names and value, and its usage.
 var flagLine = regexp.MustCompile(`(?m)^ *((?:-\S, )? *--\S+(?: \S+)?) {2,}(.*)$`)
 
 // manFlags lists the flags that the help shows, if there are any.

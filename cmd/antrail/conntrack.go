@@ -26,8 +26,8 @@ func (f *connectionFlags) addTo(c *cobra.Command) {
 	}
 }
 
-// put turns the flags into parameters.
-func (f connectionFlags) put(q url.Values) {
+// setParameters turns the flags into parameters.
+func (f connectionFlags) setParameters(q url.Values) {
 	for name, value := range f {
 		if *value != "" {
 			q.Set(name, *value)
@@ -40,9 +40,9 @@ func flushConntrackCommand() *cobra.Command {
 	var filter connectionFlags
 	c := &cobra.Command{
 		Use:   "flush-conntrack",
-		Short: "Forget connections, as ovs-appctl dpctl/flush-conntrack does",
-		Long: `Forget the connections that all filters take, and tell how many they were. Without a filter all are
-forgotten: the packets of those that still run begin connections anew, and what was NATed may be cut.`,
+		Short: "Remove connections, as ovs-appctl dpctl/flush-conntrack does",
+		Long: `Remove the connections that match all filters, and print how many they were. Without a filter all are removed:
+packets of running connections then begin new ones, and connections with NAT may break.`,
 		Example: "  antrail flush-conntrack --address 10.10.0.26 --port 80\n  antrail flush-conntrack --node node-a --zone 65520 --state syn_sent",
 		Args:    noArgs,
 	}
@@ -50,7 +50,7 @@ forgotten: the packets of those that still run begin connections anew, and what 
 	filter.addTo(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		q := from.query()
-		filter.put(q)
+		filter.setParameters(q)
 		return from.print(c, func(client *api.Client) ([]byte, error) {
 			return client.Delete(c.Context(), "/conntrack", q)
 		})
@@ -61,7 +61,7 @@ forgotten: the packets of those that still run begin connections anew, and what 
 func conntrackCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:     "conntrack",
-		Short:   "Look at the connection table as a whole",
+		Short:   "Show the connection table as a whole",
 		Example: "  antrail conntrack stats",
 		Args:    noArgs,
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
@@ -75,9 +75,9 @@ func conntrackStatsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "stats",
 		Short: "Print the connection table's counters",
-		Long: `Print how full the connection table is, over all, by zone and by port, and what it has counted: connections
-made and expired, and packets dropped because their connection could not be made, by reason and by port. The names are
-those of the agent's metrics, which begin with antrail_ there.`,
+		Long: `Print how full the connection table is, in all, by zone and by port, and its counters: connections made and
+expired, and packets dropped because their connection could not be made, by reason and by port. The names are those of
+the agent's metrics, without the prefix antrail_.`,
 		Example: "  antrail conntrack stats\n  antrail conntrack stats --node node-a -o json\n  antrail conntrack stats " + seedFiles,
 		Args:    noArgs,
 	}

@@ -70,7 +70,7 @@ func (s *bareSwitch) antrail(args ...string) *exec.Cmd {
 	return c
 }
 
-// load installs the entries of a program, in place of what is there.
+// load replaces the entries by those of a program.
 func (s *bareSwitch) load(t *testing.T, p *flow.Program) {
 	t.Helper()
 	if err := s.door.Apply(flow.BundleOf(p)); err != nil {
@@ -245,8 +245,8 @@ func TestBareSwitchStreams(t *testing.T) {
 	}
 }
 
-// TestConnectedControllerAlone: while an agent drives the switch, a person who asks it
-// directly cannot flush its connections, and is told by whom it is driven.
+// TestConnectedControllerAlone: while an agent drives the switch, a person cannot flush its
+// connections directly. The error names the controller.
 func TestConnectedControllerAlone(t *testing.T) {
 	s := startBare(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -30,26 +30,26 @@ func dropsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "drops",
 		Short: "Print the last packets that were dropped: where, why and because of whom",
-		Long: `Print the last packets that the switch dropped, oldest first: when, from which Pod or port, for
-which reason, in which table, because of which object (for what is dropped of an isolated Pod, the policies that
-isolate it), the packet, what conntrack said of it, and the flow entry.
+		Long: `Print the last packets that the switch dropped, oldest first: when, from which Pod or port, for which
+reason, in which table, because of which object, the packet, conntrack's answer, and the flow entry. If the Pod is
+isolated, the objects are the policies that isolate it.
 
-An agent always notes what it drops, with the packet's first 128 bytes (-o json). It keeps the last 4096 packets
-(drops.keep of its configuration). A port that floods cannot push out what others lose; what was not kept is
+An agent always records dropped packets, with the first 128 bytes (-o json). It keeps the last 4096 (drops.keep of
+its configuration). A flood from one port does not displace other ports' packets; packets that were not kept are
 counted (dump-drops).
 
-With --sums it prints what became of every packet, for each port: received + made + copied + cut = queued + agent +
-dropped + held, of the packets that entered by it, and handed = sent + refused, of those that left by it.`,
+With --sums it prints the packet counters of each port: received + made + copied + cut = queued + agent + dropped +
+held for packets that entered by it, and handed = sent + refused for those that left by it.`,
 		Example: "  antrail drops --node node-a\n  antrail drops -f --pod default/web-a\n  antrail drops --reason ct_full -n 5 -o json\n  antrail drops --sums --node node-a",
 		Args:    noArgs,
 	}
 	d.from.addAgentTo(c)
 	f := c.Flags()
-	f.BoolVarP(&d.follow, "follow", "f", false, "go on with what is dropped from now on")
-	f.IntVarP(&d.query.Last, "last", "n", 50, "print at most so many of those that are kept; 0 for all")
+	f.BoolVarP(&d.follow, "follow", "f", false, "go on with packets that are dropped from now on")
+	f.IntVarP(&d.query.Last, "last", "n", 50, "print at most so many of the kept packets; 0 for all")
 	f.StringVar(&d.query.Pod, "pod", "", "only packets of this Pod, as namespace/name: those it sent, and those from or to its address")
 	f.StringVar(&d.query.Reason, "reason", "", "only packets that were dropped for this reason")
-	f.BoolVar(&d.all, "sums", false, "print what became of all packets, port by port, in place of the last ones that were dropped; it fails where the sums do not agree")
+	f.BoolVar(&d.all, "sums", false, "print the packet counters of each port instead of the last dropped packets; fails if they do not add up")
 	for _, other := range []string{"follow", "last", "pod", "reason"} {
 		c.MarkFlagsMutuallyExclusive("sums", other)
 	}
@@ -63,7 +63,7 @@ func (d *dropsFlags) run(c *cobra.Command) error {
 		return usageError{errors.New("--output is text, json or, without --follow, yaml")}
 	}
 	if d.query.Last < 0 {
-		return usageError{errors.New("--last is not negative")}
+		return usageError{errors.New("--last must not be negative")}
 	}
 	client, err := d.from.client(io.Discard)
 	if err != nil {
@@ -108,8 +108,8 @@ func (d *dropsFlags) print(w, notes io.Writer, all *api.DroppedPackets) error {
 	return err
 }
 
-// printPacketCounters prints what became of all packets. The error says where that does not
-// add up.
+// printPacketCounters prints the packet counters. If they do not add up, the error says
+// where.
 func (d *dropsFlags) printPacketCounters(c *cobra.Command, client *api.Client) error {
 	if err := d.from.print(c, func(client *api.Client) ([]byte, error) {
 		return client.Get(c.Context(), "/sums", d.from.query())
@@ -126,15 +126,15 @@ func (d *dropsFlags) printPacketCounters(c *cobra.Command, client *api.Client) e
 	return nil
 }
 
-// teller prints packets one by one, aligned as well as may be.
+// teller prints packets one by one, in aligned columns if they fit.
 func (d *dropsFlags) teller(w io.Writer) func(*api.DroppedPacket) error {
 	if d.from.output == "json" {
 		to := json.NewEncoder(w)
 		to.SetEscapeHTML(false)
 		return func(p *api.DroppedPacket) error { return to.Encode(p) }
 	}
-	widths := listing.Widths{15, 20, 8, 18, 36, 50, 7}                // most of what comes fits below its heading
-	fmt.Fprintln(w, widths.Pad(strings.Split(api.DropColumns, "\t"))) // what goes wrong with w goes wrong again with the first packet
+	widths := listing.Widths{15, 20, 8, 18, 36, 50, 7}                // most values fit below their heading
+	fmt.Fprintln(w, widths.Pad(strings.Split(api.DropColumns, "\t"))) // an error of w comes again with the first packet
 	return func(p *api.DroppedPacket) error {
 		_, err := fmt.Fprintln(w, widths.Pad(strings.Split(p.Line(), "\t")))
 		return err

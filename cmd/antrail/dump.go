@@ -37,7 +37,7 @@ func (d *dumpFlags) addVersion(c *cobra.Command) {
 	c.Example += "\n  antrail " + c.Name() + " -O OpenFlow10 " + seedFiles
 }
 
-// objectFlags choose entries by the object that wants them. They are parameters of the API, too.
+// objectFlags choose entries by their object. They are also parameters of the API.
 var objectFlags = [...]struct{ name, usage string }{
 	{"pod", "only entries that this Pod of the Node wants, as namespace/name"},
 	{"service", "only entries that this Service wants, as namespace/name"},
@@ -52,11 +52,11 @@ func (d *dumpFlags) addObjects(c *cobra.Command) {
 }
 
 func (d *dumpFlags) addExplain(c *cobra.Command) {
-	c.Flags().BoolVar(&d.explain, "explain", false, "below each line, what of Kubernetes' and Antrea's objects it is for")
+	c.Flags().BoolVar(&d.explain, "explain", false, "below each line, the Kubernetes or Antrea object it comes from")
 }
 
 func (d *dumpFlags) addNames(c *cobra.Command) {
-	c.Flags().BoolVar(&d.names, "names", false, "names of tables and ports in place of numbers (the default on a terminal)")
+	c.Flags().BoolVar(&d.names, "names", false, "names of tables and ports instead of numbers (the default on a terminal)")
 	c.Flags().BoolVar(&d.noNames, "no-names", false, "numbers, so that ovs-ofctl add-flows takes the text (the default otherwise)")
 	c.MarkFlagsMutuallyExclusive("names", "no-names")
 }
@@ -65,10 +65,10 @@ var dumps = []dump{
 	{"dump-flows [TABLE|FILTER]", "Print flow entries, as ovs-ofctl dump-flows does",
 		`Print the flow entries of a table, or of all tables, with their counters.
 
-FILTER chooses entries as that of ovs-ofctl does: a match takes the entries whose match is as specific or more, and
-table=, cookie=VALUE/MASK, out_port= and out_group= take those that have it; so does priority=. --pod, --service and
---policy take the entries that the object wants; antrail explain names the field that wants each. A Pod's own Node has
-its entries. Several policies may want one entry, such as the one that isolates their Pod.`, "/flows", upTo("TABLE or FILTER"),
+FILTER chooses entries as ovs-ofctl's does. A match takes the entries whose match is as specific or more; table=,
+cookie=VALUE/MASK, out_port=, out_group= and priority= take those that have it. --pod, --service and --policy take
+the entries that the object wants; antrail explain names the field that wants each. A Pod's entries are on its own
+Node. Several policies may want one entry, such as the one that isolates their Pod.`, "/flows", upTo("TABLE or FILTER"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -86,7 +86,7 @@ its entries. Several policies may want one entry, such as the one that isolates 
 	{"dump-meters", "Print meters, as ovs-ofctl dump-meters does",
 		"Print the meters with their bands.", "/meters", noArgs, func(c *cobra.Command, d *dumpFlags) { d.addExplain(c) }},
 	{"dump-ports [PORT]", "Print ports and their counters",
-		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, what carries it and why,\nand what it dropped for which reason.", "/ports", upTo("PORT"),
+		"Print every port, or that of a number, name or Pod (namespace/name), with its counters, its driver and why,\nand its drops by reason.", "/ports", upTo("PORT"),
 		func(c *cobra.Command, d *dumpFlags) {
 			d.addNames(c)
 			d.addExplain(c)
@@ -99,21 +99,21 @@ its entries. Several policies may want one entry, such as the one that isolates 
 	{"dump-drops", "Print dropped packets by table and reason",
 		"Print how many packets were dropped, by the table where their walk ended and the reason.", "/drops", noArgs, nil},
 	{"dump-conntrack", "Print connections, as ovs-appctl dpctl/dump-conntrack does",
-		"Print the tracked connections, or those that all filters take.", "/conntrack", noArgs,
+		"Print the tracked connections, or those that match all filters.", "/conntrack", noArgs,
 		func(c *cobra.Command, d *dumpFlags) {
 			d.connections.addTo(c)
-			c.Flags().BoolVar(&d.explain, "explain", false, "below each connection, whose it is and the rules of policies that allowed it")
+			c.Flags().BoolVar(&d.explain, "explain", false, "below each connection, its Pods and the policy rules that allowed it")
 			c.Example += "\n  antrail dump-conntrack --zone 65520 --address 10.10.0.0/24 --port 80 --state established --mark 0x10/0x10"
-			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the time until each expires")
+			c.Flags().BoolVar(&d.noStats, "no-stats", false, "without the times until they expire")
 		}},
-	{"dump-cache", "Print what the exact-match cache holds and has done",
-		"Print how many walks the workers remember, how many packets were spared one, why others were not, and by which\nfields the first packets of connections are told apart.", "/cache", noArgs, nil},
+	{"dump-cache", "Print the exact-match cache's contents and counters",
+		"Print how many walks are recorded, how many packets were replayed, why others were not, and which\nfields distinguish the first packets of connections.", "/cache", noArgs, nil},
 	{"fdb-show", "Print learned MAC addresses, as ovs-appctl fdb/show does",
 		"Print the MAC addresses that the NORMAL action has learned.", "/fdb", noArgs, nil},
 }
 
-// argumentParameter is the parameter that a dump's argument becomes. A filter is what is no word, or
-// the word of a protocol.
+// argumentParameter is the parameter of a dump's argument. A protocol's word, or text with
+// = or a comma, is a filter.
 func argumentParameter(path, argument string) string {
 	switch {
 	case path == "/ports":
@@ -143,7 +143,7 @@ func dumpCommand(d *dump) *cobra.Command {
 	}
 	c.RunE = func(c *cobra.Command, args []string) error {
 		q := from.query()
-		flags.put(q, c)
+		flags.setParameters(q, c)
 		if len(args) > 0 {
 			q.Set(argumentParameter(d.path, args[0]), args[0])
 		}
@@ -154,8 +154,8 @@ func dumpCommand(d *dump) *cobra.Command {
 	return c
 }
 
-// put turns the flags into parameters.
-func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
+// setParameters turns the flags into parameters.
+func (d *dumpFlags) setParameters(q url.Values, c *cobra.Command) {
 	if d.names || !d.noNames && terminal.Is(c.OutOrStdout()) {
 		q.Set("names", "1")
 	}
@@ -176,5 +176,5 @@ func (d *dumpFlags) put(q url.Values, c *cobra.Command) {
 			q.Set(f.name, d.objects[i])
 		}
 	}
-	d.connections.put(q)
+	d.connections.setParameters(q)
 }

@@ -13,15 +13,15 @@ func dutCommand() *cobra.Command {
 	var walk bool
 	c := &cobra.Command{
 		Use:   "dut",
-		Short: "Be driven packet by packet by another program",
-		Long: `Read one JSON request a line from stdin and answer each with one line on stdout: load a pipeline, receive a
-frame, turn the clock, list connections. Ports are in memory and time stands still between requests, so
-that another switch can be compared packet by packet.`,
+		Short: "Let another program drive a switch packet by packet",
+		Long: `Read one JSON request a line from stdin, and answer each with one line on stdout: load a pipeline, receive a
+frame, turn the clock, list connections. Ports are in memory and the clock stands still between requests, so that
+another switch can be compared packet by packet.`,
 		Example: `  echo '{"op":"reset","flows":["table=0,ip actions=output:2"]}' | antrail dut`,
 		Args:    noArgs,
 	}
 	c.Flags().StringVar(&timeouts, "ct-timeouts", "ovs", "connection timeouts: those of Open vSwitch's userspace datapath (ovs), or the default ones of an agent")
-	c.Flags().BoolVar(&walk, "walk", false, "have no exact-match cache: every packet walks the tables")
+	c.Flags().BoolVar(&walk, "walk", false, "no exact-match cache: every packet walks the tables")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		t := proto.DefaultTimeouts()
 		switch timeouts {
@@ -29,7 +29,7 @@ that another switch can be compared packet by packet.`,
 		case "ovs":
 			t = proto.OVSTimeouts()
 		default:
-			return usageError{errors.New("--ct-timeouts is default or ovs")}
+			return usageError{errors.New("--ct-timeouts must be default or ovs")}
 		}
 		cache := 0
 		if walk {

@@ -19,7 +19,7 @@ import (
 	"github.com/antrail/antrail/lab"
 )
 
-// TestRootHint: who may not, and is not root, is told so.
+// TestRootHint: a permission error gets a hint about root, if the user is not root.
 func TestRootHint(t *testing.T) {
 	var b bytes.Buffer
 	tellError(&b, fmt.Errorf("mkdir /run/antrail: %w", fs.ErrPermission))
@@ -28,8 +28,8 @@ func TestRootHint(t *testing.T) {
 	}
 }
 
-// TestLessonsDirHint: a learner whose directory cannot be written is told which one to
-// choose, and not to be root.
+// TestLessonsDirHint: if the lessons' directory cannot be written, the hint says how to choose
+// one, and does not mention root.
 func TestLessonsDirHint(t *testing.T) {
 	sealed := t.TempDir()
 	if err := os.Chmod(sealed, 0o555); err != nil {
@@ -47,13 +47,13 @@ func TestLessonsDirHint(t *testing.T) {
 		out, err := c.CombinedOutput()
 		text := string(out)
 		if err == nil || !strings.Contains(text, "antrail: the lesson's files cannot be read or written: ") || !strings.Contains(text, s.want) ||
-			!strings.Contains(text, "\n--dir names a directory") || strings.Contains(text, "root") {
+			!strings.Contains(text, "\nName a writable directory") || strings.Contains(text, "root") {
 			t.Errorf("%s: %v\n%s", s.dir, err, text)
 		}
 	}
 }
 
-// TestInterrupted: who pressed Ctrl-C is told so in words.
+// TestInterrupted: after Ctrl-C the error says "interrupted".
 func TestInterrupted(t *testing.T) {
 	var b bytes.Buffer
 	tellError(&b, fmt.Errorf("before the kill: %w", context.Canceled))
@@ -62,7 +62,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// TestRunningHint: who starts an agent beside one that runs is told how to replace it.
+// TestRunningHint: if an agent runs already, the hint says how to replace it.
 func TestRunningHint(t *testing.T) {
 	var b bytes.Buffer
 	tellError(&b, after(t.Context(), fmt.Errorf("%w already", agent.ErrRunning), false))
@@ -71,8 +71,7 @@ func TestRunningHint(t *testing.T) {
 	}
 }
 
-// TestEndedHint: who asks an agent that has ended is told where its log lies, if that is
-// beside the socket.
+// TestEndedHint: if the agent has ended, the hint names its log, if that is beside the socket.
 func TestEndedHint(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -111,7 +110,7 @@ func TestOtherLabs(t *testing.T) {
 	}
 }
 
-// TestHasNode: who misspells a Node is told which there are, and no pods.
+// TestHasNode: the error about a misspelled Node lists the Nodes, and no pods.
 func TestHasNode(t *testing.T) {
 	l := &lab.Lab{State: lab.State{ID: "0000b"}, Topology: lab.Topology{Nodes: []lab.Node{{Name: "node-a", Pods: []lab.Pod{{Name: "client-a"}}}, {Name: "node-b"}}}}
 	if err := hasNode(l, "node-b"); err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/antrail/antrail/control/kubectl"
 )
 
-// The plugin of kubectl is this program under another name: kubectl antrail ARGS runs antrail ARGS in
-// the container of the agent of a Node.
+// The plugin of kubectl is this program under another name: kubectl antrail ARGS runs
+// antrail ARGS in the container of a Node's agent.
 
-// pluginName is the name under which the program is the plugin.
+// pluginName is the program's name as the plugin.
 const pluginName = "kubectl-antrail"
 
-// pluginHelp is what the plugin says of itself.
+// pluginHelp is the plugin's help.
 const pluginHelp = `kubectl antrail runs a command of antrail at the agent of a Node, through the API server (pods/exec).
 
 Usage:
@@ -40,7 +40,7 @@ Flags of the plugin, before the command or behind it:
 
 antrail COMMAND --help tells of a command.`
 
-// plugin is what the arguments say to the plugin, and what is left of them.
+// plugin has the values of the plugin's own flags, and the command.
 type plugin struct {
 	node, pod, namespace, kubeconfig, context string
 	command                                   []string
@@ -51,7 +51,8 @@ func isPlugin(program string) bool {
 	return strings.TrimSuffix(filepath.Base(program), ".exe") == pluginName
 }
 
-// localOnly are flags that make no sense in the agent's container: files of this machine, and other agents.
+// localOnly are flags without meaning in the agent's container: files of this machine, and
+// other agents.
 var localOnly = []string{"flows", "manifests", "program", "socket", "lab"}
 
 // parsePlugin takes the plugin's flags out of the arguments.
@@ -69,7 +70,7 @@ func parsePlugin(args []string) (*plugin, error) {
 		case !strings.HasPrefix(args[i], "--"):
 			isOwn = false
 		case slices.Contains(localOnly, name):
-			return nil, fmt.Errorf("--%s is of this machine, and the command runs at the agent: run antrail itself", name)
+			return nil, fmt.Errorf("--%s is for this machine, but the command runs in the agent's container: run antrail instead", name)
 		case (isOwn || name == "pod") && !given:
 			if i+1 == len(args) {
 				return nil, fmt.Errorf("--%s has no value", name)
@@ -89,7 +90,7 @@ func parsePlugin(args []string) (*plugin, error) {
 		}
 	}
 	if w := writesFile(p.command); w != "" {
-		return nil, fmt.Errorf("%s would be written in the agent's container: give -w -, and redirect the output", w)
+		return nil, fmt.Errorf("%s would be written in the agent's container: use -w - and redirect the output", w)
 	}
 	return p, nil
 }
@@ -111,7 +112,7 @@ func writesFile(command []string) string {
 	return ""
 }
 
-// runPlugin is the plugin: arguments in, exit code out. The command's own code is handed on.
+// runPlugin runs the plugin, and returns the command's exit code.
 func runPlugin(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 || slices.Contains([]string{"help", "--help", "-h"}, args[0]) {
 		fmt.Fprintln(stdout, pluginHelp)

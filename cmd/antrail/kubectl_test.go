@@ -146,8 +146,8 @@ func TestPlugin(t *testing.T) {
 		{"version --node worker-1 --agent-namespace elsewhere", 1, "no pod with the label app.kubernetes.io/name=antrail runs", ""},
 		{"--node worker-1", 2, "the command is missing\nSee: kubectl antrail --help", ""},
 		{"get pods --node", 2, "--node has no value", ""},
-		{"get pods --flows x", 2, "--flows is of this machine", ""},
-		{"capture -w x.pcapng --node worker-1", 2, "x.pcapng would be written in the agent's container: give -w -", ""},
+		{"get pods --flows x", 2, "--flows is for this machine", ""},
+		{"capture -w x.pcapng --node worker-1", 2, "x.pcapng would be written in the agent's container: use -w -", ""},
 		{"--help", 0, "kubectl antrail --node worker-1 get pods", ""},
 	} {
 		t.Setenv("KUBECONFIG", kubeconfig)

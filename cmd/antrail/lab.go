@@ -44,11 +44,11 @@ func labUpCommand() *cobra.Command {
 		Args:    noArgs,
 	}
 	c.Flags().IntVar(&o.Nodes, "nodes", 2, "Nodes, 1 or 2")
-	c.Flags().BoolVar(&o.UnderlayOffloads, "underlay-offloads", true, "leave checksums and segments to the underlay, as to a card; without it, who captures there sees both done")
+	c.Flags().BoolVar(&o.UnderlayOffloads, "underlay-offloads", true, "leave checksums and segments to the underlay, as to a card; if false, captures there show both done")
 	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if o.Nodes < 1 {
-			return usageError{errors.New("--nodes is 1 or 2")}
+			return usageError{errors.New("--nodes must be 1 or 2")}
 		}
 		if err := checkDriver(&o); err != nil {
 			return err
@@ -66,8 +66,7 @@ func labUpCommand() *cobra.Command {
 	return c
 }
 
-// noteOthers says that a lab is not the only one, for all commands then have to be told
-// which.
+// noteOthers says if there are other labs: commands then need --lab.
 func noteOthers(w io.Writer, l *lab.Lab) error {
 	all, err := lab.List(lab.StateDir())
 	if err == nil && len(all) > 1 {
@@ -96,7 +95,7 @@ func labStatusCommand() *cobra.Command {
 	return c
 }
 
-// writeStatus prints a lab's status in the form asked for.
+// writeStatus prints a lab's status in a form.
 func writeStatus(w io.Writer, s *lab.Status, form string) (err error) {
 	var b []byte
 	switch form {
@@ -167,8 +166,7 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
-// checkDriver makes an unknown driver, tunnel, mode, or way to offload, a mistake in
-// usage.
+// checkDriver makes an unknown driver, tunnel, mode or offload setting a usage error.
 func checkDriver(o *lab.Options) error {
 	if !local.KnownOffload(o.Offload) {
 		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
@@ -193,8 +191,7 @@ func checkDriver(o *lab.Options) error {
 	return nil
 }
 
-// addPipeline gives a command the flags that say where a lab's pipeline comes
-// from, and what its pods' ports are.
+// addPipeline adds the flags for a lab's pipeline and its pods' ports.
 func addPipeline(c *cobra.Command, o *lab.Options) {
 	c.Flags().StringVar(&o.Manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, in place of the built-in ones; it is watched")
 	c.Flags().StringVar(&o.FlowsDir, "flows-dir", "", "directory with NODE.flows, NODE.groups and NODE.meters, in place of objects")
@@ -211,9 +208,9 @@ func demoCommand() *cobra.Command {
 	var o lab.Options
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Make a lab, show that it works with real traffic, take it down",
-		Long: `Make a lab, check it with real sockets in its pods, print one line per check, and take the lab down again, also
-when interrupted. It exits with 0 only when every check holds. It needs root.`,
+		Short: "Make a lab, check it with real traffic, and remove it",
+		Long: `Make a lab, check it with real sockets in its pods, print one line per check, and remove the lab again, also
+when interrupted. It exits with 0 only if every check holds. It needs root.`,
 		Example: "  antrail demo\n  antrail demo --driver afxdp",
 		Args:    noArgs,
 	}
@@ -242,7 +239,7 @@ func (s *source) agentSocket() (string, error) {
 	return l.Socket(s.node), nil
 }
 
-// hasNode refuses a Node that a lab has not.
+// hasNode refuses a Node that a lab does not have.
 func hasNode(l *lab.Lab, name string) error {
 	there := nodesOf(l)
 	if slices.Contains(there, name) {
@@ -251,11 +248,11 @@ func hasNode(l *lab.Lab, name string) error {
 	return fmt.Errorf("lab %s has no Node %q%s; there are %s", l.State.ID, name, flow.Suggest(name, there), strings.Join(there, ", "))
 }
 
-// findLab finds the lab that --lab names, or the only lab, in which --node is looked up.
+// findLab finds the lab that --lab names, or the only lab, for --node.
 func findLab(id string) (*lab.Lab, error) {
 	l, err := lab.Find(lab.StateDir(), id)
 	if errors.Is(err, lab.ErrNone) {
-		err = hintedError{err, "--node names a Node of a lab. Without it the agent of this machine is asked."}
+		err = hintedError{err, "--node names a Node of a lab. Without it, commands ask this machine's agent."}
 	}
 	return l, err
 }
@@ -294,7 +291,7 @@ func labNames(*cobra.Command, []string) (all []string) {
 	return all
 }
 
-// placeNames are where lab exec runs a command.
+// placeNames are the places for lab exec.
 func placeNames(c *cobra.Command, _ []string) []string {
 	l := labOf(c)
 	if l == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// familyNames are the values of --family, with what attack calls them.
+// familyNames are the values of --family, with package attack's names.
 var familyNames = map[string]string{"4": "IPv4", "6": "IPv6", "both": ""}
 
 func labAttackTestCommand() *cobra.Command {
@@ -25,18 +25,18 @@ func labAttackTestCommand() *cobra.Command {
 	var six, list bool
 	c := &cobra.Command{
 		Use:   "attack-test",
-		Short: "Attack from one pod, and tell what arrives and what other pods notice",
-		Long: `Make a lab, attack from one of its pods, and take the lab down again. Attacks are tunnel packets, forged MACs
+		Short: "Attack from one pod, and report what arrives and how other pods fare",
+		Long: `Make a lab, attack from one of its pods, and remove the lab again. Attacks are tunnel packets, forged MACs
 and neighbours, headers that no honest pod sends, and floods. Meanwhile other pods ping, connect and stream.
 
 It prints a line per attack: how much was sent, how much arrived, how drops names it, and what the other pods saw.
-It exits with 0 only when nothing arrived that must not, every drop has its name, and no connect failed. Times are
+It exits with 0 only if nothing arrived that must not, every drop has its name, and no connect failed. Times are
 printed, but not judged. It needs root.`,
 		Example: "  antrail lab attack-test\n  antrail lab attack-test --duration 200ms --only VLAN --family 4\n  antrail lab attack-test --tunnel vxlan -o json",
 		Args:    noArgs,
 	}
 	f := c.Flags()
-	f.DurationVar(&o.Duration, "duration", 2*time.Second, "how long each attack is watched, and how long a flood lasts")
+	f.DurationVar(&o.Duration, "duration", 2*time.Second, "how long each attack is observed, and how long a flood lasts")
 	f.StringVar(&o.Only, "only", "", "play only attacks whose name has this in it")
 	f.StringVar(&family, "family", "both", "4, 6 or both")
 	f.BoolVarP(&six, "ipv6", "6", false, "the same as --family 6")
@@ -101,7 +101,7 @@ func attackTest(c *cobra.Command, o attack.Options, asJSON bool) error {
 		return err
 	}
 	if n := r.Failed(); n > 0 {
-		return fmt.Errorf("%d of %d attacks did not come to nothing", n, len(r.Rows))
+		return fmt.Errorf("%d of %d attacks had an effect", n, len(r.Rows))
 	}
 	return nil
 }
@@ -112,31 +112,31 @@ func labUpgradeTestCommand() *cobra.Command {
 	var o upgrade.Options
 	c := &cobra.Command{
 		Use:   "upgrade-test",
-		Short: "Kill an agent and its switch under traffic, and tell what the traffic noticed",
+		Short: "Kill an agent and its switch under traffic, and report what was lost",
 		Long: `Make a lab, send traffic through it (TCP connections with a heartbeat each, and numbered UDP packets), kill and
-replace an agent and its switch, and print what was lost and for how long nothing came. It exits with 0 only when no
-connection was lost. The lab is taken down again; with --lab it is one that is up, and stays.`,
+replace an agent and its switch, and print what was lost and for how long nothing came. It exits with 0 only if no
+connection was lost. The lab is removed again; with --lab it uses a lab that is up, and keeps it.`,
 		Example: "  antrail lab upgrade-test\n  antrail lab upgrade-test --connections 100 --rate 1000 -o json",
 		Args:    noArgs,
 	}
-	c.Flags().StringVar(&id, "lab", "", "a lab that is up, in place of one of its own")
+	c.Flags().StringVar(&id, "lab", "", "use this lab, which is up, instead of making one")
 	c.Flags().StringVar(&driver, "driver", driver, "driver of the pods' ports: auto, afpacket or afxdp")
 	c.Flags().StringVarP(&output, "output", "o", "table", "table or json")
-	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each way")
+	c.Flags().IntVar(&o.Connections, "connections", 1000, "TCP connections, at least one for each path")
 	c.Flags().IntVar(&o.Rate, "rate", 10000, "UDP packets a second")
 	c.Flags().DurationVar(&o.Heartbeat, "heartbeat", 0, "time between heartbeats of a connection (200ms)")
-	c.Flags().DurationVar(&o.Window, "window", 0, "how long traffic is watched after each event (3s)")
+	c.Flags().DurationVar(&o.Window, "window", 0, "how long traffic is observed after each event (3s)")
 	c.Flags().IntVar(&o.Kills, "kills", 20, "how often the agent is killed")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		switch {
 		case output != "table" && output != "json":
 			return usageError{errors.New("--output is table or json")}
 		case o.Connections < 1 || o.Rate < 1 || o.Kills < 1 || o.Heartbeat < 0 || o.Window < 0:
-			return usageError{errors.New("--connections, --rate and --kills are at least 1, and times are not negative")}
+			return usageError{errors.New("--connections, --rate and --kills must be at least 1, and times must not be negative")}
 		case !config.KnownDriver(driver):
 			return usageError{fmt.Errorf("--driver: %q is none of auto, afpacket and afxdp", driver)}
 		case id != "" && c.Flags().Changed("driver"):
-			return usageError{errors.New("a lab that is up has its drivers: --lab or --driver")}
+			return usageError{errors.New("--lab excludes --driver: a lab that is up has its drivers")}
 		}
 		o.Progress = c.ErrOrStderr()
 		r, err := upgradeTest(c.Context(), id, lab.Options{Driver: driver}, o)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// lessonsEnv names the directory of lessons where --dir does not.
+// lessonsEnv is the environment variable for the default of --dir.
 const lessonsEnv = "ANTRAIL_LESSONS"
 
 func learnCommand() *cobra.Command {
@@ -24,24 +24,24 @@ func learnCommand() *cobra.Command {
 		Use:   "learn [LESSON [" + strings.Join(learn.Verbs, " | ") + "] [WORD...]]",
 		Short: "Learn the pipeline: lessons in a sandbox that needs no root and no network",
 		Long: `Learn the pipeline, lesson by lesson. The switch is the real one, with the sample cluster of
-examples/web-app; its ports are in memory and its clock stands still, so that nothing is needed and
-nothing can break.
+examples/web-app. Its ports are in memory and its clock stands still, so it needs no setup and can
+break nothing.
 
 antrail learn 1 prints the first lesson and makes the directory antrail-lessons/01-… (or below --dir)
 with its files: entries.flows or objects.yaml to change, packets to send. Then
 
   antrail learn 1 send [WORD...]      sends packets and shows their way, a line for each table; a word is
-                                      a packet's name, restart (new switches, which keep the
-                                      connections), forget (which lose them) or wait=30s (the clock)
+                                      a packet's name, restart (new switches with the connections),
+                                      forget (without them) or wait=30s (turns the clock)
   antrail learn 1 --step              the same, stopping before each table: the packet, its registers,
-                                      and the entries that may take it (Enter goes on, q quits)
+                                      and the entries that may match it (Enter goes on, q quits)
   antrail learn 1 compare [WORD...]   shows what your files change in it
   antrail learn 1 dump [TABLE [TEXT]] prints the entries in force, as dump-flows does
   antrail learn 1 check               says whether you are done, and if not, what is wrong
-  antrail learn 1 reset               makes the files anew
+  antrail learn 1 reset               makes the files again
   antrail learn 1 solution            prints a solution
 
-check exits with 1 when something is wrong.`,
+If something is wrong, check exits with 1.`,
 		Example: "  antrail learn\n  antrail learn 1\n  antrail learn 1 send\n  antrail learn 1 --check\n  antrail learn 14 send shop answer restart ack",
 	}
 	f := c.Flags()
@@ -77,18 +77,18 @@ check exits with 1 when something is wrong.`,
 	return c
 }
 
-// lessonsDirError says of an error of the lessons' files what to do about it. Lessons need
-// no root, but a directory for their files.
+// lessonsDirError adds a hint to an error about the lessons' files. Lessons need no root,
+// but a writable directory.
 func lessonsDirError(err error) error {
 	var file *fs.PathError
 	if !errors.As(err, &file) {
 		return err
 	}
 	return hintedError{fmt.Errorf("the lesson's files cannot be read or written: %w", err),
-		"--dir names a directory for them that you may write, as in antrail learn 1 --dir ~/antrail-lessons; " + lessonsEnv + " sets it for all commands."}
+		"Name a writable directory: antrail learn 1 --dir ~/antrail-lessons; " + lessonsEnv + " sets it for all commands."}
 }
 
-// verbOf is what is to be done with a lesson, "" for its text, and the words behind it.
+// verbOf splits arguments into a verb, "" for the lesson's text, and its words.
 func verbOf(args []string) (verb string, words []string) {
 	if len(args) > 0 && slices.Contains(learn.Verbs, args[0]) {
 		return args[0], args[1:]
@@ -96,7 +96,7 @@ func verbOf(args []string) (verb string, words []string) {
 	return "", args
 }
 
-// newStepper reads from standard input, and asks where a person sits.
+// newStepper reads from standard input, and prompts on a terminal.
 func newStepper(c *cobra.Command) *learn.Stepper {
 	s := &learn.Stepper{In: bufio.NewReader(c.InOrStdin()), Out: c.OutOrStdout()}
 	if f, ok := c.InOrStdin().(*os.File); ok {

@@ -1,14 +1,14 @@
-// Command antrail is the whole of antrail in one binary: the Node agent, a lab
-// of Nodes on one machine, and the commands that ask what the switch does.
+// Command antrail is all of antrail in one binary: the Node agent, labs of Nodes on one
+// machine, and commands that query the switch.
 //
 // There is no logic here, only flags and wiring. Exit codes: 0 done, 1 failed,
 // 2 wrong usage.
 //
 // A command's file has its name. These files hold more than one command, or none:
 //
-//	completion.go           the scripts by which shells complete words, and man for releases
-//	complete.go             what words of the line may be
-//	usage.go                exit codes and their errors; which arguments are missing or too many
+//	completion.go           the scripts for shells, and man for releases
+//	complete.go             the possible words of a line
+//	usage.go                exit codes and their errors; missing and excess arguments
 //	source.go               the flags that choose agents, a switch or files to ask
 //	dump.go                 the commands that begin with dump-
 //	get.go                  get and explain, which show objects
@@ -17,10 +17,10 @@
 //	trace_show.go           trace show and trace paths
 //	labtests.go             lab attack-test and lab upgrade-test
 //	support.go              support-bundle
-//	kubectl.go              the plugin of kubectl, which this program is under another name
+//	kubectl.go              the plugin of kubectl, this program under another name
 //	agent.go                agent, and probe and uninstall, which need it or its record
 //	node.go                 the commands that need a Node, and so Linux
-//	nodeless.go             what they say elsewhere; -tags portable builds that on Linux
+//	nodeless.go             their replies elsewhere; -tags portable builds that on Linux
 package main
 
 import (
@@ -38,7 +38,7 @@ import (
 )
 
 func main() {
-	enterLaunched() // before anything else: it may begin again as another user
+	enterLaunched() // first, because it may execute the program again as another user
 	if isPlugin(os.Args[0]) {
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 		code := runPlugin(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -48,8 +48,8 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program: arguments in, exit code out. SIGINT and SIGTERM end the
-// command's context, however often they come: what was made is taken down first.
+// run runs the program and returns its exit code. SIGINT and SIGTERM end the command's
+// context, however often they come, so that a command always cleans up.
 func run(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
@@ -78,7 +78,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return exitFailed
 }
 
-// tellError prints an error, and what to do about it.
+// tellError prints an error and its hint.
 func tellError(w io.Writer, err error) {
 	fmt.Fprintln(w, "antrail:", plainText(err))
 	var hinted interface{ Hint() string }
@@ -86,12 +86,12 @@ func tellError(w io.Writer, err error) {
 	case errors.As(err, &hinted) && hinted.Hint() != "":
 		fmt.Fprintln(w, hinted.Hint())
 	case hasSwitch && errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
-		fmt.Fprintln(w, "This is not root: labs, the agent and what asks it mostly need to be.")
+		fmt.Fprintln(w, "You are not root: labs, the agent, and most commands that ask it need root.")
 	}
 }
 
-// rootCommand makes the command tree. began is set when a command's own work
-// begins: an error before that is one of usage.
+// rootCommand makes the command tree. began is set when a command's own work begins. An
+// earlier error is a usage error.
 func rootCommand(began *bool) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "antrail",
@@ -117,8 +117,8 @@ walks tables of flow entries until an entry gives a verdict.
 	return root
 }
 
-// noteBegin makes every command say when its own work begins, which is after
-// all checks of flags and arguments.
+// noteBegin makes every command set began when its own work begins, after all checks of
+// flags and arguments.
 func noteBegin(c *cobra.Command, began *bool) {
 	if work := c.RunE; work != nil {
 		c.RunE = func(c *cobra.Command, args []string) error {
@@ -144,6 +144,6 @@ func versionCommand() *cobra.Command {
 	}
 }
 
-// programVersion is the line that tells one build from another. An agent replaces a
-// switch whose line differs from its own.
+// programVersion identifies the build. An agent replaces a switch whose line differs from
+// its own.
 func programVersion() string { return version.Of().Line("antrail") }

@@ -67,7 +67,7 @@ func TestGoldenObjects(t *testing.T) {
 	sameLines(t, dumpOf(t, seedObjects), canonicalLines(string(golden)))
 }
 
-// bucketOrder is what two dumps of one group may differ in besides ids.
+// bucketOrder matches the bucket ids of a group, in which two dumps may differ.
 var bucketOrder = regexp.MustCompile(`bucket_id:\d+,`)
 
 // entryByHand knows what the Node itself sends to its pods by the gateway's
@@ -207,8 +207,7 @@ func TestManifestCommands(t *testing.T) {
 	}
 }
 
-// TestBadManifest: what is wrong is told with file and line, and the rest is in
-// force.
+// TestBadManifest: an error names file and line, and the other objects are in force.
 func TestBadManifest(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS("control/testdata/seed")); err != nil {

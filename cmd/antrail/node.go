@@ -10,13 +10,13 @@ import (
 // hasSwitch says whether a switch can run on this system.
 const hasSwitch = true
 
-// sourcesLong says in the program's help where answers come from.
+// sourcesLong is the part of the program's help about sources of answers.
 const sourcesLong = `Commands that show something ask a running agent over its unix socket, or a switch
-that runs without one, or load files and ask those: flow files with --flows,
-Kubernetes objects with --manifests.`
+that runs without one. They can also load files and ask those: flow files with
+--flows, Kubernetes objects with --manifests.`
 
-// addNodeCommands adds what takes a Node, and so Linux: the agent, the switch, the lab, and
-// questions that only a running switch answers.
+// addNodeCommands adds the commands that need a Node, and so Linux: the agent, the switch,
+// the lab, and queries that only a running switch answers.
 func addNodeCommands(root *cobra.Command) {
 	root.AddCommand(agentCommand(), switchCommand(), vswitchdCommand(), checkCommand(), probeCommand(), uninstallCommand(), labCommand(), demoCommand())
 	root.AddCommand(flushConntrackCommand(), dropsCommand(), topCommand(), captureCommand(), benchCommand())

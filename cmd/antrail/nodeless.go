@@ -14,7 +14,7 @@ import (
 // hasSwitch says whether a switch can run on this system.
 const hasSwitch = false
 
-// sourcesLong says in the program's help where answers come from.
+// sourcesLong is the part of the program's help about sources of answers.
 const sourcesLong = `Commands load files and answer from those: flow files with --flows, Kubernetes
 objects with --manifests and --node, or a program with --program. Agent and switch
 need Linux, and so do commands that ask a running one.`
@@ -22,14 +22,14 @@ need Linux, and so do commands that ask a running one.`
 // onNodes are the commands that need Linux.
 var onNodes = []string{"agent", "bench", "capture", "check", "demo", "drops", "flush-conntrack", "lab", "probe", "switch", "top", "uninstall", "vswitchd"}
 
-// errNoSwitch says why a command does not work here.
+// errNoSwitch is the error of commands that need Linux.
 var errNoSwitch = hintedError{
 	errors.New("this needs a switch, which antrail runs on Linux only"),
 	"Here commands read files: --flows, --manifests with --node, or --program.",
 }
 
-// addNodeCommands has the commands that need Linux say so, and removes from the help of the
-// others what needs it.
+// addNodeCommands adds stubs for the commands that need Linux, and removes examples that
+// need it from the help of the others.
 func addNodeCommands(root *cobra.Command) {
 	keepFileExamples(root)
 	for _, name := range onNodes {
@@ -43,7 +43,8 @@ func addNodeCommands(root *cobra.Command) {
 	})
 }
 
-// keepFileExamples removes the examples that ask a running switch, also of commands below c.
+// keepFileExamples removes examples that ask a running switch, from a command and those
+// below it.
 func keepFileExamples(c *cobra.Command) {
 	lines := slices.DeleteFunc(strings.Split(c.Example, "\n"), func(line string) bool {
 		words := strings.Fields(line)

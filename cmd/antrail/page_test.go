@@ -47,8 +47,8 @@ func TestPage(t *testing.T) {
 		{[]string{"--socket", socket}, 0, "http://127.0.0.1:1/enter?token=X\n"},
 		{[]string{"--socket", mute}, exitFailed, "serves no page"},
 		{[]string{"--socket", filepath.Join(dir, "other.sock")}, exitFailed, "no agent answers"},
-		{[]string{"--flows", "x"}, exitUsage, "--serve says where"},
-		{[]string{"--plots", "x"}, exitUsage, "--serve says where"},
+		{[]string{"--flows", "x"}, exitUsage, "use --serve ADDRESS"},
+		{[]string{"--plots", "x"}, exitUsage, "use --serve ADDRESS"},
 		{[]string{"--serve", "0.0.0.0:0", "--socket", socket}, exitFailed, "not a loopback IP address"},
 	} {
 		var out bytes.Buffer

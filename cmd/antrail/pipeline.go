@@ -35,10 +35,10 @@ func pipelineCommand() *cobra.Command {
 	f := &mapFlags{}
 	c := &cobra.Command{
 		Use:   "pipeline",
-		Short: "Draw the pipeline as a map: tables, the ways between them, what passes",
-		Long: `Draw the pipeline as a map. Stages are columns, tables boxes; an arrow is there because a flow entry
-goes there by goto_table, resubmit, ct() or a group, or makes an entry there by learn. What the entries
-of a running agent have counted makes the busy ways thick; what is dropped is red.
+		Short: "Draw the pipeline as a map: tables, jumps between them, and traffic",
+		Long: `Draw the pipeline as a map. Stages are columns, tables boxes. An arrow means that a flow entry leads there by
+goto_table, resubmit, ct() or a group, or makes an entry there by learn. The counters of a running agent make busy
+arrows thick; drops are red.
 
 The picture (svg) stands alone, for a light and a dark page; dot is for Graphviz, mermaid for documents
 that draw it themselves.`,
@@ -50,12 +50,12 @@ that draw it themselves.`,
 	output := c.Flags().Lookup("output")
 	output.Usage, output.DefValue, f.from.output = strings.Join(mapForms, ", "), mapForms[0], mapForms[0]
 	addWrite(c, &f.write)
-	c.Flags().Lookup("write").Usage = "write to this file; - is standard output"
+	c.Flags().Lookup("write").Usage = "file to write; - is standard output"
 	c.Flags().StringVar(&f.theme, "theme", "auto", "colours of a picture: light, dark, or what its viewer prefers (auto)")
-	c.Flags().StringVar(&f.focus, "focus", "", "let this table stand out in a picture, with the ways to it and from it")
-	c.Flags().StringVar(&f.packet, "packet", "", "let the way of this packet stand out in a picture, its tables numbered; a flow, as trace takes it")
+	c.Flags().StringVar(&f.focus, "focus", "", "highlight this table in a picture, with the arrows to it and from it")
+	c.Flags().StringVar(&f.packet, "packet", "", "highlight this packet's way in a picture, with numbered tables; a flow, as for trace")
 	c.MarkFlagsMutuallyExclusive("packet", "focus")
-	c.Flags().DurationVar(&f.over, "over", 0, "look twice, this long apart, and show what passes in a second in place of what was ever counted")
+	c.Flags().DurationVar(&f.over, "over", 0, "read twice, this long apart, and show rates per second instead of totals")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.draw(c) }
 	return c
 }
@@ -68,10 +68,10 @@ func (f *mapFlags) check() error {
 		return usageError{errors.New("--theme is auto, light or dark")}
 	}
 	if f.packet != "" && f.from.output != "svg" {
-		return usageError{errors.New("--packet goes with -o svg")}
+		return usageError{errors.New("--packet needs -o svg")}
 	}
 	if f.over < 0 {
-		return usageError{errors.New("--over is a time, such as 1s")}
+		return usageError{errors.New("--over must not be negative; example: 1s")}
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (f *mapFlags) draw(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	m, load, err := f.look(c.Context(), client)
+	m, load, err := f.readMap(c.Context(), client)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (f *mapFlags) draw(c *cobra.Command) error {
 	return errors.Join(f.print(out, m, o), out.Close())
 }
 
-// walkOf is the way of a packet that is made up.
+// walkOf is the walk of a made-up packet.
 func walkOf(ctx context.Context, client *api.Client, packet string) ([]diagram.Hop, bool, error) {
 	b, err := client.Post(ctx, "/trace", url.Values{"format": {"json"}}, &api.TraceRequest{Flow: packet})
 	if err != nil {
@@ -122,8 +122,8 @@ func walkOf(ctx context.Context, client *api.Client, packet string) ([]diagram.H
 	return hops, dropped, nil
 }
 
-// look asks for the map, and once more when rates are wanted.
-func (f *mapFlags) look(ctx context.Context, client *api.Client) (*diagram.Map, *diagram.Load, error) {
+// readMap reads the map, twice for rates.
+func (f *mapFlags) readMap(ctx context.Context, client *api.Client) (*diagram.Map, *diagram.Load, error) {
 	m, err := client.Map(ctx)
 	if err != nil {
 		return nil, nil, err

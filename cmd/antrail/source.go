@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// socketEnv names the agent's socket where --socket does not.
+// socketEnv is the environment variable for the default of --socket.
 const socketEnv = "ANTRAIL_SOCKET"
 
-// source is where the answers come from: a running agent, a switch without one, or files.
+// source is the source of answers: a running agent, a switch without one, or files.
 type source struct {
 	socket string
 	node   string // a Node of a lab, in place of socket; the Node of manifests
@@ -32,7 +32,8 @@ type source struct {
 	output string
 }
 
-// offline is a pipeline that runs nowhere: flow files, manifests, or a program on a Node that is made up.
+// offline is a pipeline without a running switch: flow files, manifests, or a program on a
+// made-up Node.
 type offline struct {
 	files     pipeline.Files
 	manifests string
@@ -40,8 +41,7 @@ type offline struct {
 	tunnel    string
 }
 
-// addTo gives a command the flags that choose its source and the form of its
-// output.
+// addTo adds the flags that choose the source and the form of the output.
 func (s *source) addTo(c *cobra.Command) {
 	s.addAgentTo(c)
 	s.offline.addTo(c)
@@ -55,14 +55,14 @@ func (s *source) addTo(c *cobra.Command) {
 	}
 }
 
-// addAgentTo is addTo for what files cannot answer.
+// addAgentTo is addTo for commands that files cannot answer.
 func (s *source) addAgentTo(c *cobra.Command) {
 	s.addSocketTo(c)
 	c.Flags().StringVarP(&s.output, "output", "o", "text", forms)
 }
 
-// addSocketTo gives a command the flags that choose the agent or switch. Where none can run,
-// --node is that of manifests.
+// addSocketTo adds the flags that choose the agent or switch. If no switch can run here,
+// --node is for manifests.
 func (s *source) addSocketTo(c *cobra.Command) {
 	f := c.Flags()
 	if !hasSwitch {
@@ -76,16 +76,16 @@ func (s *source) addSocketTo(c *cobra.Command) {
 }
 
 func addLabFlag(c *cobra.Command, id *string) {
-	c.Flags().StringVar(id, "lab", "", "which lab, when there are several")
+	c.Flags().StringVar(id, "lab", "", "the lab's ID, if there are several")
 }
 
-// forms are those that the output may have.
+// forms are the forms of output.
 const forms = "text, json or yaml"
 
-// addTo gives a command the flags that name files.
+// addTo adds the flags that name files.
 func (s *offline) addTo(c *cobra.Command) {
 	f, files := c.Flags(), &s.files
-	f.StringVar(&files.Flows, "flows", "", "file of flow entries, as ovs-ofctl dump-flows prints them; no agent is asked then")
+	f.StringVar(&files.Flows, "flows", "", "file of flow entries, as ovs-ofctl dump-flows prints them, instead of an agent")
 	const beside = ", with --flows (default: the file of its name beside it)"
 	f.StringVar(&files.Groups, "groups", "", "file of groups"+beside)
 	f.StringVar(&files.Meters, "meters", "", "file of meters"+beside)
@@ -93,20 +93,20 @@ func (s *offline) addTo(c *cobra.Command) {
 	for _, name := range []string{"flows", "groups", "meters", "ports"} {
 		c.MarkFlagFilename(name)
 	}
-	f.StringVar(&s.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects (with --node); no agent is asked then")
-	f.StringVar(&s.program, "program", "", "a program by its name, on a Node that is made up: "+strings.Join(programs.Names(), ", ")+"; no agent is asked then")
+	f.StringVar(&s.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects (with --node), instead of an agent")
+	f.StringVar(&s.program, "program", "", "a program by its name, on a made-up Node: "+strings.Join(programs.Names(), ", ")+"; instead of an agent")
 	c.MarkFlagsMutuallyExclusive("flows", "manifests", "program")
 	f.StringVar(&s.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --flows or --manifests")
 }
 
-// source is the flow files, manifests or program that the flags name; nil when they name
-// none. What is not in force of manifests is told to w.
+// source is the flow files, manifests or program that the flags name; nil if they name
+// none. Problems with manifests are written to w.
 func (s *offline) source(node string, w io.Writer) (pipeline.Source, error) {
 	if s.files.Flows != "" {
 		return s.files.Beside(), nil
 	}
 	if s.files != (pipeline.Files{}) {
-		return nil, usageError{errors.New("--groups, --meters and --ports go with --flows")}
+		return nil, usageError{errors.New("--groups, --meters and --ports need --flows")}
 	}
 	if s.program != "" {
 		_, err := programs.Named(s.program)
@@ -133,7 +133,7 @@ func defaultSocket() string {
 	return config.DefaultSocket
 }
 
-// client is who answers. What is wrong with manifests is told to problems.
+// client is a client of the source. Problems with manifests are written to problems.
 func (s *source) client(problems io.Writer) (*api.Client, error) {
 	from, err := s.offline.source(s.node, problems)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *source) print(c *cobra.Command, ask func(*api.Client) ([]byte, error)) 
 	return err
 }
 
-// query are the parameters that every question takes.
+// query are the parameters of every request.
 func (s *source) query() url.Values {
 	if s.output == "text" {
 		return url.Values{}
@@ -177,12 +177,12 @@ func (s *source) query() url.Values {
 	return url.Values{"format": {"json"}}
 }
 
-// Commands that ask several agents: --socket and --node may be given again.
+// Commands that ask several agents take --socket and --node several times.
 
 // several are the values of both flags.
 type several struct{ sockets, nodes []string }
 
-// addTo lets the flags of a source be given again. note ends their help.
+// addTo makes the flags of a source repeatable. note is added to their help.
 func (s *several) addTo(c *cobra.Command, from *source, note string) {
 	for name, to := range map[string]*again{"socket": {&from.socket, &s.sockets}, "node": {&from.node, &s.nodes}} {
 		if f := c.Flags().Lookup(name); f != nil {
@@ -192,10 +192,10 @@ func (s *several) addTo(c *cobra.Command, from *source, note string) {
 	}
 }
 
-// given says whether one of them was given again.
+// given says whether a flag was repeated.
 func (s *several) given() bool { return len(s.sockets) > 1 || len(s.nodes) > 1 }
 
-// clients returns a client for each agent. It writes faults of manifests to problems.
+// clients returns a client for each agent. Problems with manifests are written to problems.
 func (s *several) clients(one source, problems io.Writer) (all []*api.Client, err error) {
 	for i := range max(1, len(s.sockets), len(s.nodes)) {
 		if i < len(s.sockets) {
@@ -213,13 +213,13 @@ func (s *several) clients(one source, problems io.Writer) (all []*api.Client, er
 	return all, nil
 }
 
-// again is a flag that may be given again: it holds the last value, and all.
+// again is a repeatable flag: it has the last value, and all.
 type again struct {
 	last *string
 	all  *[]string
 }
 
-// String is the last value. It implements pflag.Value, as the others do.
+// String is the last value. The methods implement pflag.Value.
 func (a *again) String() string {
 	if a.last == nil {
 		return ""
@@ -227,11 +227,11 @@ func (a *again) String() string {
 	return *a.last
 }
 
-// Set takes one more value.
+// Set adds a value.
 func (a *again) Set(v string) error {
 	*a.last, *a.all = v, append(*a.all, v)
 	return nil
 }
 
-// Type is what help shows.
+// Type is the value's name in help.
 func (a *again) Type() string { return "string" }

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// agentConfig is where the agent's configuration is if it is not beside the socket.
+// agentConfig is the agent's configuration, if there is none beside the socket.
 const agentConfig = "/etc/antrail/agent.yaml"
 
 // supportFlags are the flags of support-bundle.
@@ -27,17 +27,17 @@ func supportBundleCommand() *cobra.Command {
 	var s supportFlags
 	c := &cobra.Command{
 		Use:   "support-bundle",
-		Short: "Write an archive for those who help: state, dumps, configuration, log, drops",
-		Long: `Write one archive (tar.gz) with what a person who helps asks for: versions, state, objects, dumps, metrics, the last
-dropped packets with their walks through the tables of now, the agent's configuration without secrets, and the end of its log.
-What could not be had is in errors.txt.
+		Short: "Write an archive for support: state, dumps, configuration, log, drops",
+		Long: `Write one archive (tar.gz) for support: versions, state, objects, dumps, metrics, the last dropped packets with
+their walks through today's tables, the agent's configuration without secrets, and the end of its log. Parts that could
+not be read are listed in errors.txt.
 
-The log and the configuration are those beside the socket (agent.log, agent.yaml), or those that --log-file and --config
-name. In a cluster the log is the container's: kubectl -n kube-system logs POD.
+The log and the configuration are those beside the socket (agent.log, agent.yaml), or those of --log-file and --config.
+In a cluster the log is the container's: kubectl -n kube-system logs POD.
 
-With --redact names of objects, Nodes and links, MAC addresses and IP addresses are replaced, each by the same wherever it
-stands; the bytes of packets are left out. Addresses of one range stay addresses of one range. Names that only the log
-has are found as values of its fields (pod=…): read a redacted archive before you give it away.`,
+With --redact, names of objects, Nodes and links, MAC addresses and IP addresses are replaced, each by the same word
+everywhere. The bytes of packets are left out. Addresses of one range stay in one range. Names that only the log has
+are found as values of its fields (pod=…), so read a redacted archive before you give it away.`,
 		Example: "  antrail support-bundle --node node-a -w support.tar.gz\n  antrail support-bundle --redact --config /etc/antrail/agent.yaml -w support.tar.gz\n  antrail support-bundle -w - | tar tz",
 		Args:    noArgs,
 	}
@@ -57,7 +57,7 @@ has are found as values of its fields (pod=…): read a redacted archive before 
 
 func (s *supportFlags) run(c *cobra.Command) error {
 	if s.o.Drops < 0 {
-		return usageError{errors.New("--traces is not negative")}
+		return usageError{errors.New("--traces must not be negative")}
 	}
 	client, err := s.from.client(c.ErrOrStderr())
 	if err != nil {
@@ -73,24 +73,24 @@ func (s *supportFlags) run(c *cobra.Command) error {
 		return s.writeTo(c, c.OutOrStdout(), "standard output")
 	}
 	name := cmp.Or(s.write, s.o.Now.UTC().Format("antrail-support-20060102-150405.tar.gz"))
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // it tells much of a cluster
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600) // it reveals much about a cluster
 	if err != nil {
 		return err
 	}
 	return errors.Join(s.writeTo(c, f, name), f.Close())
 }
 
-// writeTo writes the archive, and says what it lacks.
+// writeTo writes the archive, and reports how many parts are missing.
 func (s *supportFlags) writeTo(c *cobra.Command, w io.Writer, name string) error {
 	missing, err := support.Write(c.Context(), w, s.o)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(c.ErrOrStderr(), "wrote %s; %d answers could not be had: see errors.txt in it\n", name, missing)
+	fmt.Fprintf(c.ErrOrStderr(), "wrote %s; %d parts are missing: see errors.txt in it\n", name, missing)
 	return nil
 }
 
-// there is a file's name, or "" if it is not there.
+// there is a file's name, or "" if there is no file.
 func there(name string) string {
 	if _, err := os.Stat(name); err != nil {
 		return ""

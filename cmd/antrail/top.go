@@ -27,9 +27,9 @@ func topCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "top",
 		Short: "Watch the rates of ports, workers, tables, rules, connections and drops",
-		Long: `Show what the switch does, as a screen that is drawn anew every second: rates of ports, workers, tables,
-rules of policies, connections and drops, from the agent's counters. Keys go from one to the other, sort and
-filter; ? shows them.
+		Long: `Show what the switch does, on a screen that is refreshed every second: rates of ports, workers, tables, policy
+rules, connections and drops, from the agent's counters. Keys switch between these views, sort and filter; ? lists
+them.
 
 Without a terminal, with --plain or with --count, a view is printed as lines, once for each interval.`,
 		Example: "  antrail top\n  antrail top --node node-a --view rules --every 5s\n  antrail top --view reasons --count 1",
@@ -38,7 +38,7 @@ Without a terminal, with --plain or with --count, a view is printed as lines, on
 	f.from.addAgentTo(c)
 	c.Flags().MarkHidden("output")
 	c.Flags().StringVar(&f.view, "view", "ports", "ports, workers, tables, rules, connections, drops or reasons")
-	c.Flags().BoolVar(&f.plain, "plain", false, "lines, no screen")
+	c.Flags().BoolVar(&f.plain, "plain", false, "print lines instead of a screen")
 	c.Flags().IntVar(&f.count, "count", 0, "end after so many tables of lines; 0 for no end")
 	c.Flags().DurationVar(&f.every, "every", time.Second, "time between two readings")
 	c.RunE = func(c *cobra.Command, _ []string) error { return f.run(c) }
@@ -51,7 +51,7 @@ func (f *topFlags) run(c *cobra.Command) error {
 		return usageError{err}
 	}
 	if f.count < 0 || f.every < 10*time.Millisecond {
-		return usageError{errors.New("--count is not negative, and --every not less than 10ms")}
+		return usageError{errors.New("--count must not be negative, and --every must be at least 10ms")}
 	}
 	client, err := f.from.client(c.ErrOrStderr())
 	if err != nil {

@@ -25,19 +25,19 @@ func traceCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "trace FLOW",
 		Short: "Walk one packet through the tables, as ovs-appctl ofproto/trace does",
-		Long: `Walk one packet through the tables and print the entry hit in each, its actions and what they
-changed, the answers of conntrack, and the verdict with the packet as it leaves. Nothing is sent,
-counted or learned; connections are looked up as they are.
+		Long: `Walk one packet through the tables and print the entry hit in each, its actions and their changes, the
+answers of conntrack, and the verdict with the packet as it leaves. Nothing is sent, counted or learned;
+connections are looked up as they are.
 
-FLOW describes the packet as a match does: in_port, headers, and what it carries of registers, marks
-and tunnel fields. What it leaves out is as in the first packet of a connection: nw_ttl=64, tp_src=40000,
-tcp_flags=syn, an ICMP echo request. A Pod's packet without its own dl_src and nw_src is dropped as forged;
-antrail why makes up a packet from one Pod to another by itself.`,
+FLOW describes the packet as a match does: in_port, headers, registers, marks and tunnel fields. Fields that
+it leaves out are as in the first packet of a connection: nw_ttl=64, tp_src=40000, tcp_flags=syn, an ICMP echo
+request. A Pod's packet without its own dl_src and nw_src is dropped as forged; antrail why makes up a packet
+from one Pod to another by itself.`,
 		Example: "  antrail trace --node node-a " + examplePacket + "\n  antrail trace " + nodeFiles + " " + examplePacket,
 		Args: func(c *cobra.Command, args []string) error {
 			switch {
 			case live.on && len(args) > 0:
-				return fmt.Errorf("%q: --live watches real packets, and takes --filter, --source and so on in place of FLOW", args[0])
+				return fmt.Errorf("%q: --live watches real packets, and takes --filter, --source and others instead of FLOW", args[0])
 			case live.on:
 				return nil
 			}
@@ -46,8 +46,8 @@ antrail why makes up a packet from one Pod to another by itself.`,
 	}
 	c.AddCommand(append(showCommands(), traceReplayCommand())...)
 	from.addTo(c)
-	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, in place of the headers in FLOW")
-	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "state that the next ct() action answers with, such as trk,new; then trk,new (may be given several times)")
+	c.Flags().StringVar(&req.Packet, "packet", "", "the frame in hexadecimal, instead of the headers in FLOW")
+	c.Flags().StringArrayVar(&req.CTNext, "ct-next", nil, "answer of the next ct() action, such as trk,new; then trk,new (may be given several times)")
 	c.Flags().BoolVar(&explain, "explain", false, "as a tree, with the object behind each entry")
 	if hasSwitch {
 		live.addTo(c)
@@ -57,7 +57,7 @@ antrail why makes up a packet from one Pod to another by itself.`,
 			return live.watch(c)
 		}
 		if live.given(c) {
-			return usageError{errors.New("flags of live traces go with --live")}
+			return usageError{errors.New("flags of live traces need --live")}
 		}
 		req.Flow = args[0]
 		return from.print(c, func(client *api.Client) ([]byte, error) {
@@ -80,16 +80,15 @@ type liveFlags struct {
 	record, write string // files
 }
 
-// liveLong is what the help says of live traces.
+// liveLong is the help of live traces.
 const liveLong = `
 
-With --live real packets are watched as they pass: those that meet all of --source, --destination,
---port and --filter, or all. They are treated as they would have been, and walk every table for it;
-connections that pass in the kernel come back while they are watched. With several agents (--node or
---socket, given again) the two walks of a packet between Nodes are shown as one. Walks that there is
-no time to record are counted. The trace ends with --count walks, after --for, or with Ctrl-C.`
+With --live it watches real packets as they pass: those that meet all of --source, --destination, --port and --filter,
+or all. They are forwarded as usual, but walk every table. Offloaded connections are restored while they are watched.
+With several agents (--node or --socket, given again), the two walks of a packet between Nodes are shown as one. Walks
+that there was no time to record are counted. The trace ends after --count walks, after --for, or on Ctrl-C.`
 
-// liveOnly are those that make no sense without --live.
+// liveOnly are the flags that need --live.
 var liveOnly = []string{"source", "destination", "port", "filter", "dropped-only", "count", "for", "bytes", "record", "write"}
 
 func (l *liveFlags) addTo(c *cobra.Command) {
@@ -105,7 +104,7 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	f.StringVarP(&r.Destination, "destination", "D", "", "packets to this Pod, or through a Service to it, as namespace/name")
 	f.Uint16Var(&r.Port, "port", 0, "packets from or to this port of TCP, UDP or SCTP, as they enter")
 	l.addWhichTo(c)
-	f.StringVar(&l.record, "record", "", "write walks to this file too, for trace show, paths and replay")
+	f.StringVar(&l.record, "record", "", "also write walks to this file, for trace show, paths and replay")
 	c.MarkFlagFilename("record")
 	l.agents.addTo(c, l.from, "; with --live, may be given several times")
 	f.Lookup("output").Usage += "; with --live " + strings.Join(trace.Forms(), ", ")
@@ -114,27 +113,26 @@ func (l *liveFlags) addTo(c *cobra.Command) {
 	}
 }
 
-// addWhichTo gives a command the flags that it has in common with others that watch.
+// addWhichTo adds the flags that all commands for live packets have.
 func (l *liveFlags) addWhichTo(c *cobra.Command) {
 	f, r := c.Flags(), &l.request
 	f.StringVar(&r.Filter, "filter", "", "packets that meet a tcpdump expression as they enter")
-	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only packets that go nowhere")
+	f.BoolVar(&r.DroppedOnly, "dropped-only", false, "only dropped packets")
 	f.IntVar(&r.Count, "count", 0, "end after so many packets")
 	f.DurationVar(&r.For, "for", 0, "end after this time, such as 10m")
-	f.IntVar(&r.Bytes, "bytes", 0, fmt.Sprintf("how many bytes of a packet to keep, at most %d; 0 is all of these in recordings, JSON and captures, and %d for a person", api.MostBytes, api.HeaderBytes))
+	f.IntVar(&r.Bytes, "bytes", 0, fmt.Sprintf("how many bytes of a packet to keep, at most %d; 0 is all of these in recordings, JSON and captures, otherwise %d", api.MostBytes, api.HeaderBytes))
 	addWrite(c, &l.write)
 }
 
-// keep settles how many bytes of packets walks have: who reads headers does not wait for
-// payload.
-func (l *liveFlags) keep(form string) {
+// setBytes sets how many bytes of packets walks have. Text needs only headers.
+func (l *liveFlags) setBytes(form string) {
 	whole := l.record != "" || form == trace.FormJSON || form == trace.FormPcapng
 	if l.request.Bytes == 0 && whole {
 		l.request.Bytes = api.MostBytes
 	}
 }
 
-// given says whether any flag was given that goes with --live.
+// given says whether a flag was given that needs --live.
 func (l *liveFlags) given(c *cobra.Command) bool {
 	return l.agents.given() || slices.ContainsFunc(liveOnly, func(name string) bool { return c.Flags().Changed(name) })
 }
@@ -146,7 +144,7 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 		form = trace.FormTree
 	}
 	if l.request.Count < 0 || l.request.For < 0 {
-		return usageError{errors.New("--count and --for are not negative")}
+		return usageError{errors.New("--count and --for must not be negative")}
 	}
 	agents, err := l.agents.clients(*l.from, io.Discard)
 	if err != nil {
@@ -156,7 +154,7 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	l.keep(form)
+	l.setBytes(form)
 	l.request.Text = form == trace.FormOFProto || l.record != ""
 	tell, end, err := l.recorded(out)
 	if err != nil {
@@ -175,8 +173,8 @@ func (l *liveFlags) watch(c *cobra.Command) error {
 	return errors.Join(err, out.End(), shut(), end())
 }
 
-// recorded is what gets each way, a file beside the printer if one was asked for,
-// and what ends the file.
+// recorded returns the function that prints each way, and writes it to the record's file if
+// there is one. end closes the file.
 func (l *liveFlags) recorded(out trace.Printer) (tell func(trace.Joined) error, end func() error, err error) {
 	if l.record == "" {
 		return out.Print, func() error { return nil }, nil
@@ -188,23 +186,23 @@ func (l *liveFlags) recorded(out trace.Printer) (tell func(trace.Joined) error, 
 	return func(way trace.Joined) error { return errors.Join(trace.WriteJSON(f, way), out.Print(way)) }, f.Close, nil
 }
 
-// tellArmed says what is watched from now on.
+// tellArmed says which packets are watched from now on.
 func (l *liveFlags) tellArmed(w io.Writer, a *api.Armed) {
-	what := "what enters by any port"
+	what := "packets that enter by any port"
 	switch {
 	case a.InPort != 0:
-		what = fmt.Sprintf("what enters by port %d", a.InPort)
+		what = fmt.Sprintf("packets that enter by port %d", a.InPort)
 	case a.Pod != "":
-		what = "what comes from Pod " + a.Pod + " or goes to it"
+		what = "packets from or to Pod " + a.Pod + ""
 	case a.Through != "":
-		what = "what enters or leaves by port " + a.Through
+		what = "packets that enter or leave by port " + a.Through
 	}
 	if len(a.Tables) > 0 {
-		what += ", comes to table " + strings.Join(a.Tables, " or ")
+		what += ", come to table " + strings.Join(a.Tables, " or ")
 	}
 	fmt.Fprintf(w, "watching %s: %s", cmp.Or(a.Node, "the agent"), what)
 	for i, f := range a.Filter {
-		fmt.Fprintf(w, "%s(%s)", map[bool]string{true: " and meets ", false: " and "}[i == 0], f)
+		fmt.Fprintf(w, "%s(%s)", map[bool]string{true: " and meet ", false: " and "}[i == 0], f)
 	}
 	fmt.Fprintln(w)
 }

@@ -19,22 +19,21 @@ func traceReplayCommand() *cobra.Command {
 	var from source
 	c := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Have recorded packets walk today's entries, and tell what would change",
-		Long: `Have the packets of a recording (antrail trace --live --record FILE) walk the entries of an agent, or of
-files, with the answers that conntrack gave them when they were recorded. Nothing is sent, counted or
-learned. Walks that would be different are printed: the verdict then and now, and the first entry that
-is another one.
+		Short: "Let recorded packets walk today's entries, and report what would change",
+		Long: `Let the packets of a recording (antrail trace --live --record FILE) walk the entries of an agent, or of files,
+with the recorded answers of conntrack. Nothing is sent, counted or learned. Walks that would differ are printed: the
+verdict then and now, and the first entry that differs.
 
-Of a recording of several Nodes only the walks on one are replayed: on --on, or on --node. Those of other
+Of a recording of several Nodes, only the walks on one are replayed: on --on, or on --node. Those of other
 Nodes are counted.
 
-Exit code 1 says that something would change. -o json has a line for each walk, also for those that would
-be the same.`,
+Exit code 1 means that something would change. -o json has a line for each walk, also for those that would be the
+same.`,
 		Example: "  antrail trace replay examples/two-nodes/walks.json " + nodeFiles +
 			"\n  antrail trace replay -o json examples/two-nodes/walks.json " + nodeFiles,
 		Args: exactly("FILE"),
 	}
-	on := c.Flags().String("on", "", "walks on this Node of the recording; the Node of --node when not given")
+	on := c.Flags().String("on", "", "walks on this Node of the recording (default: the Node of --node)")
 	from.addTo(c)
 	c.Flags().Lookup("output").Usage = "text or json"
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -71,8 +70,8 @@ be the same.`,
 	return c
 }
 
-// walkReplay counts the walks of a recording that are replayed. Entries of one Node say
-// nothing of another Node's walks, so only those of one Node are.
+// walkReplay counts the replayed walks of a recording. Only walks of one Node are replayed,
+// because each Node has its own entries.
 type walkReplay struct {
 	node      string // whose walks; "" for the only Node of the recording
 	only      string // that Node
@@ -81,8 +80,8 @@ type walkReplay struct {
 	others    map[string]int // walks of other Nodes, which are left out
 }
 
-// each has the walks of a packet's way replayed. The rest of a fragment's way, after it
-// waited, is left out. A recording of several Nodes is an error if no Node is named.
+// each replays the walks of a packet's way. A fragment's walk after its wait is left out.
+// If a recording has several Nodes and none is named, that is an error.
 func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*api.Replayed, error)) error {
 	for _, w := range way {
 		if w.Resumed {
@@ -93,7 +92,7 @@ func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*api.Repla
 			continue
 		}
 		if r.only = cmp.Or(r.only, w.Node); w.Node != "" && w.Node != r.only {
-			return usageError{fmt.Errorf("the recording has walks on %s and on %s: --on says whose are meant", r.only, w.Node)}
+			return usageError{fmt.Errorf("the recording has walks on %s and on %s: choose one by --on", r.only, w.Node)}
 		}
 		now, err := replay(w)
 		if err != nil {
@@ -106,7 +105,7 @@ func (r *walkReplay) each(way trace.Joined, replay func(*trace.Walk) (*api.Repla
 	return nil
 }
 
-// summary says how many walks were replayed, and whose were not.
+// summary says how many walks were replayed, and which were left out.
 func (r *walkReplay) summary() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d of %d walks would be different\n", r.different, r.walks)
@@ -116,14 +115,13 @@ func (r *walkReplay) summary() string {
 	return b.String()
 }
 
-// verdict is the error of a replay that found something, or of one that had nothing to
-// replay.
+// verdict is the error of a replay with differences, or without walks.
 func (r *walkReplay) verdict() error {
 	switch {
 	case r.different > 0:
 		return errors.New("today's entries treat recorded packets differently")
 	case r.walks == 0 && len(r.others) > 0:
-		return fmt.Errorf("the recording has no walk on %s; it has walks on %s: --on says whose are meant", r.node, strings.Join(slices.Sorted(maps.Keys(r.others)), ", "))
+		return fmt.Errorf("the recording has no walk on %s; it has walks on %s: choose one by --on", r.node, strings.Join(slices.Sorted(maps.Keys(r.others)), ", "))
 	}
 	return nil
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// What was recorded on a Node is read anywhere.
+// Recordings of a Node can be read anywhere.
 
 // showCommands print recordings.
 func showCommands() []*cobra.Command {
 	return []*cobra.Command{
 		traceShowCommand("show", trace.FormTree, "Print recorded walks"),
-		traceShowCommand("paths", trace.FormPaths, "Print the different ways of recorded walks, with how many packets took each"),
+		traceShowCommand("paths", trace.FormPaths, "Print the different ways of recorded walks, with the packets of each"),
 	}
 }
 
@@ -48,17 +48,17 @@ func traceShowCommand(name, form, short string) *cobra.Command {
 	return c
 }
 
-// addWrite adds the flag that says where walks go.
+// addWrite adds the flag for the output file.
 func addWrite(c *cobra.Command, write *string) {
-	c.Flags().StringVarP(write, "write", "w", "", "write to this file; - is standard output, for a capture that is piped on")
+	c.Flags().StringVarP(write, "write", "w", "", "file to write; - is standard output, for a pipe")
 	c.MarkFlagFilename("write")
 }
 
-// formTo is a printer in a form to a file, or to standard output ("" or -), and what
-// ends the file. A capture goes to standard output only when that was asked for.
+// formTo is a printer in a form to a file, or to standard output for "" or -. end closes
+// the file. A capture goes to standard output only for -.
 func formTo(c *cobra.Command, form, path string) (p trace.Printer, end func() error, err error) {
 	if form == trace.FormPcapng && path == "" {
-		return nil, nil, usageError{errors.New("a capture is not for reading: give -w FILE, or -w - for a pipe")}
+		return nil, nil, usageError{errors.New("a capture is binary: use -w FILE, or -w - for a pipe")}
 	}
 	if path == "" || path == "-" {
 		p, err = trace.NewPrinter(form, c.OutOrStdout())
@@ -75,8 +75,8 @@ func formTo(c *cobra.Command, form, path string) (p trace.Printer, end func() er
 	return p, f.Close, err
 }
 
-// lateFile is a file to write that keeps what it had until the first byte is written, or
-// it is closed without: what cannot begin costs nobody an older capture.
+// lateFile is a file that keeps its old content until the first write or Close. So a
+// command that fails before its first packet does not destroy an older capture.
 type lateFile struct {
 	file  *os.File
 	begun bool
@@ -109,10 +109,10 @@ func (f *lateFile) Write(b []byte) (int, error) {
 	return f.file.Write(b)
 }
 
-// Close makes the file what was written, if it is nothing.
+// Close closes the file, truncated if nothing was written.
 func (f *lateFile) Close() error { return errors.Join(f.truncateOnce(), f.file.Close()) }
 
-// asUsage is an error of how a command was called, nil for none.
+// asUsage makes an error a usage error; nil stays nil.
 func asUsage(err error) error {
 	if err == nil {
 		return nil

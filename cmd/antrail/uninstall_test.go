@@ -180,7 +180,7 @@ func TestUninstall(t *testing.T) {
 		return string(out), err
 	}
 	first := n.start(t)
-	if text, err := run("uninstall"); err == nil || !strings.Contains(text, "an agent is running: it answers at "+n.socket+"\nStop it first, or give --force") {
+	if text, err := run("uninstall"); err == nil || !strings.Contains(text, "an agent is running: it answers at "+n.socket+"\nStop it first, or use --force") {
 		t.Errorf("beside an agent that runs: %v\n%s", err, text)
 	}
 	if d := diffLines(before, n.snapshot(t)); !strings.Contains(d, "table inet antrail") || !strings.Contains(d, "192.168.77.112") {

@@ -16,33 +16,32 @@ const (
 	exitUsage  = 2
 )
 
-// hintedError is an error with what to do about it.
+// hintedError is an error with a hint.
 type hintedError struct {
 	error
 	hint string
 }
 
-// Hint says what to do.
+// Hint says what to do next.
 func (e hintedError) Hint() string { return e.hint }
 
-// usageError is a mistake of the caller that flags and argument counts do not
-// catch.
+// usageError is a usage error that flags and argument counts do not catch.
 type usageError struct{ error }
 
-// codedError ends the program with a code of the command's own. Without an error in
-// it nothing is printed: the command has said it all.
+// codedError ends the program with the command's own code. Without an error nothing is
+// printed.
 type codedError struct {
 	code int
 	error
 }
 
-// Unwrap is the error, for its hint; nil when there is none.
+// Unwrap is the error, for its hint; nil if there is none.
 func (e codedError) Unwrap() error { return e.error }
 
-// Arguments: what is missing has a name, and what is too many is shown.
+// Arguments: errors name missing arguments and show excess ones.
 
-// noArgs is for commands without arguments. What follows a command that has others
-// below it was meant as one of them.
+// noArgs is for commands without arguments. If the command has subcommands, an argument is
+// an unknown subcommand.
 func noArgs(c *cobra.Command, args []string) error {
 	if len(args) == 0 || !c.HasSubCommands() {
 		return exactly()(c, args)
@@ -54,8 +53,7 @@ func noArgs(c *cobra.Command, args []string) error {
 	return fmt.Errorf("unknown command %q for %q%s", args[0], c.CommandPath(), flow.Suggest(args[0], names))
 }
 
-// exactly is for commands with as many arguments as names, which are those of their
-// usage.
+// exactly is for commands with exactly these arguments, by their names in the usage.
 func exactly(names ...string) cobra.PositionalArgs {
 	return cobra.MatchAll(upTo(names...), atLeast(names...))
 }
@@ -64,7 +62,7 @@ func exactly(names ...string) cobra.PositionalArgs {
 func upTo(names ...string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) > len(names) {
-			return fmt.Errorf("%q is one argument too many: %s; what has spaces in it goes in quotes", args[len(names)], c.UseLine())
+			return fmt.Errorf("%q is one argument too many: %s; quote an argument with spaces", args[len(names)], c.UseLine())
 		}
 		return nil
 	}
@@ -84,14 +82,14 @@ func atLeast(names ...string) cobra.PositionalArgs {
 	}
 }
 
-// exclusive is what cobra says of flags that exclude one another.
+// exclusive is cobra's error about flags that exclude one another.
 var exclusive = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.+)\] were all set$`)
 
-// plainText is an error of cobra's in words for who typed the flags; others as they are.
+// plainText puts cobra's errors in plain words. Other errors stay as they are.
 func plainText(err error) string {
 	m := exclusive.FindStringSubmatch(err.Error())
 	if m == nil {
 		return strings.ReplaceAll(err.Error(), context.Canceled.Error(), "interrupted")
 	}
-	return "--" + strings.Join(strings.Fields(m[1]), " and --") + " do not go together"
+	return "--" + strings.Join(strings.Fields(m[1]), " and --") + " exclude each other"
 }

@@ -30,27 +30,27 @@ func whyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "why FROM TO",
 		Short: "Say whether one end may connect to another, and which policy decides it",
-		Long: `Say in one sentence whether FROM may open a connection to TO, and which policy and rule decide that, or
-what else is in the way. Below it stand where its first packet comes to, what was counted so far (of the entry
-that it ends at, and of such connections), and what to do next; with --walk also the packet's walk, table by
-table. Nothing is sent, counted or learned, and connections are looked up as they are.
+		Long: `Say in one sentence whether FROM may open a connection to TO, and which policy and rule decide that, or what else
+prevents it. Below that, it says where the first packet ends, what was counted so far (of the entry where it ends, and of
+such connections), and what to do next; with --walk also the packet's walk, table by table. Nothing is sent, counted or
+learned, and connections are looked up as they are.
 
 FROM is namespace/pod, an address, external (some address outside the cluster) or node (the Node itself).
 TO is one of these, or svc:namespace/name, with :PORT behind it: a number, or a name that the Pod or the
-Service has. A Service of one port needs none, and has the protocol of its port. Each of its endpoints is
-asked, and all have to be allowed.
+Service has. A Service with one port needs none, and has the protocol of its port. All endpoints of a Service
+must be allowed.
 
-A Node decides what its own pods send and get. The walk goes on at another Node of a lab (--node) or of manifests,
-and at one whose agent is given too (--socket, given again). When a Node was not asked that has a say, what
-the others allow is undecided. What a TrafficControl or an application-layer policy leads past a tap goes on
-as if it came back as it was. Packets from outside enter at the first --node.
+A Node decides what its own pods send and receive. The walk goes on at another Node of a lab (--node) or of manifests,
+and at one whose agent is given, too (--socket, given again). If a Node that decides was not asked, the answer of
+the others is undecided. Packets that a TrafficControl or an application-layer policy leads through a tap go on as if
+they came back unchanged. Packets from outside enter at the first --node.
 
 Entries that another controller installed (antrail vswitchd) have no objects. Then FROM and TO are addresses
 or ports of the switch: ADDRESS, ADDRESS:PORT or the name of a port, with ,MAC and @PORT behind it where the
 switch cannot tell them. The answer names the entry that decides, with its table and cookie.
 
-It exits with 0 when the connection is allowed, with 1 when it is denied, and with 2 when it is undecided or
-there is no answer.`,
+It exits with 0 if the connection is allowed, with 1 if it is denied, and with 2 if that is undecided or there is
+no answer.`,
 		Example: "  antrail why default/client-a default/web-a:80 " + webApp + "\n  antrail why default/client-b svc:default/sample-clusterip " + webApp +
 			"\n  antrail why 192.168.77.1 192.168.77.102:30004 --node node-a " + webApp + "\n  antrail why --udp default/client-a 10.10.0.10:53 --node node-a\n  antrail why --walk default/client-a default/web-a:80 " + webApp +
 			"\n  antrail why 10.9.0.1@veth0 10.9.0.2:80 --socket /run/antrail/switch.sock",
@@ -58,7 +58,7 @@ there is no answer.`,
 	}
 	f := c.Flags()
 	w.from.addAgentTo(c)
-	f.StringVar(&w.from.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects; no agent is asked then")
+	f.StringVar(&w.from.manifests, "manifests", "", "file or directory of Kubernetes and Antrea objects, instead of an agent")
 	f.StringVar(&w.from.tunnel, "tunnel-port", config.DefaultTunnel, "name of the tunnel port, with --manifests")
 	if hasSwitch {
 		c.MarkFlagsMutuallyExclusive("socket", "manifests")
@@ -68,7 +68,7 @@ there is no answer.`,
 	f.BoolVar(&w.sctp, "sctp", false, "ask for SCTP")
 	f.BoolVar(&w.icmp, "icmp", false, "ask for an ICMP echo request")
 	c.MarkFlagsMutuallyExclusive("udp", "sctp", "icmp")
-	f.BoolVarP(&w.walk, "walk", "v", false, "print the walk too, table by table, with the object behind each entry")
+	f.BoolVarP(&w.walk, "walk", "v", false, "also print the walk, table by table, with the object behind each entry")
 	f.BoolVar(&w.request.IPv6, "ipv6", false, "IPv6 addresses of ends that have both")
 	f.Uint16Var(&w.request.SourcePort, "source-port", 0, "port of the client (default 40000)")
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -107,10 +107,10 @@ func (w *why) answer(c *cobra.Command) error {
 	return nil
 }
 
-var errUndecided = errors.New("undecided: not all that have a say were asked")
+var errUndecided = errors.New("undecided: a Node that decides was not asked")
 
-// clients are agents, or the Nodes of manifests. One Node of a lab or of manifests is
-// asked first, and then its others, when a packet goes there.
+// clients are the agents, or the Nodes of manifests. A given Node of a lab or of manifests
+// is asked first, and its other Nodes when a packet goes there.
 func (w *why) clients(problems io.Writer) (all []*api.Client, err error) {
 	if w.from.manifests != "" {
 		problems = &once{to: problems, told: map[string]bool{}}
@@ -126,7 +126,7 @@ func (w *why) clients(problems io.Writer) (all []*api.Client, err error) {
 	return w.agents.clients(w.from, problems)
 }
 
-// nodes are those of the manifests, or else of the lab.
+// nodes are the Nodes of the manifests, or of the lab.
 func (w *why) nodes() ([]string, error) {
 	if w.from.manifests != "" {
 		return pipeline.ManifestNodes(w.from.manifests)
@@ -152,7 +152,7 @@ func (w *why) print(c *cobra.Command, a *api.WhyAnswer) error {
 	return err
 }
 
-// once writes each line once: every Node tells what is wrong with the same files.
+// once writes each line once, because every Node reports the same problems with files.
 type once struct {
 	to   io.Writer
 	told map[string]bool

@@ -72,8 +72,8 @@ func unindent(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Markdown returns the list as a page: a section for each command. head is what stands
-// before the first one.
+// Markdown returns the list as a page with a section for each command. head comes before
+// the first one.
 func Markdown(head string, all []Command) string {
 	var b strings.Builder
 	b.WriteString(head)
