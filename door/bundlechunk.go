@@ -141,7 +141,7 @@ func (r *bundleReader) put(e *flow.Entry, actions uint64) error {
 const maxShared = 8192
 
 // intern makes entries with the same actions share one list. It compares the actions too, because
-// the same text may mean different ones: mod_tp_dst depends on the protocol of the match, and
+// the same text may mean different ones. mod_tp_dst depends on the protocol of the match, and
 // output:NAME on the names.
 func (r *bundleReader) intern(text uint64, e *flow.Entry) {
 	if n := len(e.Actions); n == 0 || isConjunction(e.Actions[n-1]) {

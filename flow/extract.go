@@ -111,9 +111,8 @@ func (k *Key) setTunnel(t *packet.Tunnel) {
 }
 
 // SetTunnelOptions fills in the fields tun_metadata from the options of a packet's Geneve header,
-// by the table of its switch. It returns false if Open vSwitch drops the packet: for a critical
-// option that the table lacks (RFC 8926, section 3.5.1), or one of another length than in the
-// table.
+// by the table of its switch. It returns false if Open vSwitch drops the packet. That is so for a
+// critical option that the table lacks (RFC 8926, section 3.5.1), or with another length there.
 func (k *Key) SetTunnelOptions(all packet.TunnelOptions, table []TunnelOption) bool {
 	for len(all) > 0 {
 		class, kind, data, rest, ok := packet.NextOption(all)
@@ -137,8 +136,8 @@ func optionPlace(o *TunnelOption) (from, to int) {
 	return to - int(o.Size), to
 }
 
-// TunnelOptions are the options of a packet that leaves by a Geneve tunnel: those whose fields
-// are present, in the order of their numbers, as in Open vSwitch.
+// TunnelOptions are the options of a packet that leaves by a Geneve tunnel. Their fields are
+// present. They are in the order of their numbers, as in Open vSwitch.
 func (k *Key) TunnelOptions(table []TunnelOption) packet.TunnelOptions {
 	if k[offTunPresent] == 0 {
 		return ""

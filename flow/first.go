@@ -9,8 +9,8 @@ const FirstPort = 40000
 // the packet (RFC 4861, section 7.1).
 const neighborTTL = 255
 
-// AssumeFirst fills in the missing parts of a packet's description, as in the first packet of a
-// connection: TTL 64, client port 40000, SYN, an echo request. It replaces a TTL or port of 0,
+// AssumeFirst fills in the missing parts of a packet's description, as in a connection's first
+// packet: TTL 64, client port 40000, SYN, an echo request. It replaces a TTL or port of 0,
 // and TCP without flags, because no description means these. Neighbour discovery gets its hop
 // limit of 255.
 func AssumeFirst(m *Match) {

@@ -3,7 +3,7 @@ package flow
 import "encoding/binary"
 
 // Key is everything a flow entry can match on, for one packet, as flat bytes in network byte
-// order: registers and other metadata first, then headers. The registry (field.go) has the place
+// order. Registers and other metadata come before headers. The registry (field.go) has the place
 // of each field. A test checks that each byte belongs to one field or to a declared union.
 //
 // A header that the packet does not have is zero. An entry that matches on it also matches on its

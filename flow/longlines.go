@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// A line holds up to 65,535 bytes, but some entries and groups need more: a group of a Service
-// with a thousand endpoints, an entry that is a clause of thousands of conjunctions. Their text
+// A line holds up to 65,535 bytes, but some entries and groups need more. Examples are a group of
+// a thousand endpoints, and an entry that is a clause of thousands of conjunctions. Their text
 // is several lines of the same identity. Each line can be read by itself, and Join puts the parts
 // together.
 

@@ -15,8 +15,8 @@ import (
 // and not recomputed. So a checksum that was wrong on arrival stays wrong, and the receiver still
 // sees it.
 //
-// UDP over IPv4 has its own rule: 0 means "no checksum", so it stays 0, and a checksum that
-// computes to 0 is sent as 0xffff (RFC 768). NonZero does the latter.
+// UDP over IPv4 has its own rule: 0 means "no checksum", so it stays 0. A checksum that computes
+// to 0 is sent as 0xffff (RFC 768); NonZero does that.
 
 // Sum is the one's complement sum of b, taken as big-endian 16-bit words and padded with a zero
 // byte, added to initial.
@@ -174,8 +174,8 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 }
 
 // SetL4Checksum computes and writes the transport checksum of the packet in frame b. It changes
-// nothing in three cases: there is no transport header, the UDP Length does not fit, or the
-// switch does not know the protocol's checksum.
+// nothing if there is no transport header or the UDP Length does not fit. It also changes nothing
+// if the switch does not know the protocol's checksum.
 func (l *Layers) SetL4Checksum(b []byte) {
 	if l.L4 == 0 {
 		return

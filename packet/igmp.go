@@ -6,8 +6,8 @@ import (
 	"net/netip"
 )
 
-// IGMP is a message of group management over IPv4, from its first byte on (RFC 1112, appendix I;
-// RFC 2236, section 2; RFC 3376, section 4).
+// IGMP is a message of group management over IPv4, from its first byte on.
+// Sources: RFC 1112, appendix I; RFC 2236, section 2; RFC 3376, section 4.
 type IGMP []byte
 
 // Types of IGMP messages.

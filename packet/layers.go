@@ -27,9 +27,8 @@ type Layers struct {
 	// protocols L4 is the offset of the IP payload.
 	L4 int
 	// End is the end of the IP packet by its own length field; Ethernet padding
-	// follows. It is 0 if the IP or ARP header is not sound: wrong version,
-	// lengths that do not fit the frame, or ARP for other than IPv4 over
-	// Ethernet. Then Proto, Frag and L4 are 0 too.
+	// follows. It is 0 if the IP or ARP header is wrong: its version, its lengths,
+	// or ARP for other than IPv4 over Ethernet. Then Proto, Frag and L4 are 0 too.
 	End int
 	// Proto is the IP protocol behind IPv6 extension headers. As in Open vSwitch,
 	// it is 44 for an IPv6 fragment that is not the first. It is 0 if the

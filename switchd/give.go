@@ -348,8 +348,8 @@ func Withdraw(p ports.Heritable) error {
 	return p.Close()
 }
 
-// TakeBack removes the remains of a port that was given to a switch and that the switch has
-// closed: the program of a packet socket, or an owner's tap. A missing link is not an error.
+// TakeBack removes the remains of a given port that the switch has closed: the program of a packet
+// socket, or an owner's tap. A missing link is not an error.
 func TakeBack(link, driver, owner string) error {
 	switch driver {
 	case door.DriverAFPacket:

@@ -1,4 +1,4 @@
-// Package switchd is the switch as a process: a switch (switchd/local) with ports, its
+// Package switchd is the switch as a process. It has a switch (switchd/local) with ports,
 // connections in a file, the kernel's offload, and the door for a controller (door). It knows
 // packets, entries and ports. It does not know Kubernetes, CNI, nftables or YAML.
 //
@@ -57,8 +57,8 @@ type Process struct {
 	// the ports. The launcher has then opened Listener, the socket.
 	Confined bool
 	Listener net.Listener
-	// The launcher has also opened these: a connection to the predecessor, programs and maps of
-	// the offload, and a request to stay awake for each worker.
+	// The launcher has also opened a connection to the predecessor, programs and maps of the
+	// offload, and a request to stay awake for each worker.
 	before  *net.UnixConn
 	offload []int
 	awake   []*os.File

@@ -98,8 +98,8 @@ func (p *Pipeline) routeToNode(f Family) []*flow.Entry {
 		layout.SetMAC(flow.EthDst, p.c.Gateway.MAC), ToGatewayRegMark.Set(), p.goTo(tableL3DecTTL)))
 }
 
-// routeToHost sends packets of the underlay's Pods to the Node itself: those for its addresses,
-// and replies to connections that it began by its own port.
+// routeToHost sends packets of the underlay's Pods to the Node itself. They go to its addresses,
+// or are replies to connections that it began by its own port.
 func (p *Pipeline) routeToHost(f Family) (all []*flow.Entry) {
 	to := func(t ...term) {
 		all = append(all, p.entry(forPods, tableL3Forwarding, priorityHigh, match(append(t, f.ip(), p.inVLAN(0))...),

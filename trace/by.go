@@ -40,8 +40,8 @@ func policies(all []Object) (found []Object) {
 	return found
 }
 
-// By names the objects because of which the packet is lost, in the form of Entry.By: those of the
-// entry that dropped it, or of the last policy before it went only to the agent. It is "" if the
+// By names the objects because of which the packet is lost, in the form of Entry.By. They are those
+// of the dropping entry, or of the last policy before it went only to the agent. It is "" if the
 // packet goes somewhere, if nothing is known, or if every Node has the entry.
 func (w *Walk) By() string {
 	v := &w.Verdict

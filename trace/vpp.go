@@ -13,9 +13,9 @@ import (
 )
 
 // The form vpp: a walk in the form of VPP's "show trace", for people who know that. Each node
-// that the packet passed is a stanza: the time, its name, and indented lines. Nodes are the
-// driver of the port ("-input"; the port itself if no port received the packet), ethernet-input,
-// ip4-input (or ip6-, arp-), each table, and the output port. Numbers of interfaces are those of
+// that the packet passed is a stanza: the time, its name, and indented lines. The first node is the
+// driver of the port ("-input"), or the port itself if no port received the packet. Then come
+// ethernet-input, ip4-input (or ip6-, arp-), each table, and the output port. Numbers of interfaces are those of
 // ports.
 //
 // A table shows its entry. Some tables show more:

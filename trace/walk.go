@@ -1,5 +1,5 @@
-// Package trace has walks of packets for people and programs: a switch's record with names for
-// ports and tables and with the objects behind entries, and the forms in which it is printed.
+// Package trace has walks of packets for people and programs. A walk is a switch's record with names
+// of ports and tables and the objects behind entries. The package also prints walks.
 //
 //	walk.go     a packet's way through one Node's tables
 //	readrecording.go walks from a file of any source

@@ -48,7 +48,7 @@ func (p *parser) readMatch(m *flow.Match, items []matchItem) error {
 	return b.checkPrereqs()
 }
 
-// matchItem is an item of a match, with the protocol of its key (nil for none)
+// matchItem is an item of a match. It has the protocol of its key (nil for none)
 // and the stage in which it is read, from 0.
 type matchItem struct {
 	item

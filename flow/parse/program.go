@@ -13,8 +13,8 @@ import (
 //
 //   - ports have the numbers in the ports text (or Sources.Names);
 //   - tables are numbered in the order in which lines of the flows begin with
-//     table=NAME, so that goto_table goes forward in a dump; then come tables
-//     that only actions and groups name, in order of appearance;
+//     table=NAME, so that goto_table goes forward in a dump. Tables that only
+//     actions and groups name follow, in order of appearance;
 //   - other ports are numbered from 32768 up in order of appearance, so that
 //     a dump can be read without the machine it comes from.
 

@@ -5,7 +5,7 @@
 //	Group   the line of dump-groups likewise
 //	Action  the action's text
 //
-// The text loses two details of a Go value, which no switch uses: an empty list of actions
+// The text loses two details of a Go value, which no switch uses. An empty list of actions
 // returns as nil, and the weight of a bucket outside select groups as 0.
 //
 // Decoders take input of another process. They check it as they check a user's text. They need

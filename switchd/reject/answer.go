@@ -10,13 +10,12 @@ import (
 
 const (
 	replyTTL = 64
-	// quoted4 and quoted6 are how many bytes of a packet an ICMP error carries: as much as fits
-	// into 576 bytes (RFC 1812, section 4.3.2.3) and into IPv6's smallest MTU (RFC 4443, section
-	// 2.4).
+	// quoted4 and quoted6 are how many bytes of a packet an ICMP error carries. An error has at
+	// most 576 bytes (RFC 1812, section 4.3.2.3), in IPv6 the smallest MTU (RFC 4443, section 2.4).
 	quoted4 = 576 - packet.IPv4Len - packet.ICMPLen
 	quoted6 = 1280 - packet.IPv6Len - packet.ICMPLen
-	// minMTU and minMTU6 are the sizes that every path must support: RFC 8201, section 4, and for
-	// IPv4 the size that hosts accept whole (RFC 791).
+	// minMTU and minMTU6 are the sizes that every path must support (RFC 8201, section 4). For
+	// IPv4 it is the size that hosts accept whole (RFC 791).
 	minMTU  = 576
 	minMTU6 = 1280
 )
@@ -143,7 +142,7 @@ func (r *rejected) unreachable(why codes) []byte {
 	return r.icmp(packet.ICMPUnreachable, why.v4, 0)
 }
 
-// tooBig is the answer with the largest IP packet for a frame's sender: "fragmentation needed"
+// tooBig is the answer with the largest IP packet for a frame's sender. It is "fragmentation needed"
 // (RFC 1191, section 4) or "packet too big" (RFC 4443, section 3.2). It is nil if the sender must
 // not be answered, or lets routers fragment the packet. It never gives less than every path must
 // support, because hosts and conntrack ignore that (RFC 8201, section 4).

@@ -1,6 +1,6 @@
-// Package reject answers packets in place of a controller: those that a policy rejects, those to
-// a Service without endpoints, and those that are too long for the tunnel. It answers TCP with a
-// reset, any other protocol with an ICMP error.
+// Package reject answers packets in place of a controller. A policy rejects them, their Service has
+// no endpoints, or they are too long for the tunnel. It answers TCP with a reset, any other protocol
+// with an ICMP error.
 //
 // Package tables decides which packet-ins of its pipeline ask for an answer, and the answer's
 // way. This package knows nothing more of a pipeline.

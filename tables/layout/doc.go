@@ -1,6 +1,5 @@
-// Package layout has the parts that all programs of flow entries share: programs, the Node of a
-// program, named bits, and the words in which entries are written. It has only plain values and
-// pure functions.
+// Package layout has the parts that all programs of flow entries share: programs, their Nodes,
+// named bits, and the words of entries. It has only plain values and pure functions.
 //
 //	program.go  a program: its tables, its marks, its entries and the reason for each
 //	together.go several programs in one switch
