@@ -63,7 +63,7 @@ func playSequence(t *testing.T, file string) {
 	t.Logf("%s: %d steps; differences, all meant: %v", file, len(v.Steps), p.why)
 }
 
-// stray is a packet that has to do with no other, or an error about one of
+// stray is a packet without relation to any other, or an error about one of
 // those seen; one of 32 is cut off somewhere.
 func (p *pair) stray(seen [][]byte) []byte {
 	hosts := []string{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.96.0.10"}

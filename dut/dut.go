@@ -1,6 +1,6 @@
 // Package dut lets another program drive a switch packet by packet, to compare
-// it with Open vSwitch: one JSON object a line in, one a line out, over memory
-// ports and a clock that only the other program turns.
+// it with Open vSwitch. Each line in and out is a JSON object. Ports are in
+// memory, and only the other program advances the clock.
 //
 //	{"op":"reset","flows":[…],"groups":[…],"meters":[…]}   -> {}
 //	{"op":"rx","port":1,"hex":"…"}                         -> {"out":{"11":["…"]}}

@@ -75,8 +75,8 @@ func (p *pair) strays() string {
 }
 
 // tuple is a TCP packet's addresses and ports, and those of its answer, as a
-// dump prints them. What is translated back shows the answer to the original
-// direction.
+// dump prints them. A packet that is translated back shows the answer to the
+// original direction.
 type tuple struct{ there, back string }
 
 func tupleOf(b []byte) tuple {
@@ -193,7 +193,7 @@ func (p *pair) explain(q *probe, output int) string {
 // explainKnown is explain for a TCP packet of known connections.
 func (p *pair) explainKnown(q *probe, met []string, their, our map[string]bool) string {
 	passes := our["est"] || our["new"]
-	// What is inv in one zone is not translated, and may be another's in the next.
+	// A packet that is inv in one zone is not translated, and may belong to another connection in the next.
 	refused := our["inv"] || their["snat"] != our["snat"] || their["dnat"] != our["dnat"]
 	switch {
 	case q.has(packet.TCPRst) && their["est"] && refused && slices.ContainsFunc(met, unanswered):

@@ -93,7 +93,7 @@ func (p *pass) write(b *strings.Builder, bridge string, n *flow.Names) {
 }
 
 // writePasses writes a pass and those that it begins, in the order in which Open vSwitch resumes
-// them: all of one pass, then those of the next.
+// them. That is all of one pass, then those of the next.
 func writePasses(first *pass, bridge string, n *flow.Names) string {
 	var b strings.Builder
 	for _, p := range inOrder(first) {

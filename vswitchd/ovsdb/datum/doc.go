@@ -1,5 +1,5 @@
-// Package datum has the values of OVSDB's columns (RFC 7047 section 5.1): atoms, sets and
-// maps of them, the types that constrain them, and their JSON.
+// Package datum has the values of OVSDB's columns (RFC 7047 section 5.1). They are atoms, and sets
+// and maps of them. It also has the types that constrain them, and their JSON.
 //
 //   - ovsdberror.go: an error as OVSDB's clients see it.
 //   - atom.go: an integer, a boolean, a string or a UUID.

@@ -1,5 +1,5 @@
 // Package schema has the tables and columns of the databases that antrail serves, as Go
-// tables, and writes the JSON by which clients learn of them (RFC 7047 section 3.2).
+// tables. It writes them for clients as JSON (RFC 7047 section 3.2).
 //
 //   - schema.go: databases, tables and columns, and how they are looked up.
 //   - columns.go: the few functions by which the tables below are written.

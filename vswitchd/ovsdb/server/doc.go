@@ -14,8 +14,7 @@
 // waits. The database's lock orders updates and replies: the update of a transaction is in the
 // outbox before its reply.
 //
-// A client may hold so much of the server: one message of Limits.Message bytes while it is
-// read, Limits.Outbox bytes that it has not read, Limits.Monitors monitors,
-// Limits.Locks locks and Limits.Transactions transactions that wait. A client that asks for more gets an error. A
-// client that does not read its updates is disconnected.
+// A client has limits (Limits): the bytes of a message, unread bytes in its outbox, monitors, locks
+// and waiting transactions. A client that asks for more gets an error. A client that does not read
+// its updates is disconnected.
 package server
