@@ -4,33 +4,12 @@ import (
 	"go/ast"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
 
 // maxWords is how many words a sentence of a comment may have.
 const maxWords = 25
-
-// notYet are the packages whose comments still have long sentences. Take a package off the
-// list once the test passes without it; put none on it.
-var notYet = []string{
-	"door",
-	"dut",
-	"flow",
-	"flow/parse",
-	"flow/wire",
-	"packet",
-	"switchd",
-	"switchd/reject",
-	"tables",
-	"tables/layout",
-	"trace",
-	"vswitchd/appctl",
-	"vswitchd/ovsdb/datum",
-	"vswitchd/ovsdb/schema",
-	"vswitchd/ovsdb/server",
-}
 
 var (
 	listItem      = regexp.MustCompile(`^ +(\d+\.|-) +`)
@@ -100,9 +79,6 @@ func longSentences(lines []string) (long []string) {
 func TestCommentsHaveShortSentences(t *testing.T) {
 	groups := 0
 	for _, f := range read(t, false) {
-		if slices.Contains(notYet, f.dir) {
-			continue
-		}
 		for _, g := range f.tree.Comments {
 			groups++
 			for _, s := range longSentences(commentLines(g)) {
