@@ -44,9 +44,9 @@ bin/antrail learn 1 compare to-db --dir /tmp/antrail-lessons
 bin/antrail learn 1 check --dir /tmp/antrail-lessons
 ` + "```" + `
 
-Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` where you are. ` + "`learn N reset`" + ` starts a lesson again, ` + "`learn N solution`" + ` shows one
-way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force. Among the packets that ` + "`send`" + ` names may stand what happens
-between them: ` + "`restart`" + ` (new switches, with the connections), ` + "`forget`" + ` (without), ` + "`wait=30s`" + ` (the clock):
+Without ` + "`--dir`" + ` the files are in ` + "`antrail-lessons`" + ` of the current directory. ` + "`learn N reset`" + ` starts a lesson again, ` + "`learn N solution`" + `
+shows one way to solve it, ` + "`learn N dump [TABLE]`" + ` prints the entries in force. Between packets, ` + "`send`" + ` also takes events: ` + "`restart`" + ` (new
+switches, with the connections), ` + "`forget`" + ` (without), ` + "`wait=30s`" + ` (the clock):
 
 ` + "```sh" + `
 bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-lessons
@@ -57,8 +57,8 @@ bin/antrail learn 14 send shop answer restart ack --dir /tmp/antrail-lessons
 `
 
 const afterword = `
-A test runs what the texts show and compares it with what they say. Each lesson's solution passes its check.
-An easy mistake fails it with the words in ` + "`learn/lessons/*/mistake*/says.txt`" + `: ` + "`go test ./learn`" + `.
+` + "`go test ./learn`" + ` runs the commands of the texts and compares their output. Each lesson's solution passes its check.
+An easy mistake fails it with the words in ` + "`learn/lessons/*/mistake*/says.txt`" + `.
 
 ## A lesson of your own
 
