@@ -160,7 +160,7 @@ func TestRefused(t *testing.T) {
 		"is not TARGET:PATH": {links: list{"/run"}},
 		"given twice":        {links: list{"/run:/a", "/etc:/a"}},
 		"bad magic":          {programs: list{"image_test.go:/a"}, root: "/"},
-		"want -o and -name":   {},
+		"want -o and -name":  {},
 	} {
 		_, err := o.files()
 		if err == nil {

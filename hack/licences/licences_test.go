@@ -70,7 +70,7 @@ func TestRefused(t *testing.T) {
 	for want, m := range map[string]*module{
 		"example.org/m v1.0.0 has no licence file":                                     fakeModule(t, map[string]string{"m.go": "package m", "NOTICE": "by somebody"}),
 		"example.org/m v1.0.0 has the licence GPL, LGPL or AGPL in its file COPYING":   fakeModule(t, map[string]string{"COPYING": "GNU General Public License"}),
-		"example.org/m v1.0.0 has an unknown licence in its file LICENSE.md":  fakeModule(t, map[string]string{"LICENSE.md": "Ask me first."}),
+		"example.org/m v1.0.0 has an unknown licence in its file LICENSE.md":           fakeModule(t, map[string]string{"LICENSE.md": "Ask me first."}),
 		"example.org/m v1.0.0 has the licence MPL in its file third_party/x/LICENSE, ": fakeModule(t, map[string]string{"LICENSE": isc, "third_party/x/LICENSE": "Mozilla Public License"}),
 	} {
 		m.packages[filepath.Join(m.root, "third_party/x")] = struct{}{}
