@@ -194,7 +194,7 @@ func (b *bridges) RemovePort(_, name string) error {
 	return b.removePort(name)
 }
 
-// removePort closes a port. What a confined switch may not take back, this process does.
+// removePort closes a port. This process undoes the changes that a confined switch may not undo.
 func (b *bridges) removePort(name string) error {
 	p, is := b.ports[name]
 	if !is {

@@ -17,7 +17,7 @@ import (
 
 // TestKilledSwitchLosesNoChange: a switch begins again with an older file, or with none, as
 // after a kill. It has the entries that controllers sent last: added, changed and removed ones,
-// and the table where packets enter. What its file has is forgotten.
+// and the table where packets enter. It forgets the entries of its file.
 func TestKilledSwitchLosesNoChange(t *testing.T) {
 	sw := switchd.Process{Socket: filepath.Join(t.TempDir(), "switch.sock"), Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)}
 	sw.Settings.Workers = 1

@@ -30,7 +30,7 @@ type tunnelPort struct {
 type receivers struct {
 	client *door.Client
 	log    *slog.Logger
-	told   map[uint32][]netip.Addr // what the switch was told, by the number of a tunnel
+	told   map[uint32][]netip.Addr // the addresses that the switch has, by the number of a tunnel
 }
 
 // receive has tunnels receive at the addresses that the Node has now.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -34,33 +33,6 @@ var weak = []struct {
 	{regexp.MustCompile(`(^|[.:] )What [a-z][^.?]*[.]( |$)`), nil, "a noun as the subject"},
 }
 
-// weakYet are the packages and pages that still have weak phrases. Take one off the list once
-// the test passes without it; put none on it.
-var weakYet = []string{
-	"docs/learn.md",
-	"learn/lessons/01-one-table/text.md",
-	"learn/lessons/02-spoof-guard/text.md",
-	"learn/lessons/04-conntrack/text.md",
-	"learn/lessons/06-affinity/text.md",
-	"learn/lessons/08-conjunction/text.md",
-	"learn/lessons/09-tiers/text.md",
-	"learn/lessons/10-geneve/text.md",
-	"learn/lessons/12-trafficcontrol/text.md",
-	"learn/lessons/13-layer-7/text.md",
-	"learn/lessons/14-restart/text.md",
-	"learn/lessons/15-ipv6/text.md",
-	"learn/lessons/16-multicast/text.md",
-	"learn/lessons/17-uplink/text.md",
-	"learn/lessons/18-layer-3/text.md",
-	"vswitchd",
-	"vswitchd/bridge",
-	"vswitchd/bridgetest",
-	"vswitchd/ofserver",
-	"vswitchd/openflow",
-	"vswitchd/ovsdb/server",
-	"vswitchd/ovsdb/store",
-}
-
 // weakPhrases are the weak phrases of a text that lies on lines, each with what to write.
 func weakPhrases(lines []string) (found []string) {
 	for _, p := range paragraphs(lines) {
@@ -78,9 +50,6 @@ func weakPhrases(lines []string) (found []string) {
 // TestNoWeakPhrases: no comment, tests' too, and no page has a weak phrase.
 func TestNoWeakPhrases(t *testing.T) {
 	for _, f := range read(t, true) {
-		if slices.Contains(weakYet, f.dir) {
-			continue
-		}
 		for _, g := range f.tree.Comments {
 			for _, found := range weakPhrases(commentLines(g)) {
 				t.Errorf("%s:%d: %s", f.path, f.set.Position(g.Pos()).Line, found)
@@ -98,10 +67,8 @@ func TestNoWeakPhrases(t *testing.T) {
 		}
 		pages++
 		text, err := os.ReadFile(name)
-		if !slices.Contains(weakYet, page) {
-			for _, found := range weakPhrases(strings.Split(codeOf.ReplaceAllString(string(text), ""), "\n")) {
-				t.Errorf("%s: %s", page, found)
-			}
+		for _, found := range weakPhrases(strings.Split(codeOf.ReplaceAllString(string(text), ""), "\n")) {
+			t.Errorf("%s: %s", page, found)
 		}
 		return err
 	})

@@ -15,7 +15,7 @@
 //     All of them are written in one transaction, after the switch was changed.
 //  2. A port that the switch refuses has ofport -1 and the reason in the column error. It is
 //     tried again in each round.
-//  3. What antrail lacks is refused. Ports of a bond, a tunnel of VLANs, and protected ports get an
+//  3. Configuration that antrail lacks is refused. Ports of a bond, a tunnel of VLANs, and protected ports get an
 //     error. A bridge names the rest, such as mirrors, QoS and policing, in its column status.
 //  4. One goroutine runs the loop and calls the switch. The database's lock is not held then.
 package bridge

@@ -56,7 +56,7 @@ func (x *table) change(f func(*store.Tx) error) {
 	}
 }
 
-// round runs a round and returns what the switch was told.
+// round runs a round and returns the calls that the switch got.
 func (x *table) round() string {
 	x.t.Helper()
 	if _, err := x.r.Round(); err != nil {
@@ -156,7 +156,7 @@ func (x *table) port(name string) (s string) {
 	return s
 }
 
-// TestRounds: what the switch is told when rows change, and what the rows have then.
+// TestRounds: the calls that the switch gets when rows change, and the rows' columns afterwards.
 func TestRounds(t *testing.T) {
 	x := newTable(t)
 	check := func(want string) {

@@ -132,14 +132,14 @@ func (s *Switch) Names() []string {
 	return slices.Sorted(maps.Keys(s.ports))
 }
 
-// Bridge is a bridge as the switch was told of it.
+// Bridge is a bridge as the caller has described it to the switch.
 func (s *Switch) Bridge(name string) bridge.Bridge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bridges[name]
 }
 
-// Port is a port as the switch was told of it.
+// Port is a port as the caller has described it to the switch.
 func (s *Switch) Port(of, name string) bridge.Port {
 	s.mu.Lock()
 	defer s.mu.Unlock()

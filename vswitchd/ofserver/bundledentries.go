@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// What a bundle keeps until its commit: its messages as they came and, if it only adds entries,
-// the text that the switch takes. Such a bundle needs no stage, because an entry that is added
+// A bundle keeps its messages until the commit. If it only adds entries, it also keeps the text
+// for the switch. Such a bundle needs no stage, because an entry that is added
 // depends on nothing that is there. It is the usual large bundle: a hundred thousand entries
 // cost some 270 bytes each here, and the commit only sends them.
 

@@ -164,7 +164,7 @@ func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 
 // stageBundle puts a bundle on the stage. It returns the first message that is wrong.
 func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error) {
-	if b.added.others || st.watched { // monitors are told of entries one by one
+	if b.added.others || st.watched { // monitors get each entry by itself
 		for message := range b.messages.all() {
 			if err := c.stageMessage(st, message); err != nil {
 				return message, err

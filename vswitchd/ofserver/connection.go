@@ -47,7 +47,7 @@ type Server struct {
 	Config
 	sw    driven
 	begun time.Time
-	// watching is held while ports are compared with known, which controllers were told of.
+	// watching is held while ports are compared with known, the ports that controllers know.
 	watching sync.Mutex
 	known    map[uint32]openflow.Port
 	// settings are what controllers have set of ports. changes is held.
@@ -98,7 +98,7 @@ type connection struct {
 	notices   chan openflow.Body // of entries that are gone, and of ports
 	ended     chan struct{}
 
-	// What the controller has set. mu is held.
+	// The controller sets these. mu is held.
 	mu           sync.Mutex
 	format       openflow.PacketInFormat
 	missSendLen  uint16
@@ -108,7 +108,7 @@ type connection struct {
 	async        openflow.AsyncConfig // what it gets without having asked
 	nxm          bool                 // it has asked for the flow format of Nicira, in OpenFlow 1.0
 
-	// What only the connection's own goroutine uses. spare is memory for the next message, and
+	// Only the connection's own goroutine uses these. spare is memory for the next message, and
 	// mod for the flow mod of a bundle.
 	spare    []byte
 	mod      openflow.FlowMod

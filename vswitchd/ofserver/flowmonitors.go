@@ -104,11 +104,11 @@ type flowChange struct {
 	old *flow.Entry // that the entry replaces; nil for none, or if it is not known
 	own bool        // by the flow mod xid of the connection that makes the change
 	xid uint32
-	// message counts the messages that changed something. Changes of one are told together.
+	// message counts the messages that changed something. The changes of one message are sent together.
 	message int
 }
 
-// wanted are the flags of the monitors that are told of a change of a kind; 0 for none.
+// wanted are the flags of the monitors that get a kind of change; 0 for none.
 func wanted(monitors map[uint32]*openflow.FlowMonitor, kind openflow.MonitorFlags, e, old *flow.Entry) (flags openflow.MonitorFlags) {
 	for _, m := range monitors {
 		if m.Flags&kind != 0 && covers(m, e, old) {

@@ -238,7 +238,7 @@ func (w *flowWatch) since(monitors map[uint32]*openflow.FlowMonitor, change uint
 	})
 }
 
-// updates are the entries that are told, by table, as they were added.
+// updates are the entries to report, by table, in the order in which they were added.
 func (w *flowWatch) updates(told func(*watchedFlow) (openflow.FlowEvent, openflow.MonitorFlags)) (parts []openflow.Part) {
 	var all []*watchedFlow
 	for _, same := range w.flows {

@@ -41,8 +41,8 @@ func New(c Config) (*Server, error) {
 // and its connections.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error { return s.serve(ctx, ln, 0) }
 
-// ServeOwn is Serve for connections that the switch has made to its own controllers. They are told
-// of packets, entries and ports without asking.
+// ServeOwn is Serve for connections that the switch has made to its own controllers. They
+// get messages about packets, entries and ports without asking.
 func (s *Server) ServeOwn(ctx context.Context, ln net.Listener) error {
 	return s.serve(ctx, ln, defaultMissSendLen)
 }

@@ -24,7 +24,7 @@ type watcher struct {
 	lines chan string
 }
 
-// watch runs ovs-ofctl monitor, and returns when it is told of a probe's removal.
+// watch runs ovs-ofctl monitor, and returns when it has a message about a probe's removal.
 func watch(t *testing.T, dir, version string, wants ...string) *watcher {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "ovs-ofctl", append([]string{"-OOpenFlow" + version, "monitor", bridge, "65535"}, wants...)...)
@@ -92,7 +92,7 @@ func (w *watcher) notices(n int, tick func()) (all []string) {
 var noticeDiffers = regexp.MustCompile(`xid=0x[0-9a-f]+|duration[=:]?[0-9.]+s?`)
 
 // TestRemovedAsOpenVSwitch removes entries by deletions, with a group, and by both timeouts. An
-// entry that another one replaces is not removed. Controllers are told the same as by Open vSwitch.
+// entry that another one replaces is not removed. Controllers get the same messages as from Open vSwitch.
 func TestRemovedAsOpenVSwitch(t *testing.T) {
 	for version, n := range map[string]int{"10": 2, "13": 3, "14": 3, "15": 3} { // before deletions
 		t.Run("OpenFlow"+version, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestRemovedAsOpenVSwitch(t *testing.T) {
 				all := w.notices(n, tick)
 				w.do(version, "del-flows", "tcp")
 				w.do(version, "del-flows", "in_port=1,ip")
-				w.do(version, "add-flow", "table=2,udp,actions=output:1") // in the place of another, which is no removal
+				w.do(version, "add-flow", "table=2,udp,actions=output:1") // replaces another, which does not count as removed
 				w.do(version, "add-flow", "cookie=0x6,table=2,udp,send_flow_rem,actions=output:1")
 				w.do(version, "del-flows", "")
 				return append(all, w.notices(n+1, tick)...)
@@ -133,8 +133,8 @@ func TestRemovedAsOpenVSwitch(t *testing.T) {
 	}
 }
 
-// TestInvalidTTLAsOpenVSwitch: a controller that asks for them is told of packets whose TTL ends
-// at a dec_ttl, as by Open vSwitch. Another one is told of other packets alone.
+// TestInvalidTTLAsOpenVSwitch: a controller that asks for them gets packets whose TTL ends at a
+// dec_ttl, as from Open vSwitch. Another controller gets only other packets.
 func TestInvalidTTLAsOpenVSwitch(t *testing.T) {
 	ovs := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 1}, ovstest.Port{Name: "p2", Number: 2})
 	r := newRig(t)

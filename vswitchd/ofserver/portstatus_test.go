@@ -35,8 +35,8 @@ func (w *watcher) portNotices(n int) (all []string) {
 	return all
 }
 
-// TestPortStatusAsOpenVSwitch: ports come, change and go. Controllers are told the same as by Open
-// vSwitch.
+// TestPortStatusAsOpenVSwitch: ports come, change and go. Controllers get the same messages as from
+// Open vSwitch.
 func TestPortStatusAsOpenVSwitch(t *testing.T) {
 	for _, version := range []string{"10", "13", "14", "15"} {
 		t.Run("OpenFlow"+version, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// answer does what a request asks for. The error is OpenFlow's if the peer is to be told.
+// answer does what a request asks for. If the peer must get the error, it is one of OpenFlow's.
 func (c *connection) answer(m openflow.Message, b []byte) error {
 	switch q := m.Body.(type) {
 	case *openflow.EchoRequest:

@@ -57,7 +57,7 @@ func (c *raw) write(b []byte) {
 	}
 }
 
-// next is the next message that is no barrier's answer.
+// next is the next message other than a barrier reply.
 func (c *raw) next() []byte {
 	c.t.Helper()
 	c.SetReadDeadline(time.Now().Add(20 * time.Second))

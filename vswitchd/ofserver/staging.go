@@ -23,7 +23,7 @@ type stage struct {
 	meters *numbered[flow.Meter]
 	text   *door.BundleText // entries to add, in place of all the above; nil for none
 
-	// watched says that flow monitors are to be told of changes: of told. message and xid are those
+	// watched says that flow monitors get the changes in told. message and xid are those
 	// of the flow mod that is put on the stage.
 	watched bool
 	told    []flowChange
@@ -40,7 +40,7 @@ type slot struct {
 	before   *flow.Entry // nil: nothing, or not known yet
 	changed  bool
 	fresh    bool                   // counters begin at 0
-	last     *telemetry.FlowStats   // of before; nil if unknown
+	last     *telemetry.FlowStats   // of the old entry; nil if unknown
 	why      openflow.RemovedReason // if it is removed
 }
 
@@ -51,7 +51,7 @@ func newStage(sw driven) *stage {
 	}
 }
 
-// begin says which message is put on the stage. Flow monitors are told of its changes together.
+// begin says which message is put on the stage. Flow monitors get its changes together.
 func (st *stage) begin(message []byte) {
 	st.message++
 	st.xid = openflow.XID(message)
@@ -115,7 +115,7 @@ func (st *stage) remove(p *slot, why openflow.RemovedReason) {
 	p.now, p.changed, p.why = nil, true, why
 }
 
-// removed are the entries that the stage removes and of which controllers are to be told. Their
+// removed are the entries that the stage removes and that controllers must learn of. Their
 // counters are those at the time of the request.
 func (st *stage) removed() (all []*openflow.FlowRemoved) {
 	for _, p := range st.slots {

@@ -103,7 +103,7 @@ func (u *updateQueue) resume() (pausedAt uint64) {
 	return pausedAt
 }
 
-// drain waits until all that was told has been written.
+// drain waits until all updates have been written.
 func (u *updateQueue) drain() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -102,8 +102,8 @@ func (q *Resume) property(kind uint16, p *reader, v Version) error {
 	return nil
 }
 
-// metadata reads the packet's fields. What they say of its headers is there to explain
-// others, so the packet is asked instead.
+// metadata reads the packet's fields. It ignores fields of headers, which only explain
+// other fields, and reads the packet instead.
 func (q *Resume) metadata(p *reader) error {
 	var m flow.Match
 	if err := readMatch(&m, p.rest(), nil); err != nil {

@@ -76,7 +76,7 @@ func (c *Config) encode(w *writer, _ Version) error {
 	return nil
 }
 
-// Desc is the answer to StatsDesc: who made the switch.
+// Desc is the answer to StatsDesc: manufacturer, hardware, software and serial number.
 type Desc struct{ Manufacturer, Hardware, Software, Serial, Datapath string }
 
 // part implements Part.

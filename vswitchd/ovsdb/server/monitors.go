@@ -112,8 +112,8 @@ func (l *monitors) cancel(params []any) error {
 	return nil
 }
 
-// change gives a monitor other conditions. Rows that fulfil the new ones only are told as
-// inserted, and those that fulfil the old ones only as deleted.
+// change gives a monitor other conditions. The monitor gets rows that fulfil only the new
+// ones as inserted, and rows that fulfil only the old ones as deleted.
 func (l *monitors) change(params []any) error {
 	if len(params) != 3 {
 		return datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
@@ -236,7 +236,7 @@ func (w *watch) addConditions(t *schema.Table, v any, members []string) error {
 	return err
 }
 
-// parseSelect reads a <monitor-select>: which kinds of changes are told.
+// parseSelect reads a <monitor-select>: which kinds of changes the client gets.
 func parseSelect(v any) (map[string]bool, error) {
 	wants := map[string]bool{}
 	for _, e := range events {

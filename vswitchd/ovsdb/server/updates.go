@@ -26,7 +26,7 @@ type monitor struct {
 // watch is what a monitor watches of a table.
 type watch struct {
 	columns []watchedColumn
-	// wants says which kinds of changes are told.
+	// wants says which kinds of changes the client gets.
 	wants map[string]bool
 	// where are conditions of which a row must fulfil one.
 	where []store.Condition
@@ -177,7 +177,7 @@ func (w *watch) oldAndNew(event string, before, after *store.Row) map[string]any
 	return map[string]any{"old": old, "new": w.all(event, after)}
 }
 
-// all is the columns that are told in a kind of change.
+// all is the columns that a kind of change reports.
 func (w *watch) all(event string, r *store.Row) map[string]any {
 	var places []int
 	for _, c := range w.columns {

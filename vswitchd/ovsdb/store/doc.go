@@ -4,7 +4,7 @@
 // From the top:
 //
 //   - execute.go: the operations of a transact request, as JSON.
-//   - waitop.go: the operation that waits for rows to be as it says.
+//   - waitop.go: the operation that waits for rows to fulfil its conditions.
 //   - condition.go, mutation.go: the clauses of "where" and "mutations".
 //   - committing.go: what must hold at the end of a transaction, and what it changes.
 //   - refs.go: references between rows, and rows that go because nothing refers to them.
@@ -12,7 +12,7 @@
 //   - logrecords.go: rows from the log's records, and records from rows.
 //   - tx.go: a transaction in progress: rows beside those of the database.
 //   - following.go: a database whose rows another server has.
-//   - database.go: the rows, and who is told of their changes.
+//   - database.go: the rows, and the observers of their changes.
 //   - row.go: a row, and its columns as Go values.
 //   - logfile.go: the file that transactions are appended to.
 //
@@ -23,7 +23,7 @@
 //  2. Nothing outside a Tx changes before all checks of the commit have passed and the log has
 //     the record. An abort at any place drops the Tx.
 //  3. The database's lock is held from a transaction's first operation until the last observer
-//     was told. All see the same order.
+//     has seen the change. All see the same order.
 //  4. After each commit every strong reference has its row, and each row of a table that is not
 //     a root is referred to.
 package store
