@@ -254,7 +254,7 @@ func TestLayer3HasNoIPv6(t *testing.T) {
 	w := newWorld(t, "a")
 	w.setConf(byLayer3)
 	w.start()
-	if out, err := w.cnitool("add", w.sandbox("a")); err == nil || !strings.Contains(string(out), "layer 3 has no IPv6") {
+	if out, err := w.cnitool("add", w.sandbox("a")); err == nil || !strings.Contains(string(out), "layer 3 attaches no IPv6 address") {
 		t.Errorf("%v: %s", err, out)
 	}
 	w.wantNothing()

@@ -177,7 +177,7 @@ func TestWrongJSON(t *testing.T) {
 		{new(Trace), `{"steps":[{"kind":"action","action":"outptu:1"}]}`, `steps[0]: action "outptu:1"`},
 		{new(Trace), `{"steps":[{"kind":"entry","after":{"reg99":"1"}}]}`, `steps[0]: fields of a packet: "reg99"`},
 		{new(TraceRequest), `{"metadata":{"reg99":"1"}}`, `"reg99"`},
-		{new(TraceRequest), `{"ctNext":["trk|old"]}`, `"old" is no state`},
+		{new(TraceRequest), `{"ctNext":["trk|old"]}`, `"old" is not a connection state`},
 	} {
 		before := fmt.Sprintf("%+v", x.into)
 		err := json.Unmarshal([]byte(x.text), x.into)
