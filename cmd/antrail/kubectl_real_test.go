@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/antrail/antrail/internal/kubetest"
 )
@@ -39,6 +40,9 @@ metadata: {name: antrail-plugin}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: antrail-plugin}
 subjects: [{kind: ServiceAccount, name: antrail, namespace: kube-system}]
 `
+
+// rightsTime is how long the API server may take to learn of a binding.
+const rightsTime = 30 * time.Second
 
 // kubeletOf serves as kubelet of a Node, and tells the API server where. The Node declares
 // that its kubelet takes WebSockets, as kubelets do from Kubernetes 1.36 on.
@@ -86,6 +90,16 @@ func TestRealPlugin(t *testing.T) {
 	}
 	api.Apply(pluginRights)
 	api.Apply(pluginBinding)
+	// The API server watches roles and bindings. So it knows them a moment after it has stored them.
+	for deadline := time.Now().Add(rightsTime); ; time.Sleep(10 * time.Millisecond) {
+		_, text := ask("version --node worker-1")
+		if !strings.Contains(text, "forbidden") {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("no rights %v after the binding: %s", rightsTime, text)
+		}
+	}
 	for _, c := range []struct {
 		args     string
 		code     int
