@@ -219,7 +219,7 @@ func lostWatch(ctx context.Context) error {
 	return errors.New("the kernel no longer reports changes of links, addresses and routes")
 }
 
-// reconcileHost restores what is missing, and logs it.
+// reconcileHost restores missing parts of the Node's configuration, and logs them.
 func (a *Agent) reconcileHost() {
 	did, err := a.host.Reconcile()
 	if len(did) > 0 {

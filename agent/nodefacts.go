@@ -59,7 +59,7 @@ func restoreFacts(ctx context.Context, c *config.Config, api *kube.Source, kept 
 	return kept, nil
 }
 
-// tryFacts asks the API once. The error says what is missing.
+// tryFacts asks the API once. The error names the missing fact.
 func tryFacts(ctx context.Context, c *config.Config, api *kube.Source) (*config.NodeFacts, error) {
 	own, err := api.Node(ctx, c.NodeName)
 	if err != nil {

@@ -113,7 +113,7 @@ func (r *Rehearsal) start(path, name string) (*rehearsed, error) {
 	return n, nil
 }
 
-// Client makes a client of a Node; nil if there is no Node with that name.
+// Client returns a client of a Node, or nil if no Node has that name.
 func (r *Rehearsal) Client(node string) *api.Client {
 	n := r.node(node)
 	if n == nil {

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The place of errors: the decoder says what is wrong with a value, but mostly not which value
-// it is.
+// The place of errors: the decoder's error describes a fault, but rarely names the value that has
+// it.
 
 // misread adds the keys of all values that cannot be read, for example gateway.addresses[0]. It
 // decodes each value alone to find them. If the text is not YAML, the error is the decoder's,

@@ -13,7 +13,7 @@ type Severed struct {
 	Who  string // Pod namespace/name, or Node name at address
 	Port uint32 // the Pod's
 	node netip.Addr
-	why  string // what is wrong, to continue after Who
+	why  string // the fault, as the rest of a sentence that begins with Who
 }
 
 // Severed finds the Pods whose links are down or gone, and the Nodes that do not answer. pod
