@@ -15,7 +15,7 @@
 //	inherit.go      ports that the predecessor has handed over
 //	offload.go      whether the kernel forwards established connections
 //	connectionfile.go the connections' file
-//	seed.go, socket.go  the seed of select groups, in a file; unix sockets for their owner alone
+//	seed.go, socket.go  the seed of select groups, in a file; the unix socket of the door
 //	files.go        files for the next process, and when they are valid
 package switchd
 

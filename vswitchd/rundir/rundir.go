@@ -12,37 +12,21 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/antrail/antrail/internal/unixsocket"
 )
 
-// longestSocket is how many bytes the kernel takes of a socket's path: sun_path of unix(7),
-// less the NUL behind it.
-const longestSocket = 107
-
 // Listen opens a unix socket that its owner and group may connect to, as Open vSwitch's do. It
-// replaces a socket that a dead process left. If a process answers there, Listen refuses. The
-// socket gets its mode under another name before it is moved into place, so others never
-// connect.
+// replaces the socket of an ended process. If a process answers there, Listen refuses.
 func Listen(path string) (net.Listener, error) {
-	if c, err := net.Dial("unix", path); err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("%s: another process answers there: stop it first", path)
+	answers, err := unixsocket.Answers(path)
+	if answers {
+		err = fmt.Errorf("%s: another process answers there: stop it first", path)
 	}
-	if st, err := os.Lstat(path); err == nil && st.Mode().Type() != os.ModeSocket {
-		return nil, fmt.Errorf("%s is there and is no socket", path)
-	}
-	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
-	if over := len(fresh) - longestSocket; over > 0 {
-		return nil, fmt.Errorf("%s: the path of a socket is %d bytes too long (unix(7)): choose a shorter directory", path, over)
-	}
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: fresh, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
-	ln.SetUnlinkOnClose(false) // it would unlink the other name
-	if err := errors.Join(os.Chmod(fresh, 0o750), os.Rename(fresh, path)); err != nil {
-		return nil, errors.Join(err, ln.Close(), os.Remove(fresh))
-	}
-	return ln, nil
+	return unixsocket.Replace(path, 0o750)
 }
 
 // Lock opens a file and takes a lock (fcntl(2)) on it, which goes with the process. If another
