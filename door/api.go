@@ -20,7 +20,7 @@ import (
 //	GET    /v1/flows                  ?table=N&format=json
 //	GET    /v1/groups, /v1/meters     ?format=json
 //	GET    /v1/tables, /v1/workers, /v1/cache, /v1/cache/shapes, /v1/offload, /v1/fragments, /v1/fdb, /v1/fdb/stats
-//	DELETE /v1/fdb                    forgets the addresses that NORMAL has learned
+//	DELETE /v1/fdb                    removes the addresses that NORMAL has learned
 //	GET    /v1/counters               ?running=1
 //	GET    /v1/answers                AnswerCounters
 //	GET    /v1/drops                  ?since=N; DropsAnswer
@@ -35,8 +35,8 @@ import (
 //	POST   /v1/held/NAME/give, /v1/held/NAME/lend  descriptors for the next controller, after an upgrade (helddescriptors.go)
 //	DELETE /v1/ports/N
 //	PUT    /v1/ports/N/security       what the port may send
-//	PUT    /v1/ports/N/config         what a controller sets of it: down, no floods
-//	GET    /v1/ports/N/sample         ?reason=TEXT: the last packet that it dropped for it
+//	PUT    /v1/ports/N/config         its settings by a controller: down, no floods
+//	GET    /v1/ports/N/sample         ?reason=TEXT: the last packet that it dropped for this reason
 //	PUT    /v1/tunnel/peers, /v1/tunnel/silent, /v1/tunnel/egresses
 //	POST   /v1/tunnel/egresses/give   the same, with receiving sockets, after an upgrade
 //	GET    /v1/tunnel/path-mtu        ?node=ADDRESS
@@ -51,8 +51,8 @@ import (
 //	POST   /v1/end                    ends the switch, after an upgrade (end.go)
 //	POST   /v1/controller             ?name=NAME&take-over=1&invalid-ttl=1; an Event for each packet-in, and each expired entry with send_flow_rem
 //
-// A request that makes no sense is answered with 400 and a sentence, one that is not the
-// controller's with 409.
+// The answer to an invalid request is 400 and a sentence. The answer to a change that is not the
+// controller's is 409.
 
 // Version is the API's version. A switch and an agent work together if their versions differ by
 // at most one.
@@ -176,20 +176,20 @@ type LiveLine struct {
 
 // Event is a line of the controller's stream.
 type Event struct {
-	// Token comes first. Requests that change the switch carry it in the header
+	// Token is in the first event. Requests that change the switch carry it in the header
 	// Antrail-Controller.
 	Token    string              `json:"token,omitempty"`
 	PacketIn *telemetry.PacketIn `json:"packetIn,omitempty"`
 	// FlowRemoved is an entry with send_flow_rem whose timeout has passed.
 	FlowRemoved *telemetry.FlowRemoved `json:"flowRemoved,omitempty"`
-	// Missed is how many events this controller has lost because it did not read.
+	// Missed counts the events that this controller has lost because it did not read.
 	Missed uint64 `json:"missed,omitempty"`
 	// TakenOverBy ends the events: another controller has taken over.
 	TakenOverBy string `json:"takenOverBy,omitempty"`
 }
 
-// tellCounts is how often counts are sent while there are no walks.
-const tellCounts = time.Second
+// countsInterval is how often counts are sent while there are no walks.
+const countsInterval = time.Second
 
 // controllerHeader holds the controller's token.
 const controllerHeader = "Antrail-Controller"

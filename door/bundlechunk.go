@@ -19,14 +19,14 @@ import (
 //      the bundle in the order of their lines.
 //   2. No chunk is parsed while a line of another kind is read, because that line may change the
 //      names that entries use.
-//   3. At most two chunks a processor exist at a time. So memory stays bounded, and a wrong line
-//      ends the reading soon.
+//   3. At most two chunks a processor are parsed at a time. So memory stays bounded, and a wrong
+//      line ends the reading soon.
 //   4. ReadBundle waits for every chunk. No goroutine is left when it returns.
 
 // chunkBytes is the text of a chunk in bytes: about three hundred entries.
 const chunkBytes = 32 << 10
 
-// chunk has entries to add, and their parser. It is used again and again.
+// chunk has entries to add, and their parser. The reader reuses it.
 type chunk struct {
 	parser  *parse.Parser
 	text    strings.Builder // the entries, a line each
@@ -81,9 +81,9 @@ func (r *bundleReader) parseChunk() error {
 	return r.collect()
 }
 
-// gather waits for all entries that are being parsed, and puts them into the bundle. The error is
-// that of the first wrong line.
-func (r *bundleReader) gather() error {
+// collectAll waits for all entries that are being parsed, and puts them into the bundle. The error
+// is that of the first wrong line.
+func (r *bundleReader) collectAll() error {
 	err := r.parseChunk()
 	for len(r.parsing) > 0 {
 		err = r.collect()
@@ -99,7 +99,7 @@ func (r *bundleReader) collect() error {
 	r.parsing = slices.Delete(r.parsing, 0, 1)
 	<-c.done
 	if r.wrong == nil {
-		r.wrong = r.putAll(c)
+		r.wrong = r.addChunk(c)
 	}
 	c.text.Reset()
 	clear(c.entries) // only the bundle keeps them
@@ -108,10 +108,10 @@ func (r *bundleReader) collect() error {
 	return r.wrong
 }
 
-// putAll puts a chunk's entries into the bundle, up to the first wrong line.
-func (r *bundleReader) putAll(c *chunk) error {
+// addChunk puts a chunk's entries into the bundle, up to the first wrong line.
+func (r *bundleReader) addChunk(c *chunk) error {
 	for i, e := range c.entries {
-		if err := r.put(e, c.actions[i]); err != nil {
+		if err := r.addEntry(e, c.actions[i]); err != nil {
 			return fmt.Errorf("line %d: %w", c.lines[i], err)
 		}
 	}
@@ -121,8 +121,8 @@ func (r *bundleReader) putAll(c *chunk) error {
 	return nil
 }
 
-// put puts an entry into the bundle, or joins it to the previous one.
-func (r *bundleReader) put(e *flow.Entry, actions uint64) error {
+// addEntry puts an entry into the bundle, or joins it to the previous one.
+func (r *bundleReader) addEntry(e *flow.Entry, actions uint64) error {
 	all := r.bundle.Add
 	follows := r.follows
 	r.follows = true

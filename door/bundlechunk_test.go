@@ -21,7 +21,7 @@ func readByLine(text string) (*flow.Bundle, error) {
 	r := bundleReader{bundle: &flow.Bundle{}, same: map[uint64][]flow.Action{}, seed: maphash.MakeSeed()}
 	for line := range strings.Lines(text) {
 		r.no++
-		if err := r.line([]byte(line)); err != nil {
+		if err := r.readLine([]byte(line)); err != nil {
 			return nil, fmt.Errorf("line %d: %w", r.no, err)
 		}
 		err := r.parseChunk()

@@ -182,7 +182,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 		if r.no++; r.no > maxBundle {
 			err = fmt.Errorf("a bundle has at most %d lines; send several", maxBundle)
 		} else {
-			err = r.line(lines.Bytes())
+			err = r.readLine(lines.Bytes())
 		}
 	}
 	cut := lines.Err()
@@ -193,7 +193,7 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 	if err != nil {
 		err = fmt.Errorf("line %d: %w", r.no, err)
 	}
-	if above := r.gather(); above != nil {
+	if above := r.collectAll(); above != nil {
 		err = above
 	}
 	if cut != nil { // an incomplete last line may look wrong
@@ -205,24 +205,24 @@ func ReadBundle(from io.Reader, installed *flow.Names) (*flow.Bundle, error) {
 	return r.bundle, nil
 }
 
-// bundleReader is a bundle that is being read.
+// bundleReader reads the text of a bundle.
 type bundleReader struct {
 	bundle *flow.Bundle
-	no     int         // of the line
+	no     int         // the number of the current line, from 1
 	names  *flow.Names // for lines; no chunk is parsed while they change
 	// group is set if the previous line added a group, which this one may continue.
 	group bool
 
 	filling *chunk                   // lines that wait to be parsed; nil for none
 	parsing []*chunk                 // in the order of their lines
-	idle    []*chunk                 // whose parsers know names
+	idle    []*chunk                 // parsed ones, for reuse while the names are the same
 	wrong   error                    // of the first wrong line of entries
-	follows bool                     // the next entry to put follows another one's line
+	follows bool                     // the line before the next entry to add is an entry, too
 	same    map[uint64][]flow.Action // lists of actions, by the hash of their text
 	seed    maphash.Seed
 }
 
-// verbs are the beginnings of lines, with the functions that read the rest.
+// verbs are the functions that read the rest of a line, by its first two words.
 var verbs = map[string]func(*bundleReader, string) error{
 	"flow delete_strict": (*bundleReader).deleteFlow,
 	"group add":          (*bundleReader).addGroup,
@@ -231,8 +231,8 @@ var verbs = map[string]func(*bundleReader, string) error{
 	"meter delete":       (*bundleReader).deleteMeter,
 }
 
-// line reads one line. Entries to add are parsed later; any other line waits for them.
-func (r *bundleReader) line(line []byte) error {
+// readLine reads one line. Entries to add are parsed later. Any other line waits for them.
+func (r *bundleReader) readLine(line []byte) error {
 	line = bytes.TrimSpace(line)
 	if len(line) == 0 || line[0] == '#' || bytes.HasPrefix(line, []byte("OFPST_")) || bytes.HasPrefix(line, []byte("NXST_")) {
 		return nil
@@ -249,53 +249,53 @@ func (r *bundleReader) line(line []byte) error {
 	default:
 		return r.addFlow(line)
 	}
-	if err := r.gather(); err != nil {
+	if err := r.collectAll(); err != nil {
 		return err
 	}
-	return r.change(string(word), string(verb), string(operand), string(rest))
+	return r.readChange(string(word), string(verb), string(operand), string(rest))
 }
 
-// change reads a line that adds no entry.
-func (r *bundleReader) change(word, verb, operand, rest string) error {
+// readChange reads a line that does not add an entry.
+func (r *bundleReader) readChange(word, verb, operand, rest string) error {
 	before := r.group
 	r.group = false
 	switch word {
 	case "replace":
 		r.bundle.Replace = true
-		return alone(word, rest)
+		return checkEnd(word, rest)
 	case "first", "table", "port":
-		return r.name(word, rest)
+		return r.setName(word, rest)
 	case "option":
-		return r.option(rest)
+		return r.addOption(rest)
 	}
 	read := verbs[word+" "+verb]
 	if read == nil {
-		return fmt.Errorf("%q is nothing to do with a %s; there are add and %s", verb, word, map[string]string{"flow": "delete_strict", "group": "delete", "meter": "delete"}[word])
+		return fmt.Errorf("%s %q: expected %s add or %s %s", word, verb, word, word, map[string]string{"flow": "delete_strict", "group": "delete", "meter": "delete"}[word])
 	}
 	r.group = before
 	return read(r, operand)
 }
 
-// alone returns an error if there is text behind the end of a line.
-func alone(before, behind string) error {
+// checkEnd returns an error if there is text behind the end of a line.
+func checkEnd(before, behind string) error {
 	if behind != "" {
 		return fmt.Errorf("%.40q behind %q: expected the end of the line", behind, before)
 	}
 	return nil
 }
 
-// name reads first N, table N NAME or port N NAME.
-func (r *bundleReader) name(word, rest string) error {
+// setName reads first N, table N NAME or port N NAME.
+func (r *bundleReader) setName(word, rest string) error {
 	number, name, _ := strings.Cut(rest, " ")
 	bits := map[string]int{"first": 8, "table": 8, "port": 32}[word]
 	no, err := strconv.ParseUint(number, 10, bits)
 	if err != nil {
-		return fmt.Errorf("%s: %.20q is no number of %d bits", word, number, bits)
+		return fmt.Errorf("%s: %.20q is not a number of %d bits", word, number, bits)
 	}
 	r.beginNames()
 	if word == "first" {
 		r.bundle.First = uint8(no)
-		return alone("first "+number, strings.TrimSpace(name))
+		return checkEnd("first "+number, strings.TrimSpace(name))
 	}
 	if name, err = unquote(name); err != nil {
 		return fmt.Errorf("%s %d: %w", word, no, err)
@@ -316,8 +316,8 @@ func (r *bundleReader) beginNames() {
 	}
 }
 
-// option reads option N CLASS TYPE SIZE.
-func (r *bundleReader) option(rest string) error {
+// addOption reads option N CLASS TYPE SIZE.
+func (r *bundleReader) addOption(rest string) error {
 	words, numbers := strings.Fields(rest), [4]uint64{}
 	if len(words) != len(numbers) {
 		return fmt.Errorf("option %.40q: expected option N CLASS TYPE SIZE", rest)
@@ -325,7 +325,7 @@ func (r *bundleReader) option(rest string) error {
 	for i, bits := range []int{8, 16, 8, 8} {
 		n, err := strconv.ParseUint(words[i], 0, bits)
 		if err != nil {
-			return fmt.Errorf("option: %.20q is no number of %d bits", words[i], bits)
+			return fmt.Errorf("option: %.20q is not a number of %d bits", words[i], bits)
 		}
 		numbers[i] = n
 	}
@@ -382,7 +382,7 @@ func (r *bundleReader) addGroup(line string) error {
 }
 
 func (r *bundleReader) deleteGroup(line string) error {
-	id, err := numbered(line, "group_id=")
+	id, err := parseID(line, "group_id=")
 	r.bundle.DeleteGroups = append(r.bundle.DeleteGroups, id)
 	return err
 }
@@ -396,13 +396,13 @@ func (r *bundleReader) addMeter(line string) error {
 }
 
 func (r *bundleReader) deleteMeter(line string) error {
-	id, err := numbered(line, "meter=")
+	id, err := parseID(line, "meter=")
 	r.bundle.DeleteMeters = append(r.bundle.DeleteMeters, id)
 	return err
 }
 
-// numbered reads KEY=N.
-func numbered(line, key string) (uint32, error) {
+// parseID reads KEY=N.
+func parseID(line, key string) (uint32, error) {
 	text, ok := strings.CutPrefix(strings.TrimSpace(line), key)
 	id, err := strconv.ParseUint(text, 0, 32)
 	if !ok || err != nil {

@@ -152,7 +152,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		if errors.As(err, &u) {
 			err = u.Err
 		}
-		return nil, c.away(err)
+		return nil, c.unanswered(err)
 	}
 	if resp.StatusCode == http.StatusOK {
 		return resp, nil
@@ -160,7 +160,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	defer resp.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err != nil {
-		return nil, c.away(err)
+		return nil, c.unanswered(err)
 	}
 	switch said := strings.TrimSpace(string(text)); resp.StatusCode {
 	case http.StatusConflict:
@@ -178,9 +178,9 @@ type ConflictError struct{ Text string }
 // Error implements error.
 func (e *ConflictError) Error() string { return e.Text }
 
-// away is the error of an unanswered request. It counts as a failure, unless the caller has
+// unanswered is the error of an unanswered request. It counts as a failure, unless the caller has
 // cancelled the request.
-func (c *Client) away(err error) error {
+func (c *Client) unanswered(err error) error {
 	err = &AwayError{c.socket, err}
 	if !errors.Is(err, context.Canceled) {
 		c.countFailure(err)

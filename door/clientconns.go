@@ -91,7 +91,5 @@ func (a clientConns) Revalidate(ctx context.Context, n *NodePorts) error {
 	if err != nil {
 		return err
 	}
-	return a.c.do(ctx, http.MethodPost, "/v1/conntrack/revalidate", nil, newBody(text), nil)
+	return a.c.do(ctx, http.MethodPost, "/v1/conntrack/revalidate", nil, bytes.NewReader(text), nil)
 }
-
-func newBody(b []byte) io.Reader { return bytes.NewReader(b) }

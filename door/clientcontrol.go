@@ -5,10 +5,10 @@ import (
 	"net/url"
 )
 
-// Control makes this client the controller until ctx ends, and calls tell for each event. With
-// takeOver it replaces a connected controller. It calls begun once the client is the controller.
-// The error is ctx's, that of a switch that went away, or a TakenOverError.
-func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun func(), tell func(*Event)) error {
+// Control makes this client the controller until ctx ends. It calls begun when the client has
+// become the controller, and then onEvent for each event. With takeOver it replaces a connected
+// controller. The error is ctx's, an AwayError, or a TakenOverError.
+func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun func(), onEvent func(*Event)) error {
 	query := url.Values{"name": {name}}
 	if takeOver {
 		query.Set("take-over", "1")
@@ -27,7 +27,7 @@ func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun 
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			return c.away(err)
+			return c.unanswered(err)
 		}
 		switch {
 		case e.Token != "":
@@ -36,7 +36,7 @@ func (c *Client) Control(ctx context.Context, name string, takeOver bool, begun 
 		case e.TakenOverBy != "":
 			return &TakenOverError{e.TakenOverBy}
 		default:
-			tell(&e)
+			onEvent(&e)
 		}
 	}
 }

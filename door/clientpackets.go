@@ -1,6 +1,7 @@
 package door
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -111,7 +112,7 @@ func (c *Client) TraceLive(r *LiveRequest) (Live, error) {
 	d, body, err := c.stream(ctx, "/v1/trace/live", nil, text)
 	if err == nil {
 		if err = d.Decode(&LiveLine{}); err != nil {
-			err = errors.Join(c.away(err), body.Close())
+			err = errors.Join(c.unanswered(err), body.Close())
 		}
 	}
 	if err != nil {
@@ -125,15 +126,15 @@ func (c *Client) TraceLive(r *LiveRequest) (Live, error) {
 
 // stream begins a request whose answer is lines. The caller closes the body.
 func (c *Client) stream(ctx context.Context, path string, query url.Values, body []byte) (*json.Decoder, io.Closer, error) {
-	resp, err := c.send(ctx, http.MethodPost, path, query, newBody(body))
+	resp, err := c.send(ctx, http.MethodPost, path, query, bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}
 	return json.NewDecoder(resp.Body), resp.Body, nil
 }
 
-// runRead reads lines until the stream ends. Between calls of Next it reads nothing, and the
-// switch counts the walks that it loses.
+// runRead reads lines until the stream ends. Between calls of Next it does not read, and the
+// switch counts the lost walks.
 func (l *clientLive) runRead(ctx context.Context, d *json.Decoder, body io.Closer) {
 	defer body.Close()
 	defer close(l.lines)
@@ -173,7 +174,7 @@ func (l *clientLive) ended(ctx context.Context, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return l.c.away(err)
+	return l.c.unanswered(err)
 }
 
 // Next implements Live, as the methods below do.

@@ -21,9 +21,9 @@ const eventRoom = 256
 type controllers struct {
 	mu  sync.Mutex
 	now *controller
-	// The server calls away when a controller comes or goes. It calls tellTTL when one begins or
-	// ends to ask for packets whose TTL ends. It holds mu.
-	away, tellTTL func(bool)
+	// onAway is called when a controller comes or goes, with whether none is left. onTTL is the
+	// function of Server.OnTTL. The caller holds mu.
+	onAway, onTTL func(bool)
 }
 
 // controller is a connected controller.
@@ -60,8 +60,8 @@ func (c *controllers) admit(r *http.Request) error {
 	return fmt.Errorf("controller %q is connected, and only it changes the switch; POST /v1/controller?take-over=1 takes over from it", c.now.name)
 }
 
-// enter makes a caller the controller.
-func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
+// connectController makes a caller the controller.
+func (c *controllers) connectController(name string, takeOver bool) (*controller, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now != nil && !takeOver {
@@ -71,20 +71,20 @@ func (c *controllers) enter(name string, takeOver bool) (*controller, error) {
 		c.now.successor <- name
 	}
 	c.now = &controller{name: name, token: newToken(), events: make(chan Event, eventRoom), successor: make(chan string, 1)}
-	c.away(false)
+	c.onAway(false)
 	return c.now, nil
 }
 
 // OnTTL sets f to be called with whether the controller wants packets whose TTL ends at a
 // dec_ttl. Call it before the first request.
-func (s *Server) OnTTL(f func(bool)) { s.controllers.tellTTL = f }
+func (s *Server) OnTTL(f func(bool)) { s.controllers.onTTL = f }
 
 // wantTTL records whether a controller wants packets whose TTL ends.
 func (c *controllers) wantTTL(who *controller, wants bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.now == who {
-		c.tellTTL(wants)
+		c.onTTL(wants)
 	}
 }
 
@@ -93,8 +93,8 @@ func (c *controllers) removeController(who *controller) {
 	defer c.mu.Unlock()
 	if c.now == who {
 		c.now = nil
-		c.away(true)
-		c.tellTTL(false)
+		c.onAway(true)
+		c.onTTL(false)
 	}
 }
 
@@ -120,7 +120,7 @@ func (c *controllers) serve(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "name= is missing: who is the controller?", http.StatusBadRequest)
 		return
 	}
-	who, err := c.enter(name, r.URL.Query().Get("take-over") == "1")
+	who, err := c.connectController(name, r.URL.Query().Get("take-over") == "1")
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusConflict)
 		return

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A controller ends the switch. The request is an HTTP upgrade, after which neither side sends a
-// byte: the connection ends with the process.
+// A controller ends the switch. The request is an HTTP upgrade. After it neither side sends a
+// byte, and the connection ends with the process.
 
 // endProtocol is the upgrade's protocol.
 const endProtocol = "antrail-end/1"

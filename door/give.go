@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A port with its descriptors, for a switch that may not open ports by name. The request is an
-// HTTP upgrade; then each side sends one message (talk.go):
+// A controller gives a port with its descriptors to a switch that may not open ports by name. The
+// request is an HTTP upgrade; then each side sends one message (talk.go):
 //
 //	client                                      switch
 //	POST /v1/ports/N/give, Upgrade           →
@@ -52,7 +52,7 @@ func (s *Server) answerGive(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	s.takeGiven(w, r, fmt.Sprintf("port %d", no), func(text []byte, fds []int) error {
+	s.receiveGiven(w, r, fmt.Sprintf("port %d", no), func(text []byte, fds []int) error {
 		var p PortSpec
 		if err := decode(bytes.NewReader(text), &p); err != nil {
 			CloseDescriptors(fds)
@@ -69,7 +69,7 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
 		return
 	}
-	s.takeGiven(w, r, "egresses", func(text []byte, fds []int) error {
+	s.receiveGiven(w, r, "egresses", func(text []byte, fds []int) error {
 		var e TunnelEgresses
 		if err := decode(bytes.NewReader(text), &e); err != nil {
 			CloseDescriptors(fds)
@@ -79,8 +79,9 @@ func (s *Server) answerGiveEgresses(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// takeGiven reads the controller's message, passes it to a function, and answers with the result.
-func (s *Server) takeGiven(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
+// receiveGiven reads the controller's message, passes it to a function, and answers with the
+// function's error.
+func (s *Server) receiveGiven(w http.ResponseWriter, r *http.Request, what string, to func(text []byte, fds []int) error) {
 	t, ok := s.upgradeTo(giveProtocol, w, r)
 	if !ok {
 		return
@@ -139,7 +140,7 @@ func (s *Server) answerLend(w http.ResponseWriter, r *http.Request) {
 	}
 	if t, ok := s.hearQuery(w, r, &struct{}{}); ok {
 		defer t.Close()
-		s.open.LendPort(no, func(why string, fds []int) { t.Say(Given{Why: why}, fds...) })
+		s.open.LendPort(no, func(why string, fds []int) { t.Say(Given{Why: why}, fds...) }) // the caller may have hung up
 	}
 }
 
@@ -180,20 +181,20 @@ func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Tal
 
 // GivePort gives the switch a port with copies of its descriptors. The caller's own stay open.
 func (c *Client) GivePort(p *PortSpec, fds []int) error {
-	_, _, err := c.ask(portPath(p.No)+"/give", p, fds...)
+	_, _, err := c.exchangeDescriptors(portPath(p.No)+"/give", p, fds...)
 	return err
 }
 
 // LendPort returns copies of a port's descriptors, which belong to the caller, and the reason for
-// its driver. A missing port has none, nor has one on AF_XDP of a switch that is not confined.
-// With the copies the port outlives the switch: another switch can get them, and packets that are
-// not yet received wait.
+// its driver. A missing port has none. A port on AF_XDP has none either, unless the switch is
+// confined. With the copies the port outlives the switch: another switch can get them, and packets
+// that are not yet received wait.
 func (c *Client) LendPort(no uint32) (why string, fds []int, err error) {
-	g, fds, err := c.ask(portPath(no)+"/lend", struct{}{})
+	g, fds, err := c.exchangeDescriptors(portPath(no)+"/lend", struct{}{})
 	return g.Why, fds, err
 }
 
-// PausePorts stops the switch's receiving until resume is called, or for ten seconds. Frames wait
+// PausePorts stops receiving on all ports until resume is called, or for ten seconds. Frames wait
 // meanwhile. So ports that are given in between begin together.
 func (c *Client) PausePorts() (resume func(), err error) {
 	t, err := c.upgradeTo(giveProtocol, "/v1/ports/pause")
@@ -212,7 +213,7 @@ func (c *Client) PausePorts() (resume func(), err error) {
 // GiveEgresses sets the addresses of Egresses, and gives the switch copies of sockets that
 // receive there.
 func (c *Client) GiveEgresses(e *TunnelEgresses, fds []int) error {
-	_, _, err := c.ask("/v1/tunnel/egresses/give", e, fds...)
+	_, _, err := c.exchangeDescriptors("/v1/tunnel/egresses/give", e, fds...)
 	return err
 }
 
@@ -228,13 +229,13 @@ type ProgramsQuery struct {
 // with a driver, that of its device. There are none if the kernel must not offload. They belong
 // to the caller. A switch that does not know the query returns the two of a packet socket.
 func (c *Client) Programs(q ProgramsQuery) ([]int, error) {
-	_, fds, err := c.ask("/v1/offload/programs", q)
+	_, fds, err := c.exchangeDescriptors("/v1/offload/programs", q)
 	return fds, err
 }
 
-// ask sends a value with copies of descriptors, and reads the answer. Received descriptors belong
-// to the caller.
-func (c *Client) ask(path string, v any, fds ...int) (g Given, got []int, err error) {
+// exchangeDescriptors sends a value with copies of descriptors, and reads the answer. Received
+// descriptors belong to the caller.
+func (c *Client) exchangeDescriptors(path string, v any, fds ...int) (g Given, got []int, err error) {
 	t, err := c.upgradeTo(giveProtocol, path)
 	if err != nil {
 		return g, nil, err

@@ -9,9 +9,9 @@ import (
 	"sync"
 )
 
-// A switch holds descriptors for its controller without using them. So kernel objects that last
-// as long as a descriptor is open outlive a killed controller: the next one borrows copies. They
-// have a value and a name:
+// A switch holds descriptors for its controller without using them. A kernel object that exists
+// while a descriptor is open so outlives a killed controller: the next one borrows copies. The
+// descriptors have a value and a name:
 //
 //	POST /v1/held/NAME/give   the value as JSON with its descriptors, after an upgrade (give.go); they
 //	                          replace earlier ones. Without descriptors the name becomes free
@@ -71,7 +71,7 @@ func (s *Server) Held() map[string]Held {
 // answerGiveHeld stores the controller's value and descriptors.
 func (s *Server) answerGiveHeld(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")
-	s.takeGiven(w, r, "held "+name, func(text []byte, fds []int) error { return s.Hold(name, Held{text, fds}) })
+	s.receiveGiven(w, r, "held "+name, func(text []byte, fds []int) error { return s.Hold(name, Held{text, fds}) })
 }
 
 // answerLendHeld gives the controller copies of the descriptors under a name.
@@ -88,14 +88,14 @@ func (s *Server) answerLendHeld(w http.ResponseWriter, r *http.Request) {
 // GiveHeld stores a value with copies of descriptors in the switch. It replaces those under the
 // name. Without descriptors it frees the name.
 func (c *Client) GiveHeld(name string, v any, fds []int) error {
-	_, _, err := c.ask(heldPath(name)+"/give", v, fds...)
+	_, _, err := c.exchangeDescriptors(heldPath(name)+"/give", v, fds...)
 	return err
 }
 
 // LendHeld reads the value under a name into v. The returned descriptors are copies and belong to
 // the caller. If there are none, the switch holds nothing under the name.
 func (c *Client) LendHeld(name string, v any) ([]int, error) {
-	g, fds, err := c.ask(heldPath(name)+"/lend", struct{}{})
+	g, fds, err := c.exchangeDescriptors(heldPath(name)+"/lend", struct{}{})
 	if err == nil && len(fds) > 0 {
 		err = json.Unmarshal(g.Value, v)
 	}

@@ -11,7 +11,7 @@ import (
 
 // Requests and answers: JSON, lines of a dump, or an error with its status.
 
-// answer registers a request that changes nothing.
+// answer registers a request that does not change the switch.
 func answer(mux *http.ServeMux, path string, f func(*http.Request) (any, error)) {
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) { reply(w, r, f) })
 }
@@ -66,8 +66,19 @@ func dump[T any](w http.ResponseWriter, r *http.Request, all []T, line func(*byt
 	w.Write(b.Bytes())
 }
 
-// read reads the JSON of a request. It refuses fields that the switch does not know, because the
-// switch would ignore them.
+// withBody calls f with a request and the JSON of its body.
+func withBody[T any](f func(*http.Request, *T) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		v := new(T)
+		if err := read(r, v); err != nil {
+			return nil, err
+		}
+		return f(r, v)
+	}
+}
+
+// read reads the JSON of a request. It refuses unknown fields, because the switch would ignore
+// them.
 func read(r *http.Request, v any) error {
 	if err := decode(io.LimitReader(r.Body, maxRequest), v); err != nil {
 		return fmt.Errorf("%s %s: body: %w", r.Method, r.URL.Path, err)

@@ -10,8 +10,8 @@ import (
 
 // Streams: a line of JSON for each event.
 
-// answerLive streams walks until the caller leaves, or has enough. If a caller does not read, its
-// walks are lost and counted; no worker waits for it.
+// answerLive streams walks until the caller hangs up, or until it has the requested number. The
+// walks of a caller that does not read are lost and counted. No worker waits for it.
 func (s *Server) answerLive(w http.ResponseWriter, r *http.Request) {
 	var q LiveRequest
 	err := read(r, &q)
@@ -47,7 +47,7 @@ func (s *stream) send(v any) error {
 
 // walk sends the next walk, or counts if there is none for a while. An error ends the stream.
 func (s *stream) walk(r *http.Request, l Live) error {
-	ctx, cancel := context.WithTimeout(r.Context(), tellCounts)
+	ctx, cancel := context.WithTimeout(r.Context(), countsInterval)
 	defer cancel()
 	t, err := l.Next(ctx)
 	counts := l.Counts()

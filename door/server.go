@@ -28,10 +28,10 @@ type PortOpener interface {
 	// GivePort makes a port of descriptors, which belong to the switch from then on, also
 	// after an error.
 	GivePort(p *PortSpec, fds []int) error
-	// LendPort calls to with the descriptors of a port, which stay the switch's, and with the
-	// reason for its driver. There are none if no other switch could use them after this one was
-	// killed.
-	LendPort(no uint32, to func(why string, fds []int))
+	// LendPort calls use with the descriptors of a port, which stay the switch's, and with the
+	// reason for its driver. There are none if another switch could not use them after this one
+	// was killed.
+	LendPort(no uint32, use func(why string, fds []int))
 	// PausePorts stops receiving until resume is called.
 	PausePorts() (resume func())
 	// Programs are descriptors of the filter and the ingress program for a packet socket that the
@@ -67,8 +67,8 @@ type Server struct {
 	instance string
 	classes  classes
 	kept     atomic.Uint64 // see SwitchInfo.Kept
-	// frozen is set while another switch takes over. Requests that change the switch hold
-	// changing.
+	// frozen is set while another switch takes over. Requests that change the switch hold the
+	// read lock of changing.
 	changing    sync.RWMutex
 	frozen      bool
 	controllers controllers
@@ -77,13 +77,13 @@ type Server struct {
 
 // NewServer makes a server for a switch with its clock. release is the program's version.
 func NewServer(sw Switch, open PortOpener, clock func() int64, release string) *Server {
-	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{away: func(bool) {}, tellTTL: func(bool) {}}}
+	return &Server{sw: sw, open: open, clock: clock, release: release, instance: newToken(), controllers: controllers{onAway: func(bool) {}, onTTL: func(bool) {}}}
 }
 
 // OnController sets f to be called when a controller connects or leaves. Call it before the first
 // request.
 func (s *Server) OnController(f func(connected bool)) {
-	s.controllers.away = func(away bool) { f(!away) }
+	s.controllers.onAway = func(away bool) { f(!away) }
 }
 
 // SetKept records the generation of the pipeline in the switch's file.
@@ -158,22 +158,11 @@ func (s *Server) addPipeline(mux *http.ServeMux) {
 		}
 		return s.pipelineInfo(), err
 	})
-	s.change(mux, "POST /v1/relearn", func(r *http.Request) (any, error) {
-		var all []telemetry.Learned
-		err := read(r, &all)
-		if err == nil {
-			err = s.sw.Relearn(all)
-		}
-		return nil, err
-	})
-	answer(mux, "POST /v1/classes", func(r *http.Request) (any, error) {
-		var q ClassesRequest
-		if err := read(r, &q); err != nil {
-			return nil, err
-		}
-		id, err := s.classes.register(s.sw, &q)
+	s.change(mux, "POST /v1/relearn", withBody(func(_ *http.Request, all *[]telemetry.Learned) (any, error) { return nil, s.sw.Relearn(*all) }))
+	answer(mux, "POST /v1/classes", withBody(func(_ *http.Request, q *ClassesRequest) (any, error) {
+		id, err := s.classes.register(s.sw, q)
 		return ClassesAnswer{id}, err
-	})
+	}))
 	answer(mux, "GET /v1/classes/{id}", func(r *http.Request) (any, error) { return s.classes.sum(s.sw, r.PathValue("id")) })
 }
 
@@ -185,7 +174,7 @@ func (s *Server) answerFlows(w http.ResponseWriter, r *http.Request) {
 	} else if no, err := strconv.ParseUint(text, 10, 8); err == nil {
 		all = s.sw.FlowsIn(uint8(no))
 	} else {
-		http.Error(w, fmt.Sprintf("table=%.20q is no number of a table, 0 to 254", text), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("table=%.20q is not the number of a table, 0 to 254", text), http.StatusBadRequest)
 		return
 	}
 	var b []byte
@@ -218,34 +207,16 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		a.Packets, a.Next, a.Missed = s.sw.DropsSince(since)
 		return a, nil
 	})
-	answer(mux, "POST /v1/trace", func(r *http.Request) (any, error) {
-		var q telemetry.TraceRequest
-		if err := read(r, &q); err != nil {
-			return nil, err
-		}
-		return s.sw.Trace(&q)
-	})
+	answer(mux, "POST /v1/trace", withBody(func(_ *http.Request, q *telemetry.TraceRequest) (any, error) { return s.sw.Trace(q) }))
 	mux.HandleFunc("POST /v1/trace/live", s.answerLive)
-	s.change(mux, "POST /v1/packet-out", func(r *http.Request) (any, error) {
-		var q PacketOut
-		err := read(r, &q)
-		var actions []flow.Action
-		if err == nil {
-			actions, err = parse.Actions(q.Actions, s.sw.Names())
-		}
+	s.change(mux, "POST /v1/packet-out", withBody(func(_ *http.Request, q *PacketOut) (any, error) {
+		actions, err := parse.Actions(q.Actions, s.sw.Names())
 		if err == nil {
 			err = s.sw.PacketOut(q.InPort, actions, q.Frame)
 		}
 		return nil, err
-	})
-	s.change(mux, "POST /v1/resume", func(r *http.Request) (any, error) {
-		var q telemetry.Paused
-		err := read(r, &q)
-		if err == nil {
-			err = s.sw.Resume(&q)
-		}
-		return nil, err
-	})
+	}))
+	s.change(mux, "POST /v1/resume", withBody(func(_ *http.Request, q *telemetry.Paused) (any, error) { return nil, s.sw.Resume(q) }))
 }
 
 func (s *Server) addPorts(mux *http.ServeMux) {
@@ -257,16 +228,11 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 		no, err := portNo(r)
 		return s.sw.DropSample(no, r.URL.Query().Get("reason")), err
 	})
-	s.change(mux, "PUT /v1/ports/{no}", func(r *http.Request) (any, error) {
-		var p PortSpec
-		err := s.readPortRequest(r, &p)
-		if err != nil {
-			return nil, err
-		}
+	handleValue(s, mux, "PUT /v1/ports/{no}", func(r *http.Request, p *PortSpec) (err error) {
 		if p.No, err = portNo(r); err == nil {
-			err = s.open.OpenPort(&p)
+			err = s.open.OpenPort(p)
 		}
-		return nil, err
+		return err
 	})
 	s.change(mux, "DELETE /v1/ports/{no}", func(r *http.Request) (any, error) {
 		no, err := portNo(r)
@@ -282,64 +248,53 @@ func (s *Server) addPorts(mux *http.ServeMux) {
 	mux.HandleFunc("POST /v1/offload/programs", s.answerPrograms)
 	mux.HandleFunc("POST /v1/held/{name}/give", s.answerGiveHeld)
 	mux.HandleFunc("POST /v1/held/{name}/lend", s.answerLendHeld)
-	s.change(mux, "PUT /v1/ports/{no}/security", func(r *http.Request) (any, error) {
-		var p l2.PortSecurity
-		err := read(r, &p)
-		no, noErr := portNo(r)
-		if err = errors.Join(err, noErr); err == nil {
-			err = s.sw.SecurePort(no, p)
+	s.change(mux, "PUT /v1/ports/{no}/security", withBody(func(r *http.Request, p *l2.PortSecurity) (any, error) {
+		no, err := portNo(r)
+		if err == nil {
+			err = s.sw.SecurePort(no, *p)
 		}
 		return nil, err
-	})
-	s.change(mux, "PUT /v1/ports/{no}/config", func(r *http.Request) (any, error) {
-		var c telemetry.PortConfig
-		err := read(r, &c)
-		no, noErr := portNo(r)
-		if err = errors.Join(err, noErr); err == nil {
-			err = s.sw.ConfigurePort(no, c)
+	}))
+	s.change(mux, "PUT /v1/ports/{no}/config", withBody(func(r *http.Request, c *telemetry.PortConfig) (any, error) {
+		no, err := portNo(r)
+		if err == nil {
+			err = s.sw.ConfigurePort(no, *c)
 		}
 		return nil, err
-	})
+	}))
 	answer(mux, "GET /v1/tunnel/path-mtu", func(r *http.Request) (any, error) {
 		node, err := netip.ParseAddr(r.URL.Query().Get("node"))
-		if err != nil || s.open == nil {
-			return nil, errors.Join(err, errNoPorts)
+		if err == nil && s.open == nil {
+			err = errNoPorts
+		}
+		if err != nil {
+			return nil, err
 		}
 		mtu, err := s.open.TunnelPathMTU(node)
 		return PathMTU{mtu}, err
 	})
-	handleValue(s, mux, "PUT /v1/tunnel/peers", func(v *[]TunnelPeer) error { return s.open.SetTunnelPeers(*v) })
-	handleValue(s, mux, "PUT /v1/tunnel/silent", func(v *[]netip.Addr) error { return s.open.SetTunnelSilent(*v) })
-	handleValue(s, mux, "PUT /v1/tunnel/egresses", func(v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
+	handleValue(s, mux, "PUT /v1/tunnel/peers", func(_ *http.Request, v *[]TunnelPeer) error { return s.open.SetTunnelPeers(*v) })
+	handleValue(s, mux, "PUT /v1/tunnel/silent", func(_ *http.Request, v *[]netip.Addr) error { return s.open.SetTunnelSilent(*v) })
+	handleValue(s, mux, "PUT /v1/tunnel/egresses", func(_ *http.Request, v *TunnelEgresses) error { return s.open.SetTunnelEgresses(v) })
 }
 
-// handleValue registers a request that passes a value to the switch's ports.
-func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*T) error) {
+// handleValue registers a change whose body goes to the PortOpener.
+func handleValue[T any](s *Server, mux *http.ServeMux, path string, to func(*http.Request, *T) error) {
 	s.change(mux, path, func(r *http.Request) (any, error) {
-		var v T
-		err := s.readPortRequest(r, &v)
-		if err == nil {
-			err = to(&v)
+		if s.open == nil {
+			return nil, errNoPorts
 		}
-		return nil, err
+		return withBody(func(r *http.Request, v *T) (any, error) { return nil, to(r, v) })(r)
 	})
 }
 
 // errNoPorts is the error of a switch without a PortOpener.
 var errNoPorts = errors.New("this switch opens no ports")
 
-// readPortRequest reads a request that needs a PortOpener.
-func (s *Server) readPortRequest(r *http.Request, v any) error {
-	if s.open == nil {
-		return errNoPorts
-	}
-	return read(r, v)
-}
-
 func portNo(r *http.Request) (uint32, error) {
 	no, err := strconv.ParseUint(r.PathValue("no"), 10, 32)
 	if err != nil {
-		return 0, fmt.Errorf("%.20q is no number of a port", r.PathValue("no"))
+		return 0, fmt.Errorf("%.20q is not the number of a port", r.PathValue("no"))
 	}
 	return uint32(no), nil
 }
@@ -358,44 +313,20 @@ func (s *Server) addConnections(mux *http.ServeMux) {
 		e := json.NewEncoder(w)
 		for one := range c.Dump(f) {
 			if e.Encode(&one) != nil {
-				return // the caller has left
+				return // the caller has hung up
 			}
 		}
 	})
 	answer(mux, "GET /v1/conntrack/stats", func(*http.Request) (any, error) {
 		return &ConnectionStats{c.Stats(), c.Zones(), c.Ports(), c.Revalidated(), c.Limits()}, nil
 	})
-	s.change(mux, "POST /v1/conntrack/flush", func(r *http.Request) (any, error) {
-		var f conntrack.Filter
-		if err := read(r, &f); err != nil {
-			return nil, err
-		}
-		return Flushed{c.Flush(f)}, nil
-	})
-	s.change(mux, "POST /v1/conntrack/purge", func(r *http.Request) (any, error) {
-		var p Purge
-		err := read(r, &p)
-		if err == nil {
-			c.Purge(&p)
-		}
-		return nil, err
-	})
-	s.change(mux, "POST /v1/conntrack/shield", func(r *http.Request) (any, error) {
-		var q ShieldRequest
-		err := read(r, &q)
-		if err == nil {
-			c.Shield(q.Endpoints, q.Until)
-		}
-		return nil, err
-	})
-	s.change(mux, "POST /v1/conntrack/revalidate", func(r *http.Request) (any, error) {
-		var n NodePorts
-		err := read(r, &n)
-		if err == nil {
-			err = c.Revalidate(r.Context(), &n)
-		}
-		return nil, err
-	})
+	s.change(mux, "POST /v1/conntrack/flush", withBody(func(_ *http.Request, f *conntrack.Filter) (any, error) { return Flushed{c.Flush(*f)}, nil }))
+	s.change(mux, "POST /v1/conntrack/purge", withBody(func(_ *http.Request, p *Purge) (any, error) { c.Purge(p); return nil, nil }))
+	s.change(mux, "POST /v1/conntrack/shield", withBody(func(_ *http.Request, q *ShieldRequest) (any, error) {
+		c.Shield(q.Endpoints, q.Until)
+		return nil, nil
+	}))
+	s.change(mux, "POST /v1/conntrack/revalidate", withBody(func(r *http.Request, n *NodePorts) (any, error) { return nil, c.Revalidate(r.Context(), n) }))
 }
 
 // maxRequest is the largest body of a request, bundles excepted, in bytes.

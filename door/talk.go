@@ -130,7 +130,7 @@ func Hijack(w http.ResponseWriter, protocol string) (Talk, error) {
 	t, ok := conn.(*net.UnixConn)
 	if !ok {
 		conn.Close()
-		return Talk{}, errors.New("the connection is no unix socket")
+		return Talk{}, errors.New("the connection is not a unix socket")
 	}
 	if _, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol); err != nil {
 		t.Close()
