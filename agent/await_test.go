@@ -122,7 +122,7 @@ func TestTwoContainers(t *testing.T) {
 	second := w.startSwitch(t, "antrail-2") // it may come later than its agent
 	wantReady(t, w.c)
 	first.wantSaid(t, "another switch has taken over")
-	second.wantSaid(t, "taken over from the switch before")
+	second.wantSaid(t, "taken over from the previous switch")
 	if now := switchPID(t, w.c); now != second.Process.Pid {
 		t.Errorf("process %d is the switch, not %d", now, second.Process.Pid)
 	}

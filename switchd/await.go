@@ -15,13 +15,13 @@ import (
 )
 
 // A process that waits until a launcher makes it the switch. Its launcher cannot start it,
-// because it is in a container of its own. It has no privilege from the start. A child gets
-// messages and descriptors from its launcher (launch.go). This process gets the same through a
-// unix socket on which the launcher listens. They come in one message: launched, and the
-// descriptors behind the first, in their order.
+// because it runs in its own container. It never has privilege. A child gets a message and
+// descriptors from its launcher (launch.go). This process gets the same through a unix socket on
+// which the launcher listens. They come in one message: launchOrder, with the descriptors from 4
+// on in their order.
 
-// hailed is the message of a waiting process to its launcher.
-type hailed struct {
+// waitingHello is the message of a waiting process to its launcher.
+type waitingHello struct {
 	Protocol string `json:"protocol"`
 	// Pod is the name of the process's pod; "" outside of Kubernetes.
 	Pod string `json:"pod,omitempty"`
@@ -30,9 +30,9 @@ type hailed struct {
 // awaitProtocol is the protocol of this socket.
 const awaitProtocol = "antrail-await/1"
 
-// hailPause is the pause between two calls to a launcher that does not answer, or wants another
-// process.
-const hailPause = 500 * time.Millisecond
+// callPause is the pause between two calls to a launcher that does not answer, or does not accept
+// this process.
+const callPause = 500 * time.Millisecond
 
 // Await waits at a socket until a launcher makes this process its switch, and runs the switch
 // until ctx ends. The process must have no capability, and a user other than root. Await
@@ -43,20 +43,20 @@ func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) e
 		return err
 	}
 	log.Info("waiting to be launched as the switch", "socket", socket, "pod", pod)
-	t, said, fds, err := hail(ctx, socket, pod)
+	t, order, fds, err := callLauncher(ctx, socket, pod)
 	if err != nil {
 		return err
 	}
 	defer t.Close() // so the launcher learns that the switch has ended
-	if !said.Confined || said.Release != release {
+	if !order.Confined || order.Release != release {
 		door.CloseDescriptors(fds)
-		return fmt.Errorf("the launcher is of %s and wants a confined switch: %v; this process is of %s, and can be nothing else", said.Release, said.Confined, release)
+		return fmt.Errorf("the launcher has release %s, want %s; it wants a confined switch: %v, want true", order.Release, release, order.Confined)
 	}
-	if err := os.Chdir(said.Dir); err != nil {
+	if err := os.Chdir(order.Dir); err != nil {
 		door.CloseDescriptors(fds)
 		return fmt.Errorf("the switch's directory: %w", err)
 	}
-	err = said.run(ctx, fds, log)
+	err = order.run(ctx, fds, log)
 	if !errors.Is(err, errHandedOver) {
 		return err
 	}
@@ -65,21 +65,21 @@ func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) e
 	return nil
 }
 
-// hail calls the launcher until it launches this process. The connection stays open.
-func hail(ctx context.Context, socket, pod string) (t door.Talk, said *launched, fds []int, err error) {
+// callLauncher calls the launcher until it launches this process. The connection stays open.
+func callLauncher(ctx context.Context, socket, pod string) (t door.Talk, order *launchOrder, fds []int, err error) {
 	for {
-		if t, said, fds, err = hailOnce(ctx, socket, pod); err == nil {
-			return t, said, fds, nil
+		if t, order, fds, err = callLauncherOnce(ctx, socket, pod); err == nil {
+			return t, order, fds, nil
 		}
 		select {
 		case <-ctx.Done():
 			return t, nil, nil, ctx.Err()
-		case <-time.After(hailPause):
+		case <-time.After(callPause):
 		}
 	}
 }
 
-func hailOnce(ctx context.Context, socket, pod string) (t door.Talk, said *launched, fds []int, err error) {
+func callLauncherOnce(ctx context.Context, socket, pod string) (t door.Talk, order *launchOrder, fds []int, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return t, nil, nil, err
@@ -91,16 +91,16 @@ func hailOnce(ctx context.Context, socket, pod string) (t door.Talk, said *launc
 		err = fmt.Errorf("user %d listens at %s, and not root", uid, socket)
 	}
 	if err == nil {
-		err = t.Say(hailed{Protocol: awaitProtocol, Pod: pod})
+		err = t.Say(waitingHello{Protocol: awaitProtocol, Pod: pod})
 	}
 	if err == nil {
-		said = &launched{}
-		fds, err = t.Hear(said)
+		order = &launchOrder{}
+		fds, err = t.Hear(order)
 	}
 	if err != nil {
 		t.Close()
 	}
-	return t, said, fds, err
+	return t, order, fds, err
 }
 
 // peerUID is the user of the process at the other end, when it connected or listened.
@@ -118,13 +118,13 @@ func peerUID(c *net.UnixConn) (uid uint32, err error) {
 	return cred.Uid, nil
 }
 
-// Waiting is the launcher's side: it holds the process that waits at its socket.
+// Waiting is the launcher's side: the socket, and the process that waits there.
 type Waiting struct {
 	ln  *net.UnixListener
 	pod string
 	log *slog.Logger
-	// there holds the latest process, if it can be launched.
-	there chan door.Talk
+	// latest holds the connection of the latest process that can be launched.
+	latest chan door.Talk
 }
 
 // ListenWaiting opens the socket at which a process of the same pod may wait. Any process that
@@ -137,7 +137,7 @@ func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	w := &Waiting{ln: ln.(*net.UnixListener), pod: pod, log: log, there: make(chan door.Talk, 1)}
+	w := &Waiting{ln: ln.(*net.UnixListener), pod: pod, log: log, latest: make(chan door.Talk, 1)}
 	go w.runAccept()
 	return w, nil
 }
@@ -145,14 +145,14 @@ func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
 // Close closes the socket. The waiting process calls again.
 func (w *Waiting) Close() error {
 	err := w.ln.Close()
-	w.forget()
+	w.hangUpLatest()
 	return err
 }
 
-// forget hangs up on the waiting process.
-func (w *Waiting) forget() {
+// hangUpLatest hangs up on the waiting process.
+func (w *Waiting) hangUpLatest() {
 	select {
-	case t := <-w.there:
+	case t := <-w.latest:
 		t.Close()
 	default:
 	}
@@ -166,25 +166,25 @@ func (w *Waiting) runAccept() {
 			return
 		}
 		t := door.Talk{UnixConn: conn}
-		if err := w.accept(t); err != nil {
+		if err := w.checkWaiting(t); err != nil {
 			w.log.Debug("a process cannot be launched as the switch", "error", err)
 			t.Close()
 			continue
 		}
-		w.forget() // the previous one has ended, and this one was started in its place
-		w.there <- t
+		w.hangUpLatest() // the previous one has ended, and this one was started in its place
+		w.latest <- t
 	}
 }
 
-// accept returns the reason why a process cannot be launched.
-func (w *Waiting) accept(t door.Talk) error {
+// checkWaiting returns the reason why a process cannot be launched.
+func (w *Waiting) checkWaiting(t door.Talk) error {
 	uid, err := peerUID(t.UnixConn)
 	if err == nil && uid != ConfinedUID {
-		err = fmt.Errorf("it is of user %d, want %d", uid, ConfinedUID)
+		err = fmt.Errorf("it runs as user %d, want %d", uid, ConfinedUID)
 	}
-	var h hailed
+	var h waitingHello
 	if err == nil {
-		err = errors.Join(t.SetReadDeadline(time.Now().Add(hailPause)), hearHail(t, &h), t.SetReadDeadline(time.Time{}))
+		err = errors.Join(t.SetReadDeadline(time.Now().Add(callPause)), hearHello(t, &h), t.SetReadDeadline(time.Time{}))
 	}
 	switch {
 	case err != nil:
@@ -197,37 +197,37 @@ func (w *Waiting) accept(t door.Talk) error {
 	return nil
 }
 
-func hearHail(t door.Talk, h *hailed) error {
+func hearHello(t door.Talk, h *waitingHello) error {
 	fds, err := t.Hear(h)
 	door.CloseDescriptors(fds)
 	return err
 }
 
-// waiting is the waiting process, taken for a launch.
-type waiting struct {
+// waitingProcess is a process that was taken off the socket for a launch.
+type waitingProcess struct {
 	door.Talk
 	launched bool
 }
 
-// takeSuccessor waits for a waiting process, and takes it.
-func (w *Waiting) takeSuccessor(ctx context.Context) (*waiting, error) {
-	if len(w.there) == 0 {
-		w.log.Info("waiting for the process that is to be the switch: antrail switch --await", "socket", w.ln.Addr(), "pod", w.pod)
+// takeWaiting returns the waiting process, once there is one.
+func (w *Waiting) takeWaiting(ctx context.Context) (*waitingProcess, error) {
+	if len(w.latest) == 0 {
+		w.log.Info("waiting for a process to launch as the switch: antrail switch --await", "socket", w.ln.Addr(), "pod", w.pod)
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("no process waits to be the switch (antrail switch --await): %w", ctx.Err())
-		case t := <-w.there:
+			return nil, fmt.Errorf("no process waits to be launched as the switch (antrail switch --await): %w", ctx.Err())
+		case t := <-w.latest:
 			if alive(t) {
-				return &waiting{Talk: t}, nil
+				return &waitingProcess{Talk: t}, nil
 			}
 			t.Close()
 		}
 	}
 }
 
-// alive reports whether a process still waits: it sends nothing, and has not hung up.
+// alive reports whether a process still waits: it has not hung up, and has not sent anything.
 func alive(t door.Talk) bool {
 	if t.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
@@ -237,21 +237,21 @@ func alive(t door.Talk) bool {
 }
 
 // hangUp makes a process that was not launched wait again.
-func (w *waiting) hangUp() {
+func (w *waitingProcess) hangUp() {
 	if !w.launched {
 		w.Close()
 	}
 }
 
 // startWaiting launches a waiting process.
-func (p *Process) startWaiting(w *waiting) starter {
-	return func(l *Launch, said *launched, files []*os.File) (*Launched, error) {
+func (p *Process) startWaiting(w *waitingProcess) starter {
+	return func(l *Launch, order *launchOrder, files []*os.File) (*Launched, error) {
 		var fds []int
 		for _, f := range files {
 			fds = append(fds, int(f.Fd()))
 		}
-		if err := w.Say(said, fds...); err != nil {
-			return nil, fmt.Errorf("the process that waited to be the switch: %w", err)
+		if err := w.Say(order, fds...); err != nil {
+			return nil, fmt.Errorf("the process that waited to be launched as the switch: %w", err)
 		}
 		w.launched = true
 		p.Log.Info("the process that waited is the switch", "door", p.Socket)
@@ -261,12 +261,12 @@ func (p *Process) startWaiting(w *waiting) starter {
 	}
 }
 
-// errHungUp is the end of a switch that is not a child.
+// errHungUp is how a switch ends that is not a child.
 var errHungUp = errors.New("the process of the switch has hung up")
 
 // runHungUp waits until a switch has ended.
 func (p *Process) runHungUp(t door.Talk, ended chan<- error) {
-	io.Copy(io.Discard, t) // it sends nothing more
+	io.Copy(io.Discard, t) // returns when the switch hangs up: it sends no message
 	t.Close()
 	p.Log.Info("the process of the switch has ended")
 	ended <- errHungUp

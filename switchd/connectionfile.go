@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The connection table is in a file beside the socket, on tmpfs if that is /run. So a switch that
-// is started again before the machine reboots has the connections of its predecessor.
+// The connection table is in a file of the switch's directory, which is on tmpfs if it is below
+// /run. So a switch that is started again before the machine reboots has the connections of its
+// predecessor.
 
 // ConnectionFile is the file of a connection table. It implements local.Place.
 type ConnectionFile struct {
@@ -49,7 +50,7 @@ type arena struct {
 }
 
 // openArena maps a file of a size. It creates, allocates and locks the file. It refuses a file
-// that is not a plain file of this user, or that another agent uses.
+// that is not a plain file of this user, or that another process uses.
 func openArena(path string, size int) (*arena, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err
@@ -59,7 +60,7 @@ func openArena(path string, size int) (*arena, error) {
 		return nil, err
 	}
 	a := &arena{file: f}
-	if err := a.claim(size); err != nil {
+	if err := a.lockAndAllocate(size); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), f.Close())
 	}
 	a.memory, err = unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
@@ -69,9 +70,9 @@ func openArena(path string, size int) (*arena, error) {
 	return a, nil
 }
 
-// claim locks the file and gives it its size, with memory behind every page. A page that could
-// not be allocated later would kill the switch.
-func (a *arena) claim(size int) error {
+// lockAndAllocate locks the file and gives it its size, with memory behind every page. Otherwise a
+// page that cannot be allocated later would kill the switch.
+func (a *arena) lockAndAllocate(size int) error {
 	fd := int(a.file.Fd())
 	if err := ownFile(a.file); err != nil {
 		return err
@@ -118,8 +119,8 @@ func restoreTable(path string, c conntrack.Config) (*conntrack.Table, *arena, er
 	return table, a, nil
 }
 
-// awaitTable makes a connection table in the file of a running agent, mapped and empty until
-// TakeOver. The arena owns the file, also after an error.
+// awaitTable makes a connection table in the file of a running switch. The table is empty until
+// TakeOver. awaitTable closes the file after an error.
 func awaitTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) {
 	table, a, err := mapTable(f, c)
 	if err != nil {
@@ -135,7 +136,7 @@ func mapTable(f *os.File, c conntrack.Config) (*conntrack.Table, *arena, error) 
 	}
 	size := conntrack.ArenaSize(c.Max)
 	if st.Size() != int64(size) {
-		return nil, nil, fmt.Errorf("conntrack.max is %d here, and the agent that runs has a file of %d bytes and not %d", c.Max, st.Size(), size)
+		return nil, nil, fmt.Errorf("the file of the running switch has %d bytes, want %d for conntrack.max=%d", st.Size(), size, c.Max)
 	}
 	boot, err := BootID()
 	if err != nil {

@@ -40,7 +40,7 @@ func ownFile(f *os.File) error {
 		return err
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG || int(st.Uid) != os.Geteuid() || st.Nlink != 1 {
-		return errors.New("it is no plain file of this user's with one name")
+		return errors.New("it is not a plain file of this user's with one name")
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func BootID() (id [16]byte, err error) {
 	}
 	b, err := hex.DecodeString(strings.ReplaceAll(strings.TrimSpace(string(text)), "-", ""))
 	if err != nil || len(b) != len(id) {
-		return id, fmt.Errorf("%s: %q is no boot id", path, text)
+		return id, fmt.Errorf("%s: %q is not a boot id", path, text)
 	}
 	copy(id[:], b)
 	return id, nil

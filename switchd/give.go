@@ -30,17 +30,17 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	defer s.mu.Unlock()
 	from := &Inheritance{}
 	defer from.Close() // closes those that no port uses
-	driver, link := givenAs(p, fds)
+	driver, link := driverAndLink(p, fds)
 	from.Add(driver, link, append([]int{}, fds...)) // never nil: a port without descriptors is an error
 	if s.specs[p.No] != nil {
-		if err := s.remove(p.No); err != nil {
+		if err := s.removeLocked(p.No); err != nil {
 			return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
 		}
 	}
 	by := *s.open
 	by.From, by.Given, by.Killed, by.Why = from, true, true, cmp.Or(p.Why, "the controller gave the port")
-	return s.enter(p, func() (ports.Port, error) {
-		port, err := s.openPort(&by, openedAs(p, driver))
+	return s.openAndAdd(p, func() (ports.Port, error) {
+		port, err := s.openPort(&by, withDriver(p, driver))
 		if err != nil {
 			return nil, err
 		}
@@ -51,9 +51,9 @@ func (s *PortSet) GivePort(p *door.PortSpec, fds []int) error {
 	})
 }
 
-// givenAs is the driver of the descriptors, and the link under which they are stored. If the spec
-// leaves the driver to the controller, the first descriptor decides: for AF_XDP it is memory.
-func givenAs(p *door.PortSpec, fds []int) (driver, link string) {
+// driverAndLink is the driver of the descriptors, and the link under which they are stored. If the
+// spec leaves the driver to the controller, the first descriptor decides: for AF_XDP it is memory.
+func driverAndLink(p *door.PortSpec, fds []int) (driver, link string) {
 	xdp := len(fds) > 0 && isMemory(fds[0])
 	switch {
 	case p.Driver == door.DriverTap && p.Tap != nil:
@@ -75,8 +75,8 @@ func isMemory(fd int) bool {
 	return err == nil
 }
 
-// openedAs is a spec with the driver that the controller has chosen.
-func openedAs(p *door.PortSpec, driver string) *door.PortSpec {
+// withDriver is a spec with the driver that the controller has chosen.
+func withDriver(p *door.PortSpec, driver string) *door.PortSpec {
 	as := *p
 	switch driver {
 	case door.DriverUnderlay, door.DriverUplink:
@@ -200,7 +200,7 @@ func (g *Giver) Again(spec *door.PortSpec, fds []int) error {
 
 // reprogram replaces a port's programs with those of the switch.
 func (g *Giver) reprogram(spec *door.PortSpec, fds []int) error {
-	driver, name := givenAs(spec, fds)
+	driver, name := driverAndLink(spec, fds)
 	var q door.ProgramsQuery
 	switch driver {
 	case door.DriverAFPacket:
@@ -252,13 +252,13 @@ func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	o.Room(1)
 	switch {
 	case p.Driver == door.DriverTap && p.Tap != nil:
-		return g.tap(o, p)
+		return g.openTap(o, p)
 	case p.Driver == door.DriverTunnel && p.Tunnel != nil:
-		return g.tunnel(o, p)
+		return g.openTunnel(o, p)
 	case p.Link == "":
 		return nil, errNoLink
 	}
-	if err := g.cards(o); err != nil {
+	if err := g.setCards(o); err != nil {
 		return nil, err
 	}
 	programs, err := programsOf(g.Switch)
@@ -270,7 +270,7 @@ func (g *Giver) Open(p *door.PortSpec) (ports.Heritable, error) {
 	return o.Link(p.Link, p.Driver)
 }
 
-func (g *Giver) tap(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
+func (g *Giver) openTap(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	t, err := tapOptions(p)
 	if err != nil {
 		return nil, err
@@ -284,10 +284,10 @@ func (g *Giver) tap(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	return orNone(o.Tap(t))
 }
 
-func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
+func (g *Giver) openTunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	c, err := tunnelConfig(p)
 	if err == nil {
-		err = g.cards(o)
+		err = g.setCards(o)
 	}
 	if err != nil {
 		return nil, err
@@ -301,8 +301,8 @@ func (g *Giver) tunnel(o *Opener, p *door.PortSpec) (ports.Heritable, error) {
 	return orNone(o.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink))
 }
 
-// cards sets AF_XDP's options for cards from the switch's settings.
-func (g *Giver) cards(o *Opener) error {
+// setCards sets AF_XDP's options for cards from the switch's settings.
+func (g *Giver) setCards(o *Opener) error {
 	info, err := g.Switch.Info(context.Background())
 	if err == nil {
 		c := &info.Cards

@@ -19,27 +19,28 @@ import (
 // POST /v1/take-over:
 //
 //	next                                  this one
-//	hello, with what it understands    →  refuses changes from here on
-//	                                   ←  offload, if it is confined; ports, with descriptors; each of them;
-//	                                      what it holds for controllers, as ports of a driver that no port has
-//	                                   ←  connections, with their file; entries as they are kept
+//	hello, with the layouts it knows   →  refuses changes from here on
+//	                                   ←  offload, if it is confined, with descriptors
+//	                                   ←  port, once for each port, with descriptors
+//	                                   ←  port with driver "held", once for each value that it holds for controllers
+//	                                   ←  connections, with their file; entries and specs of ports, as in the file
 //	builds its switch and ports
 //	ready, with ports that it opens
 //	itself                             →  closes those, and stops moving packets
-//	                                   ←  stopped, with what packets learned last
+//	                                   ←  stopped, with the learned entries
 //	finds the connections, and moves
 //	packets
-//	running                            →  ends, and takes nothing back
+//	running                            →  ends
 //
-// Until the next one is ready, nothing has changed, and this one continues if anything fails. If
-// the next one fails later, this one ends as if it had been killed. Its supervisor starts it
-// again, with the entries, ports and connections of its directory.
+// If anything fails before the next one is ready, this one continues unchanged. If the next one
+// fails later, this one ends as if it had been killed. Its supervisor starts it again, with the
+// entries, ports and connections of its directory.
 
 // handOverProtocol is the upgrade's protocol. Its number changes with the messages.
 const handOverProtocol = "antrail-switch-hand-over/2"
 
-// note is one message.
-type note struct {
+// handOverMessage is a message of either side.
+type handOverMessage struct {
 	Say string
 	// Why is the reason of a refusal.
 	Why string `json:",omitempty"`
@@ -89,9 +90,9 @@ const (
 // errHandedOver is the end of a switch after another has taken over.
 var errHandedOver = errors.New("another switch has taken over")
 
-// hear waits for one of some messages. The descriptors belong to the caller. A refusal is an
-// error.
-func hear(t door.Talk, waitAtMost time.Duration, what ...string) (n note, fds []int, err error) {
+// hearOneOf waits for a message of one of some kinds. Its descriptors belong to the caller. A
+// refusal by the other switch is an error.
+func hearOneOf(t door.Talk, waitAtMost time.Duration, what ...string) (n handOverMessage, fds []int, err error) {
 	if err := t.SetReadDeadline(time.Now().Add(waitAtMost)); err != nil {
 		return n, nil, err
 	}
@@ -101,7 +102,7 @@ func hear(t door.Talk, waitAtMost time.Duration, what ...string) (n note, fds []
 	case n.Say == sayNo:
 		err = errors.New(n.Why)
 	case !slices.Contains(what, n.Say):
-		err = fmt.Errorf("the other switch says %.20q, and is expected to say %s", n.Say, strings.Join(what, " or "))
+		err = fmt.Errorf("the other switch sends the message %.20q, want %s", n.Say, strings.Join(what, " or "))
 	}
 	if err != nil {
 		door.CloseDescriptors(fds)
@@ -116,7 +117,8 @@ type successor struct {
 	given []ports.Heritable
 }
 
-// answerTakeOver hands over to the caller until that is ready. serve does the rest.
+// answerTakeOver gives the caller the switch's state, and waits until the caller is ready. serve
+// then ends, and stops this switch (stopForSuccessor).
 func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 	if got := r.Header.Get("Upgrade"); got != handOverProtocol {
 		http.Error(w, fmt.Sprintf("this switch speaks %s, not %.40q: stop it and start the other", handOverProtocol, got), http.StatusUpgradeRequired)
@@ -132,19 +134,19 @@ func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 		case p.successors <- &successor{t, given}:
 			return
 		default:
-			err = errors.New("this switch hands over already, or ends")
+			err = errors.New("this switch is handing over already, or ending")
 		}
 	}
 	p.server.Freeze(false)
-	p.Log.Warn("another switch was to take over, and has not; this one goes on", "error", err)
-	t.Say(note{Say: sayNo, Why: err.Error()}) // it may have hung up
+	p.Log.Warn("another switch could not take over; this one continues", "error", err)
+	t.Say(handOverMessage{Say: sayNo, Why: err.Error()}) // it may have hung up
 	t.Close()
 }
 
-// handOver gives everything that is open, and waits until the next switch is ready. It returns
-// the ports that the next one continues with.
+// handOver gives the next switch the state and descriptors, and waits until it is ready. It
+// returns the ports with which the next one continues.
 func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
-	hello, _, err := hear(t, wordTime, sayHello)
+	hello, _, err := hearOneOf(t, wordTime, sayHello)
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +157,13 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 		return nil, errors.New("one of the two switches is confined, and the other is not: stop this one and start the other")
 	}
 	p.server.Freeze(true)
-	p.Log.Info("another switch is about to take over; nothing changes until it has")
-	text, err := keptText(p.sw, p.ports)
+	p.Log.Info("another switch is about to take over; changes are refused until it has")
+	text, err := composeKept(p.sw, p.ports)
 	if err != nil {
 		return nil, err
 	}
 	if all := p.ports.open.Offload.Descriptors(); p.Confined && all != nil {
-		if err := t.Say(note{Say: sayOffload, Layout: offload.Layout}, all...); err != nil {
+		if err := t.Say(handOverMessage{Say: sayOffload, Layout: offload.Layout}, all...); err != nil {
 			return nil, err
 		}
 	}
@@ -171,28 +173,29 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 			p.Log.Warn("port is not handed over: the other switch knows another layout of it", "port", h.Name(), "theirs", hello.Layout, "ours", afxdp.Layout)
 			continue
 		}
-		if err := t.Say(note{Say: sayPort, Driver: driver, Link: h.Name()}, h.Descriptors()...); err != nil {
+		if err := t.Say(handOverMessage{Say: sayPort, Driver: driver, Link: h.Name()}, h.Descriptors()...); err != nil {
 			return nil, fmt.Errorf("port %s: %w", h.Name(), err)
 		}
 		given = append(given, h)
 	}
 	for name, h := range p.server.Held() {
-		if err := t.Say(note{Say: sayPort, Driver: driverHeld, Link: name, Why: string(h.Value)}, h.Descriptors...); err != nil {
+		if err := t.Say(handOverMessage{Say: sayPort, Driver: driverHeld, Link: name, Why: string(h.Value)}, h.Descriptors...); err != nil {
 			return nil, fmt.Errorf("held %s: %w", name, err)
 		}
 	}
-	if err := t.Say(note{Say: sayConnections, Kept: string(text)}, int(p.connections.file.Fd())); err != nil {
+	if err := t.Say(handOverMessage{Say: sayConnections, Kept: string(text)}, int(p.connections.file.Fd())); err != nil {
 		return nil, err
 	}
-	ready, _, err := hear(t, prepareTime, sayReady)
+	ready, _, err := hearOneOf(t, prepareTime, sayReady)
 	return slices.DeleteFunc(given, func(h ports.Heritable) bool { return slices.Contains(ready.Declined, h.Name()) }), err
 }
 
-// surrender stops the switch and leaves everything to the next one. stop ends the workers.
-func (p *Process) surrender(s *successor, stop func() error) error {
+// stopForSuccessor stops the switch, and returns when the next one moves packets. stop ends the
+// workers.
+func (p *Process) stopForSuccessor(s *successor, stop func() error) error {
 	defer s.Close()
-	// Ports that are not handed over close while the others move packets. Meanwhile the kernel
-	// returns connections and entries get their counters, so that little work is left.
+	// Ports that are not handed over close while the others still move packets. The first
+	// BringBack and LearnedFlows do most of their work before the workers stop.
 	err := p.ports.closeRest(s.given)
 	p.sw.BringBack()
 	p.sw.LearnedFlows()
@@ -201,16 +204,16 @@ func (p *Process) surrender(s *successor, stop func() error) error {
 	for _, h := range s.given {
 		h.Rest()
 	}
-	p.sw.Poll() // no other process has the frames that ports have read but not handed out
+	p.sw.Poll() // forward the frames that ports have read but not handed out: no other process has them
 	p.sw.BringBack()
-	stopped := note{Say: sayStopped, Still: still}
+	stopped := handOverMessage{Say: sayStopped, Still: still}
 	for _, f := range p.sw.LearnedFlows() {
 		stopped.Learned = append(stopped.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 	}
 	if said := s.Say(stopped); said != nil {
 		return errors.Join(said, err)
 	}
-	if _, _, heard := hear(s.Talk, beginTime, sayRunning); heard != nil {
+	if _, _, heard := hearOneOf(s.Talk, beginTime, sayRunning); heard != nil {
 		return errors.Join(fmt.Errorf("the next switch does not begin: %w", heard), err)
 	}
 	p.connections.Lend(true)

@@ -3,23 +3,24 @@ package switchd
 import (
 	"errors"
 	"fmt"
-	"os"
 	"sync"
+
+	"github.com/antrail/antrail/door"
 )
 
 // Inheritance has the ports that the predecessor has handed over, as descriptors. A port takes
 // its descriptors once, when it is opened. Without descriptors, it is opened by name.
 type Inheritance struct {
 	mu    sync.Mutex // several goroutines open ports
-	ports map[inherited][]int
+	ports map[portKey][]int
 	begin []func() error // calls for ports before packets move
 	after []func() error // calls for ports after that
 	// declined are links whose ports could not be taken over.
 	declined []string
 }
 
-// inherited identifies a port: its link, and the driver that knows its descriptors.
-type inherited struct{ driver, link string }
+// portKey identifies a port: its link, and the driver that knows its descriptors.
+type portKey struct{ driver, link string }
 
 // ErrDeclined is returned for a port that cannot be opened until the predecessor has closed it.
 var ErrDeclined = errors.New("it cannot be taken over")
@@ -29,9 +30,9 @@ func (i *Inheritance) Add(driver, link string, fds []int) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.ports == nil {
-		i.ports = map[inherited][]int{}
+		i.ports = map[portKey][]int{}
 	}
-	i.ports[inherited{driver, link}] = fds
+	i.ports[portKey{driver, link}] = fds
 }
 
 // TakeDescriptors returns a port's descriptors, once; nil if the port must be opened.
@@ -41,7 +42,7 @@ func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	which := inherited{driver, link}
+	which := portKey{driver, link}
 	fds := i.ports[which]
 	delete(i.ports, which)
 	return fds
@@ -50,7 +51,7 @@ func (i *Inheritance) TakeDescriptors(driver, link string) []int {
 // Has reports whether a link's port was given and is not yet taken.
 func (i *Inheritance) Has(link string) bool { return i.driverOf(link) != "" }
 
-// driverOf is the driver of such a port; "" if there is none.
+// driverOf is the driver of a link's port that was given and is not yet taken; "" if there is none.
 func (i *Inheritance) driverOf(link string) string {
 	if i == nil {
 		return ""
@@ -65,8 +66,8 @@ func (i *Inheritance) driverOf(link string) string {
 	return ""
 }
 
-// goesOn registers a port on AF_XDP that was taken over.
-func (i *Inheritance) goesOn(p interface {
+// addXDPPort registers a port on AF_XDP that was taken over.
+func (i *Inheritance) addXDPPort(p interface {
 	BeginTraffic() error
 	Relink() error
 }) {
@@ -87,7 +88,7 @@ func (i *Inheritance) decline(link string, why error) error {
 // Declined are the links whose ports cannot be taken over.
 func (i *Inheritance) Declined() []string { return i.declined }
 
-// OnBegin makes BeginTraffic call a function, too.
+// OnBegin adds a function that BeginTraffic calls.
 func (i *Inheritance) OnBegin(f func() error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -118,12 +119,10 @@ func (i *Inheritance) After() (errs []error) {
 func (i *Inheritance) Close() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for which, fds := range i.ports {
-		for _, fd := range fds {
-			os.NewFile(uintptr(fd), "").Close()
-		}
-		delete(i.ports, which)
+	for _, fds := range i.ports {
+		door.CloseDescriptors(fds)
 	}
+	clear(i.ports)
 }
 
 // adoptOr makes a port of descriptors. If there are none, it opens the port.

@@ -41,8 +41,8 @@ type kept struct {
 	Ports   []door.PortSpec     `json:"ports,omitempty"`
 }
 
-// keptText is the file for a switch's present state.
-func keptText(s *local.Switch, p *PortSet) ([]byte, error) {
+// composeKept is the file's text for a switch's present state.
+func composeKept(s *local.Switch, p *PortSet) ([]byte, error) {
 	boot, err := BootID()
 	if err != nil {
 		return nil, err
@@ -95,7 +95,7 @@ func parseKept(b []byte, now int64) (*kept, *flow.Bundle, error) {
 	case !known:
 		return nil, nil, errors.New("it has another schema, or none")
 	case sum != sumOf(b):
-		return nil, nil, errors.New("it is torn: its checksum is wrong")
+		return nil, nil, errors.New("it is incomplete or damaged: its checksum is wrong")
 	}
 	head, b, _ := bytes.Cut(b, []byte("\n"))
 	k := &kept{}
@@ -107,7 +107,7 @@ func parseKept(b []byte, now int64) (*kept, *flow.Bundle, error) {
 	case err != nil:
 		return nil, nil, err
 	case k.Boot != hex.EncodeToString(boot[:]):
-		return nil, nil, errors.New("it is from before the machine was started")
+		return nil, nil, errors.New("it is of an earlier boot of the machine")
 	case k.TakenNS > now:
 		return nil, nil, errors.New("it is from the future")
 	}
@@ -134,29 +134,29 @@ func (p *Process) runKeep(ctx context.Context) error {
 	var last string
 	for ctx.Err() == nil {
 		start := time.Now()
-		p.keep(&last)
+		p.keepIfChanged(&last)
 		select {
 		case <-ctx.Done():
 		case <-time.After(max(keepPause, keepShare*time.Since(start))):
 		}
 	}
-	p.keep(&last)
+	p.keepIfChanged(&last)
 	return nil
 }
 
-// keep writes the file if something has changed since last.
-func (p *Process) keep(last *string) {
+// keepIfChanged writes the file if something has changed since last.
+func (p *Process) keepIfChanged(last *string) {
 	generation := p.sw.Generation()
 	now := fmt.Sprint(generation, p.sw.Learnings(), p.ports.Changes())
 	if now == *last || p.sw.Names() == nil {
 		return
 	}
-	text, err := keptText(p.sw, p.ports)
+	text, err := composeKept(p.sw, p.ports)
 	if err == nil {
 		err = WriteOwnFile(p.keptPath(), text)
 	}
 	if err != nil {
-		p.Log.Error("entries and ports cannot be kept", "file", p.keptPath(), "error", err)
+		p.Log.Error("entries and ports are not written", "file", p.keptPath(), "error", err)
 		return
 	}
 	*last = now

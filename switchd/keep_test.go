@@ -144,7 +144,7 @@ func TestKeptIsNotBelieved(t *testing.T) {
 	for want, text := range map[string][]byte{
 		"its checksum is wrong":    good[:len(good)-3],
 		"another schema":           []byte("antrail switch 9 x\n"),
-		"before the machine":       again(`"boot":"`, `"boot":"0`),
+		"earlier boot":             again(`"boot":"`, `"boot":"0`),
 		"behind line 2: line 3":    again("flow add", "flow sub"),
 		"line 2":                   again(`{"boot"`, `["boot"`),
 		"it is from the future":    again(`"takenNS":`, `"takenNS":9`),

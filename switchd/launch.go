@@ -34,10 +34,10 @@ import (
 //	5  a pipe that ends with the launcher, if the switch is bound to it
 //	…  a connection to the switch that this one is to replace; or programs and maps of the
 //	   offload
-//	…  a request to stay awake for each worker
+//	…  for each worker a request to keep its processor awake
 //
-// If a switch replaces another, its door has a temporary name until it moves packets. Then the
-// launcher gives it the name of the door.
+// If a switch replaces another, its socket has a temporary name until it moves packets. Then the
+// launcher renames the socket to the door's path.
 
 // Launch has the options for launching a switch.
 type Launch struct {
@@ -50,7 +50,7 @@ type Launch struct {
 	Bound bool
 	// Level is the lowest level that the switch logs, on the launcher's standard error.
 	Level slog.Level
-	// Into holds the process that becomes the switch, which is confined; nil for a child.
+	// Into has the waiting process that becomes the switch, which must be confined; nil for a child.
 	Into *Waiting
 }
 
@@ -65,8 +65,8 @@ const (
 	doorFD
 )
 
-// launched is the launcher's message to the switch.
-type launched struct {
+// launchOrder is the launcher's message to the switch.
+type launchOrder struct {
 	Socket   string         `json:"socket"`
 	Dir      string         `json:"dir"`
 	Release  string         `json:"release"`
@@ -81,8 +81,7 @@ type launched struct {
 
 // Launched is a switch that was launched.
 type Launched struct {
-	// Ended receives an error when the process has ended: "exit status 0" if it ended without
-	// one.
+	// Ended receives an error when the process has ended: "exit status 0" if it ended normally.
 	Ended   <-chan error
 	process *os.Process // nil if it is not a child
 }
@@ -95,7 +94,7 @@ type Launched struct {
 func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 	start := p.startChild
 	if l.Into != nil {
-		waits, err := l.Into.takeSuccessor(ctx)
+		waits, err := l.Into.takeWaiting(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -124,8 +123,8 @@ func (p *Process) Start(ctx context.Context, l Launch) (*Launched, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := sw.answers(ctx, next); err != nil {
-		return nil, fmt.Errorf("the switch that was to replace another: %w", err)
+	if err := sw.awaitAnswer(ctx, next); err != nil {
+		return nil, fmt.Errorf("the switch that should replace another: %w", err)
 	}
 	return sw, os.Rename(next, p.Socket)
 }
@@ -138,8 +137,9 @@ func (p *Process) dialBefore() (*net.UnixConn, error) {
 	return dialSwitch(p.Socket)
 }
 
-// answers waits until the switch answers at a socket. It ends a switch that does not.
-func (l *Launched) answers(ctx context.Context, socket string) error {
+// awaitAnswer waits until the switch answers at a socket. If ctx or prepareTime ends before, it
+// kills the switch.
+func (l *Launched) awaitAnswer(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, prepareTime)
 	defer cancel()
 	sw := door.Dial(socket)
@@ -165,35 +165,35 @@ func (l *Launched) answers(ctx context.Context, socket string) error {
 const answerPause = 2 * time.Millisecond
 
 // starter makes a process the switch, with the launcher's message and descriptors.
-type starter func(l *Launch, said *launched, files []*os.File) (*Launched, error)
+type starter func(l *Launch, order *launchOrder, files []*os.File) (*Launched, error)
 
 // startAt starts the switch with its door. before is a connection to its predecessor, or nil.
 func (p *Process) startAt(l *Launch, ln net.Listener, before *net.UnixConn, start starter) (*Launched, error) {
-	said := &launched{
+	order := &launchOrder{
 		Socket: p.Socket, Dir: p.Dir, Release: p.Release, Level: l.Level, Settings: p.Settings, Confined: l.UID > 0, Bound: l.Bound,
 		Replaces: before != nil,
 	}
-	files, err := p.launchFiles(ln.(*net.UnixListener), before, said)
+	files, err := p.launchFiles(ln.(*net.UnixListener), before, order)
 	defer closeFiles(files)
-	// Only the switch listens: if it ends, no caller waits for an answer.
+	// Only the switch may hold the listening socket: if it ends, callers get an error at once.
 	if err = errors.Join(err, ln.Close()); err != nil {
 		return nil, err
 	}
-	if said.Confined {
+	if order.Confined {
 		if err := ownDirectory(p.Dir, l.UID); err != nil {
 			return nil, fmt.Errorf("the switch's directory: %w", err)
 		}
 	}
-	return start(l, said, files)
+	return start(l, order, files)
 }
 
 // startChild starts the switch as a child.
-func (p *Process) startChild(l *Launch, said *launched, files []*os.File) (*Launched, error) {
+func (p *Process) startChild(l *Launch, order *launchOrder, files []*os.File) (*Launched, error) {
 	cmd, err := p.command(l)
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(said)
+	text, err := json.Marshal(order)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (p *Process) startChild(l *Launch, said *launched, files []*os.File) (*Laun
 	return &Launched{ended, cmd.Process}, errors.Join(err, say.Close())
 }
 
-// errEnded is the end of a process without an error.
+// errEnded is how a process ends without an error.
 var errEnded = errors.New("exit status 0")
 
 // replacedStatus is the exit status of a launched switch after another has replaced it. The
@@ -285,11 +285,12 @@ func (p *Process) RunConfined(ctx context.Context, uid int, level slog.Level) er
 	if err != nil {
 		return err
 	}
-	return p.wait(ctx, sw)
+	return p.superviseUntil(ctx, sw)
 }
 
-// wait waits for the switch, and passes on the signals that this process gets.
-func (p *Process) wait(ctx context.Context, sw *Launched) error {
+// superviseUntil passes this process's signals on to the switch, and returns when the switch has
+// ended. It ends the switch when ctx ends.
+func (p *Process) superviseUntil(ctx context.Context, sw *Launched) error {
 	passed := make(chan os.Signal, 8)
 	signal.Notify(passed, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2)
 	defer signal.Stop(passed)
@@ -315,18 +316,18 @@ func (p *Process) wait(ctx context.Context, sw *Launched) error {
 }
 
 // launchFiles are the descriptors of the switch behind the first, in their order.
-func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *launched) (all []*os.File, err error) {
+func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, order *launchOrder) (all []*os.File, err error) {
 	f, err := ln.File()
 	if err != nil {
 		return nil, err
 	}
 	all = append(all, f)
-	if said.Bound {
+	if order.Bound {
 		lifeline, held, err := os.Pipe()
 		if err != nil {
 			return all, err
 		}
-		p.held = held // closed only when this process ends
+		p.lifeline = held // closed only when this process ends
 		all = append(all, lifeline)
 	}
 	if before != nil {
@@ -336,11 +337,11 @@ func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *
 		}
 		all = append(all, f)
 	}
-	if !said.Confined { // the switch opens the others itself
+	if !order.Confined { // the switch opens the others itself
 		return all, nil
 	}
 	o := &Offload{}
-	if before == nil { // otherwise the predecessor gives its own
+	if before == nil { // otherwise the switch gets the predecessor's
 		o = p.openOffload()
 	}
 	for _, fd := range o.Descriptors() {
@@ -349,15 +350,15 @@ func (p *Process) launchFiles(ln *net.UnixListener, before *net.UnixConn, said *
 			return all, errors.Join(err, o.Close())
 		}
 		all = append(all, os.NewFile(uintptr(c), "offload"))
-		said.Offload++
+		order.Offload++
 	}
-	if err := o.Close(); err != nil { // the switch alone uses it
+	if err := o.Close(); err != nil { // only the switch uses it
 		return all, err
 	}
 	if p.Settings.KeepAwake {
-		said.Awake = p.workers()
+		order.Awake = p.workers()
 	}
-	for range said.Awake {
+	for range order.Awake {
 		f, err := ports.OpenAwakeFile()
 		if err != nil {
 			return all, err
@@ -386,7 +387,7 @@ func ownDirectory(dir string, uid int) error {
 	owner, is := at.Sys().(*syscall.Stat_t)
 	switch {
 	case !is || !at.IsDir():
-		return fmt.Errorf("%s is no directory", dir)
+		return fmt.Errorf("%s is not a directory", dir)
 	case int(owner.Uid) == uid:
 		return nil
 	case owner.Uid != 0 || at.Mode().Perm()&0o022 != 0:

@@ -23,8 +23,8 @@ type Offload struct {
 	unwrap, gateway *ebpf.Program
 }
 
-// OpenOffload loads the programs that forward in the kernel. The error says why this kernel
-// cannot. The switch then forwards everything itself.
+// OpenOffload loads the programs that forward in the kernel. The error is the reason why this
+// kernel cannot; the switch then forwards everything itself.
 func OpenOffload() (*Offload, error) {
 	if err := afpacket.CanForward(); err != nil {
 		return nil, err

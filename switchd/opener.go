@@ -36,8 +36,8 @@ type Opener struct {
 	Cards afxdp.Options
 	// From has ports that the predecessor has handed over; nil for none.
 	From *Inheritance
-	// Given is set if one process opens ports for another without privilege. It is this one if
-	// From is nil. Otherwise it was the predecessor, which keeps the programs.
+	// Given is set if one process opens ports for another that has no privilege. Without From, this
+	// process opens them. With From, the predecessor has opened them, and keeps the programs.
 	Given bool
 	// Killed is set if the predecessor may have been killed.
 	Killed bool
@@ -45,8 +45,8 @@ type Opener struct {
 	Why string
 	Log *slog.Logger
 
-	memory *afxdp.Memory // of AF_XDP ports
-	whole  *afxdp.Memory // of cards without copies
+	memory         *afxdp.Memory // of AF_XDP ports
+	zeroCopyMemory *afxdp.Memory // of cards with zero copy
 }
 
 // CardsOf are the options of a port on a card.
@@ -61,14 +61,14 @@ func CardsOf(c local.AFXDP) afxdp.Options {
 // Room makes the memory of AF_XDP ports, initially for a number of ports. It is called once,
 // before the first port is opened.
 func (o *Opener) Room(ports int) {
-	o.memory, o.whole = afxdp.NewMemory(podRing, ports), afxdp.NewMemory(podRing, 1)
+	o.memory, o.zeroCopyMemory = afxdp.NewMemory(podRing, ports), afxdp.NewMemory(podRing, 1)
 }
 
 // Sweep frees the memory of given ports that are closed.
 func (o *Opener) Sweep() {
 	if o.memory != nil {
 		o.memory.Sweep()
-		o.whole.Sweep()
+		o.zeroCopyMemory.Sweep()
 	}
 }
 
@@ -77,7 +77,7 @@ func (o *Opener) Close() error {
 	if o == nil || o.memory == nil {
 		return nil
 	}
-	return errors.Join(o.memory.Close(), o.whole.Close())
+	return errors.Join(o.memory.Close(), o.zeroCopyMemory.Close())
 }
 
 // Link opens a port on an existing link. driver is auto, afxdp or afpacket.
@@ -88,39 +88,39 @@ func (o *Opener) Link(link, driver string) (ports.Heritable, error) {
 	}
 	switch driver {
 	case door.DriverAFXDP:
-		return o.afxdp(link, why)
+		return o.openXDP(link, why)
 	case door.DriverAFPacket:
-		return o.afpacket(link, why)
+		return o.openPacketSocket(link, why)
 	case door.DriverAuto:
-		return o.auto(link)
+		return o.openAuto(link)
 	}
 	return nil, fmt.Errorf("%s: there is no driver %q; there are auto, afpacket and afxdp", link, driver)
 }
 
-// auto chooses the driver. A veth never falls back to AF_XDP, where every segment of a Pod
+// openAuto chooses the driver. A veth never falls back to AF_XDP, where every segment of a Pod
 // travels alone. The caller must ask for that.
-func (o *Opener) auto(name string) (ports.Heritable, error) {
+func (o *Opener) openAuto(name string) (ports.Heritable, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, err
 	}
 	if link.Type() == "veth" {
-		return o.afpacket(name, "auto: on a veth a packet socket keeps large segments whole")
+		return o.openPacketSocket(name, "auto: on a veth a packet socket keeps large segments whole")
 	}
-	p, err := o.afxdp(name, "auto: no veth")
+	p, err := o.openXDP(name, "auto: no veth")
 	if err == nil || errors.Is(err, ErrDeclined) {
 		return p, err
 	}
-	p, second := o.afpacket(name, fmt.Sprintf("auto: AF_XDP was refused: %v", err))
+	p, second := o.openPacketSocket(name, fmt.Sprintf("auto: AF_XDP is not possible: %v", err))
 	if second != nil {
 		return nil, fmt.Errorf("%w; %w", err, second)
 	}
 	return p, nil
 }
 
-// afxdp opens an AF_XDP port.
-func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
-	options, memory, err := o.driven(link)
+// openXDP opens an AF_XDP port.
+func (o *Opener) openXDP(link, why string) (ports.Heritable, error) {
+	options, memory, err := o.xdpOptions(link)
 	if err != nil {
 		return nil, err
 	}
@@ -137,14 +137,14 @@ func (o *Opener) afxdp(link, why string) (ports.Heritable, error) {
 	case err != nil:
 		return nil, err // p would be a non-nil Port
 	case fds != nil:
-		o.From.goesOn(p)
+		o.From.addXDPPort(p)
 	}
 	return p, nil
 }
 
-// driven has AF_XDP's options for a link, and the memory of its port. Cards without copies have
+// xdpOptions has AF_XDP's options for a link, and the memory of its port. Cards with zero copy have
 // their own memory.
-func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, err error) {
+func (o *Opener) xdpOptions(link string) (options afxdp.Options, m *afxdp.Memory, err error) {
 	l, err := netlink.LinkByName(link)
 	if err != nil {
 		return options, nil, err
@@ -156,11 +156,11 @@ func (o *Opener) driven(link string) (options afxdp.Options, m *afxdp.Memory, er
 	if o.Cards.Mode != afxdp.ZeroCopy {
 		return o.Cards, o.memory, nil
 	}
-	return o.Cards, o.whole, nil
+	return o.Cards, o.zeroCopyMemory, nil
 }
 
-// afpacket opens a packet socket.
-func (o *Opener) afpacket(link, why string) (ports.Heritable, error) {
+// openPacketSocket opens a packet socket.
+func (o *Opener) openPacketSocket(link, why string) (ports.Heritable, error) {
 	fds := o.From.TakeDescriptors(door.DriverAFPacket, link)
 	options := afpacket.Options{Interface: link, Why: why, Offload: o.Offload.Programs(), Attached: o.Given}
 	p, err := adoptOr(fds, options, afpacket.Adopt, afpacket.Open)
@@ -200,17 +200,17 @@ type Tunnel interface {
 func (o *Opener) Tunnel(c underlay.Config, driver, link string) (Tunnel, error) {
 	c.Given = o.Given
 	if driver == door.DriverKernel || driver == door.DriverAuto && o.prefersStack(&c) {
-		return o.underlay(c)
+		return o.openUnderlay(c)
 	}
-	p, err := o.uplink(c, driver, link)
+	p, err := o.openUplink(c, driver, link)
 	if err == nil {
 		return p, nil
 	}
 	if driver == door.DriverAFXDP || errors.Is(err, ErrDeclined) {
 		return nil, err
 	}
-	o.Log.Warn("the tunnel goes through the Node's IP stack: AF_XDP cannot be had", "error", err)
-	return o.underlay(c)
+	o.Log.Warn("the tunnel goes through the Node's IP stack: AF_XDP is not possible", "error", err)
+	return o.openUnderlay(c)
 }
 
 // prefersStack reports whether a tunnel with driver auto uses the Node's IP stack. A port that
@@ -222,15 +222,15 @@ func (o *Opener) prefersStack(c *underlay.Config) bool {
 	return o.Offload.Unwrap(c.Kind, c.Local.Is6()) != nil
 }
 
-// uplink opens the tunnel on the Node's card.
-func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, error) {
+// openUplink opens the tunnel on the Node's card.
+func (o *Opener) openUplink(c underlay.Config, driver, link string) (*uplink.Port, error) {
 	var err error
 	if link == "" {
 		if link, err = linkOf(c.Local); err != nil {
 			return nil, err
 		}
 	}
-	options, memory, err := o.driven(link)
+	options, memory, err := o.xdpOptions(link)
 	if err != nil {
 		return nil, err
 	}
@@ -246,12 +246,12 @@ func (o *Opener) uplink(c underlay.Config, driver, link string) (*uplink.Port, e
 	if err != nil {
 		return nil, o.From.decline(c.Name, err)
 	}
-	o.From.goesOn(p)
+	o.From.addXDPPort(p)
 	return p, nil
 }
 
-// underlay opens the tunnel through the Node's IP stack.
-func (o *Opener) underlay(c underlay.Config) (Tunnel, error) {
+// openUnderlay opens the tunnel through the Node's IP stack.
+func (o *Opener) openUnderlay(c underlay.Config) (Tunnel, error) {
 	if !o.Given || o.From == nil { // otherwise the program exists
 		c.Unwrap = o.Offload.Unwrap(c.Kind, c.Local.Is6())
 	}

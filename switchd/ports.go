@@ -30,15 +30,15 @@ type PortSet struct {
 	specs  map[uint32]*door.PortSpec
 	opened map[uint32]ports.Port
 	// changes counts the changes of specs. moved receives when a tunnel is opened or closed.
-	changes uint64
-	moved   chan struct{}
+	changes       uint64
+	tunnelChanged chan struct{}
 }
 
 var _ door.PortOpener = (*PortSet)(nil)
 
 // NewPortSet makes an empty set for a switch.
 func NewPortSet(sw *local.Switch, open *Opener) *PortSet {
-	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, moved: make(chan struct{}, 1)}
+	return &PortSet{sw: sw, open: open, specs: map[uint32]*door.PortSpec{}, opened: map[uint32]ports.Port{}, tunnelChanged: make(chan struct{}, 1)}
 }
 
 // Confine stops the set from opening ports by name. Call it before the first port.
@@ -53,7 +53,7 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if had := s.specs[p.No]; had != nil {
-		if _, up := s.there(p.No); up && openedAlike(had, p) {
+		if _, up := s.linkState(p.No); up && openedAlike(had, p) {
 			s.specs[p.No] = p
 			s.changes++
 			return s.sw.SecurePort(p.No, p.Security)
@@ -61,14 +61,14 @@ func (s *PortSet) OpenPort(p *door.PortSpec) error {
 		if t, is := s.opened[p.No].(*tap.Port); is && sameDevice(had, p) {
 			t.Keep(true)
 		}
-		if err := s.remove(p.No); err != nil {
+		if err := s.removeLocked(p.No); err != nil {
 			return err
 		}
 	}
 	if s.confined {
 		return door.ErrConfined
 	}
-	return s.enter(p, func() (ports.Port, error) { return s.openPort(s.open, p) })
+	return s.openAndAdd(p, func() (ports.Port, error) { return s.openPort(s.open, p) })
 }
 
 // inherit continues with a port of the predecessor.
@@ -79,13 +79,13 @@ func (s *PortSet) inherit(p *door.PortSpec, from *Inheritance) error {
 	by.From, by.Given, by.Why = from, s.confined, p.Why
 	as := p
 	if s.confined {
-		as = openedAs(p, from.driverOf(cmp.Or(p.Link, p.Name)))
+		as = withDriver(p, from.driverOf(cmp.Or(p.Link, p.Name)))
 	}
-	return s.enter(p, func() (ports.Port, error) { return s.openPort(&by, as) })
+	return s.openAndAdd(p, func() (ports.Port, error) { return s.openPort(&by, as) })
 }
 
-// enter opens a port and adds it to the switch. The caller holds s.mu.
-func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error {
+// openAndAdd opens a port and adds it to the switch. The caller holds s.mu.
+func (s *PortSet) openAndAdd(p *door.PortSpec, open func() (ports.Port, error)) error {
 	port, err := open()
 	if err != nil {
 		return fmt.Errorf("port %d %q: %w", p.No, p.Name, err)
@@ -94,13 +94,13 @@ func (s *PortSet) enter(p *door.PortSpec, open func() (ports.Port, error)) error
 		return errors.Join(fmt.Errorf("port %d %q: %w", p.No, p.Name, err), port.Close())
 	}
 	s.specs[p.No], s.opened[p.No] = p, port
-	s.tellTunnel(p)
+	s.signalTunnelChange(p)
 	s.changes++
 	return nil
 }
 
-// there reports whether the switch has a port, and whether its link is up.
-func (s *PortSet) there(no uint32) (there, up bool) {
+// linkState reports whether the switch has a port, and whether its link is up.
+func (s *PortSet) linkState(no uint32) (there, up bool) {
 	for _, p := range s.sw.Ports() {
 		if p.No == no {
 			return true, p.Up
@@ -151,7 +151,7 @@ func tapOptions(p *door.PortSpec) (tap.Options, error) {
 }
 
 func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
-	if err := s.oneEnd(p); err != nil {
+	if err := s.refuseSecondTunnel(p); err != nil {
 		return nil, err
 	}
 	c, err := tunnelConfig(p)
@@ -161,12 +161,12 @@ func (s *PortSet) openTunnel(by *Opener, p *door.PortSpec) (ports.Port, error) {
 	return by.Tunnel(c, p.Tunnel.Driver, p.Tunnel.Uplink)
 }
 
-// oneEnd refuses a second tunnel of a kind at one address, because all frames would come by the
-// first. The caller holds s.mu.
-func (s *PortSet) oneEnd(p *door.PortSpec) error {
+// refuseSecondTunnel refuses a second tunnel of a kind at one address, because all frames would
+// enter at the first. The caller holds s.mu.
+func (s *PortSet) refuseSecondTunnel(p *door.PortSpec) error {
 	for no, had := range s.specs {
 		if t := had.Tunnel; no != p.No && t != nil && t.Kind == p.Tunnel.Kind && t.Local == p.Tunnel.Local {
-			return fmt.Errorf("port %d %q is the %s tunnel at %v already: let entries choose the far end there (tun_dst), or use another local address", no, had.Name, t.Kind, t.Local)
+			return fmt.Errorf("port %d %q is the %s tunnel at %v already: use that port, with entries that write tun_dst, or another local address", no, had.Name, t.Kind, t.Local)
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func openedAlike(a, b *door.PortSpec) bool {
 }
 
 // sameDevice reports whether two specs have the same device with an owner. The device then stays,
-// with its number and its addresses, and gets another MAC address or MTU.
+// with its index and its addresses, and only its MAC address or MTU changes.
 func sameDevice(a, b *door.PortSpec) bool {
 	return a.Tap != nil && b.Tap != nil && a.Link == b.Link && a.Tap.Owner == b.Tap.Owner && a.Tap.Owner != ""
 }
@@ -218,19 +218,19 @@ func sameDevice(a, b *door.PortSpec) bool {
 func (s *PortSet) RemovePort(no uint32) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.remove(no)
+	return s.removeLocked(no)
 }
 
-// remove closes a port. The caller holds s.mu.
-func (s *PortSet) remove(no uint32) error {
+// removeLocked closes a port. The caller holds s.mu.
+func (s *PortSet) removeLocked(no uint32) error {
 	had := s.specs[no]
 	delete(s.specs, no)
 	delete(s.opened, no)
 	if had != nil {
-		s.tellTunnel(had)
+		s.signalTunnelChange(had)
 	}
 	s.changes++
-	if there, _ := s.there(no); !there {
+	if there, _ := s.linkState(no); !there {
 		return nil
 	}
 	err := s.sw.Switch.RemovePort(no)
@@ -287,15 +287,15 @@ func (s *PortSet) Tunnels() (all []Tunnel) {
 }
 
 // TunnelChanged receives when a tunnel is opened or closed.
-func (s *PortSet) TunnelChanged() <-chan struct{} { return s.moved }
+func (s *PortSet) TunnelChanged() <-chan struct{} { return s.tunnelChanged }
 
-// tellTunnel signals that a tunnel was opened or closed. The caller holds s.mu.
-func (s *PortSet) tellTunnel(p *door.PortSpec) {
+// signalTunnelChange signals that a tunnel was opened or closed. The caller holds s.mu.
+func (s *PortSet) signalTunnelChange(p *door.PortSpec) {
 	if p.Tunnel == nil {
 		return
 	}
 	select {
-	case s.moved <- struct{}{}:
+	case s.tunnelChanged <- struct{}{}:
 	default: // a signal is already pending
 	}
 }

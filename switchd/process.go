@@ -57,16 +57,18 @@ type Process struct {
 	// the ports. The launcher has then opened Listener, the socket.
 	Confined bool
 	Listener net.Listener
-	// The launcher has also opened a connection to the predecessor, programs and maps of the
-	// offload, and a request to stay awake for each worker.
-	before  *net.UnixConn
-	offload []int
-	awake   []*os.File
+	// The launcher has also opened a connection to the predecessor, and the programs and maps of the
+	// offload. awake are requests to keep processors awake, one for each worker.
+	predecessor *net.UnixConn
+	offload     []int
+	awake       []*os.File
 
-	// held ends a switch that is bound to this process, its launcher.
-	held *os.File
+	// lifeline is the launcher's end of a pipe. When it closes, a switch that is bound to the
+	// launcher ends.
+	lifeline *os.File
 
-	// TakeOver replaces the switch at Socket, if one runs. Both must be confined, or neither.
+	// TakeOver makes Run replace the switch at Socket, if one runs. Both must be confined, or
+	// neither.
 	TakeOver bool
 
 	sw          *local.Switch
@@ -76,8 +78,8 @@ type Process struct {
 	successors  chan *successor // processes that are ready to take over
 	ends        chan struct{}   // the controller wants the switch to end
 	successor   door.Talk       // stays open until it has taken over
-	still       int64           // when packets stopped in a hand-over
-	how         error           // errHandedOver if the switch ended so
+	stoppedAt   int64           // when the predecessor stopped packets, by the switch's clock
+	outcome     error           // errHandedOver if another switch has taken over
 }
 
 // The files of a switch.
@@ -101,12 +103,12 @@ func (p *Process) Run(ctx context.Context) error {
 	var before *predecessor
 	var err error
 	if p.TakeOver {
-		if before, err = p.meet(); err != nil {
+		if before, err = p.requestHandOver(); err != nil {
 			return err
 		}
 	}
 	if before != nil {
-		return p.goOn(ctx, before)
+		return p.runAsSuccessor(ctx, before)
 	}
 	ln := p.Listener
 	if ln == nil {
@@ -114,19 +116,19 @@ func (p *Process) Run(ctx context.Context) error {
 			return err
 		}
 	}
-	open, err := p.start(nil)
+	open, err := p.openSwitch(nil)
 	if err != nil {
 		return errors.Join(err, ln.Close(), p.removeSocket())
 	}
-	return p.end(p.serve(ctx, ln, p.runWorkers(ctx)), open)
+	return p.closeAll(p.serve(ctx, ln, p.runWorkers(ctx)), open)
 }
 
-// goOn runs the switch in the place of another. If the other does not let it begin, nothing has
-// changed.
-func (p *Process) goOn(ctx context.Context, before *predecessor) error {
-	open, err := p.start(before)
+// runAsSuccessor runs the switch in the place of another. If it cannot begin, the other one
+// continues unchanged.
+func (p *Process) runAsSuccessor(ctx context.Context, before *predecessor) error {
+	open, err := p.openSwitch(before)
 	if err == nil {
-		err = p.takeTurn(before)
+		err = p.awaitStop(before)
 	}
 	if err != nil {
 		before.close()
@@ -135,23 +137,23 @@ func (p *Process) goOn(ctx context.Context, before *predecessor) error {
 			p.connections.Lend(true)
 			err = errors.Join(err, p.sw.Close(), open.Close(), p.closeOffload(open.Offload, true))
 		}
-		return fmt.Errorf("the switch at %s goes on: %w", p.Socket, err)
+		return fmt.Errorf("the switch at %s continues: %w", p.Socket, err)
 	}
 	p.ports.KeepTaps(false)
 	p.connections.Lend(false)
 	workers := p.runWorkers(ctx)
-	p.taken(before)
+	p.confirmTakeOver(before)
 	ln := p.Listener
 	if ln == nil {
 		if ln, err = ReplaceSocket(p.Socket); err != nil {
-			return p.end(errors.Join(err, workers.stop()), open)
+			return p.closeAll(errors.Join(err, workers.stop()), open)
 		}
 	}
-	return p.end(p.serve(ctx, ln, workers), open)
+	return p.closeAll(p.serve(ctx, ln, workers), open)
 }
 
-// end closes everything except the parts that another switch continues with.
-func (p *Process) end(err error, open *Opener) error {
+// closeAll closes everything except the parts with which another switch continues.
+func (p *Process) closeAll(err error, open *Opener) error {
 	p.ports.KeepTaps(true) // the Node's routes use them, and the next switch finds them
 	handedOver := errors.Is(err, errHandedOver)
 	if !handedOver {
@@ -159,7 +161,7 @@ func (p *Process) end(err error, open *Opener) error {
 	}
 	closed := errors.Join(p.sw.Close(), open.Close(), p.closeOffload(open.Offload, handedOver))
 	if handedOver {
-		p.how = errHandedOver
+		p.outcome = errHandedOver
 		return closed
 	}
 	return errors.Join(err, closed)
@@ -203,17 +205,17 @@ func (r *running) stop() error {
 	return err
 }
 
-// start opens the switch with the state of the predecessor, from its files or from the process
-// itself.
-func (p *Process) start(before *predecessor) (*Opener, error) {
+// openSwitch opens the switch with the state of its predecessor, which comes from the process
+// before, or from the files if that is nil.
+func (p *Process) openSwitch(before *predecessor) (*Opener, error) {
 	clock, err := BootClock()
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(p.inDir(), 0o700); err != nil {
+	if err := os.MkdirAll(p.ownDir(), 0o700); err != nil {
 		return nil, err
 	}
-	seed, err := LoadSeed(p.file(seedFile))
+	seed, err := LoadSeed(p.pathOf(seedFile))
 	if err != nil {
 		return nil, err
 	}
@@ -222,7 +224,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 	}
 	s := &p.Settings
 	kernel := p.openOffload()
-	p.connections = &ConnectionFile{Path: p.file(conntrackFile)}
+	p.connections = &ConnectionFile{Path: p.pathOf(conntrackFile)}
 	if before != nil {
 		p.connections.Inherited = before.connections
 	}
@@ -261,7 +263,7 @@ func (p *Process) start(before *predecessor) (*Opener, error) {
 		return open, p.restoreFrom(before)
 	}
 	logRestored(p.Log, p.sw)
-	p.restore()
+	p.restoreFromFile()
 	return open, nil
 }
 
@@ -272,7 +274,7 @@ func (p *Process) restoreFrom(before *predecessor) error {
 		err = p.sw.Apply(bundle)
 	}
 	if err = errors.Join(err, p.takeHeld(before)); err != nil {
-		return fmt.Errorf("the entries of the switch before: %w", err)
+		return fmt.Errorf("the entries of the previous switch: %w", err)
 	}
 	for i := range k.Ports {
 		spec := &k.Ports[i]
@@ -293,7 +295,7 @@ func (p *Process) restoreFrom(before *predecessor) error {
 // opens it again, as it does for a confined switch.
 func (p *Process) openLater(spec *door.PortSpec) {
 	if err := p.ports.OpenPort(spec); err != nil && !errors.Is(err, door.ErrConfined) {
-		p.Log.Warn("a port of the switch before is not opened", "port", spec.Name, "error", err)
+		p.Log.Warn("a port of the previous switch is not opened", "port", spec.Name, "error", err)
 	}
 }
 
@@ -316,8 +318,8 @@ type withPorts struct {
 // RemovePort implements door.Ports.
 func (s *withPorts) RemovePort(no uint32) error { return s.ports.RemovePort(no) }
 
-// openOffload opens the offload that the settings ask for. If the kernel cannot, that is not an
-// error: the switch forwards everything.
+// openOffload opens the offload if the settings allow it. If the kernel cannot offload, that is not
+// an error: the switch forwards everything.
 func (p *Process) openOffload() *Offload {
 	switch s := &p.Settings; {
 	case s.Offload == local.OffloadOff:
@@ -342,7 +344,7 @@ func (p *Process) openOffload() *Offload {
 	return o
 }
 
-// answerEnd makes serve end. The connection ends with the process.
+// answerEnd makes serve return. The connection ends with the process.
 func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	t, ok := p.server.AnswerEnd(w, r)
 	if !ok {
@@ -351,7 +353,7 @@ func (p *Process) answerEnd(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.ends <- struct{}{}:
 		p.successor = t
-	default: // it already ends; the second caller need not wait
+	default: // it is ending already; the second caller need not wait
 		t.Close()
 	}
 }
@@ -364,24 +366,24 @@ func (p *Process) flowRemoved(e *telemetry.FlowRemoved) {
 	p.server.SendEvent(door.Event{FlowRemoved: e})
 }
 
-// inDir is the path of the directory for this process. internal/confine has changed to it, and
+// ownDir is the path of the directory for this process. internal/confine has changed to it, and
 // the user of a confined switch may not search its parents.
-func (p *Process) inDir() string {
+func (p *Process) ownDir() string {
 	if p.Confined {
 		return "."
 	}
 	return p.Dir
 }
 
-// file is the path of a file of the switch.
-func (p *Process) file(name string) string { return filepath.Join(p.inDir(), name) }
+// pathOf is the path of a file of the switch.
+func (p *Process) pathOf(name string) string { return filepath.Join(p.ownDir(), name) }
 
 // keptPath is the file of entries and ports.
-func (p *Process) keptPath() string { return p.file(keptFile) }
+func (p *Process) keptPath() string { return p.pathOf(keptFile) }
 
-// restore restores the predecessor's state. It logs the parts that it cannot restore; the
-// controller sends them again.
-func (p *Process) restore() {
+// restoreFromFile restores the state of an ended predecessor. It logs the parts that it cannot
+// restore; the controller sends them again.
+func (p *Process) restoreFromFile() {
 	k, bundle, err := readKept(p.keptPath(), p.sw.Clock())
 	if err == nil {
 		err = p.sw.Apply(bundle)
@@ -429,7 +431,7 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 	select {
 	case <-ctx.Done():
 	case <-p.ends:
-		p.Log.Info("stopping: the controller asks for it")
+		p.Log.Info("stopping: the controller has requested it")
 	case err := <-workers.ended:
 		workers.ended <- nil // for stop
 		errs = append(errs, err)
@@ -443,7 +445,7 @@ func (p *Process) serve(ctx context.Context, ln net.Listener, workers *running) 
 		errs = append(errs, <-ended)
 	}
 	if next != nil {
-		return errors.Join(append(errs, p.surrender(next, workers.stop))...)
+		return errors.Join(append(errs, p.stopForSuccessor(next, workers.stop))...)
 	}
 	return errors.Join(append(errs, workers.stop())...)
 }

@@ -20,7 +20,7 @@ import (
 func LoadSeed(path string) (uint64, error) {
 	st, err := os.Lstat(path)
 	if err == nil && !st.Mode().IsRegular() {
-		return 0, fmt.Errorf("%s is there and is no file", path)
+		return 0, fmt.Errorf("%s is there and is not a file", path)
 	}
 	if err == nil && st.Size() <= seedLen {
 		var text []byte

@@ -21,7 +21,7 @@ func TestDamagedSeed(t *testing.T) {
 			t.Errorf("%.20q: %x, then %x; %v, %v", text, seed, again, err, err2)
 		}
 	}
-	if _, err := LoadSeed(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "is no file") {
+	if _, err := LoadSeed(filepath.Dir(file)); err == nil || !strings.Contains(err.Error(), "is not a file") {
 		t.Errorf("a directory: %v", err)
 	}
 	if err := os.Symlink("/etc/hostname", file+".link"); err != nil {

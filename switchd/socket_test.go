@@ -39,7 +39,7 @@ func TestListenKeepsOtherFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Listen(path); err == nil {
-		t.Error("a file that is no socket was replaced")
+		t.Error("a file that is not a socket was replaced")
 	}
 	if b, err := os.ReadFile(path); err != nil || string(b) != "precious" {
 		t.Errorf("%q, %v", b, err)

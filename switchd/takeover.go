@@ -17,11 +17,11 @@ import (
 )
 
 // A switch process that replaces a running one (handover.go). It builds its switch and ports from
-// the given state, while the other moves packets. From the moment the other stops until this one
-// has found the connections, no packet moves. The connections are in memory that both have
-// mapped.
+// the given state while the other still moves packets. No packet moves from the moment when the
+// other stops until this one has found the connections. Both processes have the memory of the
+// connections mapped.
 
-// predecessor has the state that the previous switch has given.
+// predecessor is the connection to the previous switch, with the state that it has given.
 type predecessor struct {
 	door.Talk
 	Inheritance
@@ -43,9 +43,9 @@ func dialSwitch(socket string) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-// meet asks the previous switch to hand over; nil if none runs.
-func (p *Process) meet() (*predecessor, error) {
-	conn := p.before
+// requestHandOver asks the previous switch to hand over; nil if none runs.
+func (p *Process) requestHandOver() (*predecessor, error) {
+	conn := p.predecessor
 	if conn == nil {
 		var err error
 		if conn, err = dialSwitch(p.Socket); conn == nil {
@@ -55,7 +55,7 @@ func (p *Process) meet() (*predecessor, error) {
 	b := &predecessor{Talk: door.Talk{UnixConn: conn}, held: map[string]door.Held{}}
 	err := door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil)
 	if err == nil {
-		err = b.receive(note{Say: sayHello, Layout: afxdp.Layout, Connections: cmp.Or(p.Settings.Conntrack.Max, conntrack.DefaultMax()), Confined: p.Confined})
+		err = b.receive(handOverMessage{Say: sayHello, Layout: afxdp.Layout, Connections: cmp.Or(p.Settings.Conntrack.Max, conntrack.DefaultMax()), Confined: p.Confined})
 	}
 	if err != nil {
 		b.close()
@@ -64,19 +64,19 @@ func (p *Process) meet() (*predecessor, error) {
 	return b, nil
 }
 
-// receive sends hello and takes the given state.
-func (b *predecessor) receive(hello note) error {
+// receive sends hello and receives the state.
+func (b *predecessor) receive(hello handOverMessage) error {
 	if err := b.Say(hello); err != nil {
 		return err
 	}
 	for {
-		n, fds, err := hear(b.Talk, prepareTime, sayOffload, sayPort, sayConnections)
+		n, fds, err := hearOneOf(b.Talk, prepareTime, sayOffload, sayPort, sayConnections)
 		switch {
 		case err != nil:
 			return err
 		case n.Say == sayOffload && n.Layout != offload.Layout:
 			door.CloseDescriptors(fds)
-			return fmt.Errorf("its maps of the offload have layout %d, and here it is %d", n.Layout, offload.Layout)
+			return fmt.Errorf("its maps of the offload have layout %d, want %d", n.Layout, offload.Layout)
 		case n.Say == sayOffload:
 			b.offload = fds
 		case n.Say == sayPort && n.Driver == driverHeld:
@@ -85,7 +85,7 @@ func (b *predecessor) receive(hello note) error {
 			b.Add(n.Driver, n.Link, fds)
 		case len(fds) != 1:
 			door.CloseDescriptors(fds)
-			return fmt.Errorf("the connections came with %d descriptors", len(fds))
+			return fmt.Errorf("the connections came with %d descriptors, want 1", len(fds))
 		default:
 			b.connections, b.kept = os.NewFile(uintptr(fds[0]), conntrackFile), []byte(n.Kept)
 			return nil
@@ -102,8 +102,8 @@ func (p *Process) takeHeld(b *predecessor) (err error) {
 	return err
 }
 
-// close ends the talk and closes everything that was not taken. The connections' file belongs to
-// the switch once it is open.
+// close closes the connection and everything that was not taken over. The connections' file
+// belongs to the switch once it is open.
 func (b *predecessor) close() {
 	b.Inheritance.Close()
 	door.CloseDescriptors(b.offload)
@@ -115,17 +115,18 @@ func (b *predecessor) close() {
 	b.Talk.Close()
 }
 
-// takeTurn reports to the other switch that all is ready, and returns when packets may move.
-func (p *Process) takeTurn(b *predecessor) error {
+// awaitStop reports to the predecessor that this switch is ready. It returns when the predecessor
+// has stopped and packets may move.
+func (p *Process) awaitStop(b *predecessor) error {
 	runtime.GC() // the messages are garbage; collecting it later would take processors while no packet moves
-	if err := b.Say(note{Say: sayReady, Declined: b.Declined()}); err != nil {
+	if err := b.Say(handOverMessage{Say: sayReady, Declined: b.Declined()}); err != nil {
 		return err
 	}
-	n, _, err := hear(b.Talk, prepareTime, sayStopped)
+	n, _, err := hearOneOf(b.Talk, prepareTime, sayStopped)
 	if err != nil {
 		return err
 	}
-	p.still = n.Still
+	p.stoppedAt = n.Still
 	p.sw.Table().TakeOver()
 	if len(n.Learned) > 0 {
 		err = p.sw.Relearn(n.Learned)
@@ -133,16 +134,17 @@ func (p *Process) takeTurn(b *predecessor) error {
 	return errors.Join(err, b.BeginTraffic())
 }
 
-// taken reports to the predecessor that packets move, and does the remaining work of ports.
-func (p *Process) taken(b *predecessor) {
-	pause := p.sw.Clock() - p.still
+// confirmTakeOver reports to the predecessor that packets move again, and does the remaining work
+// of ports.
+func (p *Process) confirmTakeOver(b *predecessor) {
+	pause := p.sw.Clock() - p.stoppedAt
 	p.server.PauseNS = pause
-	if err := b.Say(note{Say: sayRunning}); err != nil {
-		p.Log.Warn("the switch before has gone", "error", err)
+	if err := b.Say(handOverMessage{Say: sayRunning}); err != nil {
+		p.Log.Warn("the previous switch has ended before it was told that packets move", "error", err)
 	}
 	b.close()
 	for _, err := range b.After() {
-		p.Log.Warn("a port goes on as the switch before had it", "error", err)
+		p.Log.Warn("a port continues unchanged from the previous switch", "error", err)
 	}
-	p.Log.Info("taken over from the switch before", "pauseNS", pause, "restoreNS", p.sw.Table().Stats().Restored.Took.Nanoseconds(), "connections", p.sw.Table().Stats().Entries)
+	p.Log.Info("taken over from the previous switch", "pauseNS", pause, "restoreNS", p.sw.Table().Stats().Restored.Took.Nanoseconds(), "connections", p.sw.Table().Stats().Entries)
 }

@@ -132,7 +132,7 @@ func (w *controllerWay) open(target string) (net.Listener, error) {
 		}
 		return w, nil
 	}
-	return nil, fmt.Errorf("%s is no target of kind tcp, unix, ptcp or punix", target)
+	return nil, fmt.Errorf("%s is not a target of kind tcp, unix, ptcp or punix", target)
 }
 
 // why is why the controller is not connected; "" if that is not known.

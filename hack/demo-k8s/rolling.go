@@ -49,7 +49,7 @@ func (c *cluster) takenOver() error {
 		return err
 	}
 	for _, pod := range agents {
-		for container, want := range map[string]string{"agent": "the previous agent has left", "switch": "taken over from the switch before"} {
+		for container, want := range map[string]string{"agent": "the previous agent has left", "switch": "taken over from the previous switch"} {
 			said, err := c.kubectl("logs", "-n", "kube-system", pod, "-c", container)
 			if err != nil || !strings.Contains(said, want) {
 				return fmt.Errorf("%s of %s did not take over: %s, %v", container, pod, said[max(0, len(said)-2000):], err)

@@ -26,7 +26,7 @@ func Answers(path string) (bool, error) {
 		return false, nil
 	}
 	if err == nil && st.Mode().Type() != os.ModeSocket {
-		err = fmt.Errorf("%s is there and is no socket", path)
+		err = fmt.Errorf("%s is there and is not a socket", path)
 	}
 	if err != nil {
 		return false, err

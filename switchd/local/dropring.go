@@ -6,8 +6,9 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 )
 
-// The last dropped packets, for several callers. The workers' rings (dataplane/lost.go) have one
-// reader, which is here. Each caller gives the number of the next packet that it has not seen.
+// The last dropped packets, for several callers. The workers' rings (dataplane/lost.go) may have
+// only one reader, which is here. A caller gives the number of the first packet that it has not
+// seen.
 
 // dropsKept is the number of stored dropped packets.
 const dropsKept = 4096
@@ -26,7 +27,7 @@ func (s *Switch) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, mis
 	defer l.mu.Unlock()
 	fresh, missed := s.Switch.DroppedPackets()
 	for _, p := range fresh {
-		l.keep(p)
+		l.add(p)
 	}
 	first := max(no, l.next-uint64(len(l.ring)))
 	for n := first; n < l.next; n++ {
@@ -35,8 +36,8 @@ func (s *Switch) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, mis
 	return all, l.next, missed
 }
 
-// keep replaces the oldest packet.
-func (l *dropRing) keep(p telemetry.DroppedPacket) {
+// add stores a packet, in place of the oldest if the ring is full.
+func (l *dropRing) add(p telemetry.DroppedPacket) {
 	if len(l.ring) < dropsKept {
 		l.ring = append(l.ring, p)
 	} else {

@@ -31,7 +31,7 @@ type portAddress struct {
 	mac  flow.Value
 }
 
-// NewFirstPackets reads from entries where pods may send.
+// NewFirstPackets reads the permitted senders and their ports from entries.
 func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPackets {
 	gateway, far := flow.ValueOfMAC(n.GatewayMAC[:]), flow.ValueOfMAC(n.FarMAC[:])
 	f := &FirstPackets{
@@ -45,16 +45,16 @@ func NewFirstPackets(entries []telemetry.FlowStats, n *door.NodePorts) *FirstPac
 		f.Owners[a] = gateway
 	}
 	for _, e := range entries {
-		f.noteSources(e.Match, gateway)
-		f.noteStrangers(e.Match, far)
+		f.addSender(e.Match, gateway)
+		f.addOutsidePort(e.Match, far)
 	}
 	return f
 }
 
-// noteStrangers reads from a match which port brings packets from outside for an address of this
+// addOutsidePort reads from a match that a port brings packets from outside to an address of this
 // Node, and with which VLAN tag. The underlay's card is such a port. stranger is their source
 // MAC.
-func (f *FirstPackets) noteStrangers(m flow.Minimatch, stranger flow.Value) {
+func (f *FirstPackets) addOutsidePort(m flow.Minimatch, stranger flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthDst)
 	if !isPort || !isMAC {
@@ -69,8 +69,8 @@ func (f *FirstPackets) noteStrangers(m flow.Minimatch, stranger flow.Value) {
 	}
 }
 
-// noteSources reads from a match which sender a port has. router is the pods'.
-func (f *FirstPackets) noteSources(m flow.Minimatch, router flow.Value) {
+// addSender reads the sender at a port from a match. router is the next hop of pods.
+func (f *FirstPackets) addSender(m flow.Minimatch, router flow.Value) {
 	port, isPort := exactly(m, flow.InPort)
 	mac, isMAC := exactly(m, flow.EthSrc)
 	if !isPort || !isMAC {

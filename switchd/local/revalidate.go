@@ -17,8 +17,8 @@ import (
 
 // Revalidation of connections. Policies decide on the first packet of a connection only. So a
 // policy that changed while the switch was not running does not affect restored connections.
-// Therefore a controller has every connection revalidated once it knows its objects again. The
-// switch composes the connection's first packet (firstpacket.go). The packet walks the current
+// Therefore a controller requests a revalidation once it has read its objects again. The switch
+// composes the connection's first packet (firstpacket.go). The packet walks the current
 // entries as the first of its connection (dataplane.TraceRequest.Stranger). Nothing is sent,
 // counted or learned. The connection is removed if
 //
@@ -40,8 +40,9 @@ const (
 	pause = 3
 )
 
-// serverShield is how long the servers of removed connections may not begin one. It is as long as
-// their TCP repeats unacknowledged data (RFC 1122, section 4.2.3.5; Linux: 15 retries).
+// serverShield is how long the servers of removed connections may not begin connections by their
+// replies. TCP repeats unacknowledged data for that long (RFC 1122, section 4.2.3.5; Linux: 15
+// retries).
 const serverShield = 20 * time.Minute
 
 // Revalidate implements door.Connections.
@@ -54,7 +55,7 @@ func (c *connections) Revalidate(ctx context.Context, n *door.NodePorts) error {
 		s.revalidated[outcome].Add(1)
 		if outcome > door.OtherZone {
 			s.shieldServer(&one, servers)
-			s.forget(&one)
+			s.removeConnection(&one)
 		}
 		if count++; count%slice == 0 {
 			select {
@@ -87,8 +88,8 @@ func (s *Switch) shieldServer(c *conntrack.Conn, servers map[netip.AddrPort]bool
 	}
 }
 
-// forget removes a connection, and those of the zones that its packets reach later.
-func (s *Switch) forget(c *conntrack.Conn) {
+// removeConnection removes a connection, and those of the zones that its packets reach later.
+func (s *Switch) removeConnection(c *conntrack.Conn) {
 	s.table.RemoveConnection(c.Zone, &c.Orig)
 	later := c.After()
 	for _, z := range s.table.Zones() {
@@ -123,14 +124,14 @@ func (r *revalidator) outcome(c *conntrack.Conn) door.Outcome {
 	case telemetry.DropByEntry, telemetry.DropTableMiss, telemetry.DropNoOutput:
 		return door.Denied
 	case telemetry.NotDropped:
-		return whereTo(t, c)
+		return outcomeOfWalk(t, c)
 	}
 	return door.Kept
 }
 
 // mark is the packet mark of the Node's own packets to its pods, which policies allow.
-// Masqueraded packets also have the gateway's address, but had no mark. A connection does not
-// show the difference. Keeping one too many is the smaller error.
+// Masqueraded packets have the gateway's address, too, but had no mark. A connection does not
+// show the difference. To keep a connection too many is the smaller error.
 func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
 	if n := r.first.node; c.InPort == n.Gateway && slices.Contains(n.Addresses, c.Orig.Src) {
 		m.AddExact(flow.PktMark, flow.Value{Lo: uint64(n.Mark)})
@@ -138,13 +139,13 @@ func (r *revalidator) mark(c *conntrack.Conn) (m flow.Match) {
 	return m
 }
 
-// whereTo is the outcome for a connection whose packet was not dropped. A packet that goes only
+// outcomeOfWalk is the outcome for a connection whose packet was not dropped. A packet that goes only
 // to the controller is rejected there.
-func whereTo(t *telemetry.Trace, c *conntrack.Conn) door.Outcome {
+func outcomeOfWalk(t *telemetry.Trace, c *conntrack.Conn) door.Outcome {
 	switch {
 	case t.Verdict.PacketIn && len(t.Verdict.Outputs) == 0:
 		return door.Denied
-	case !leads(t, c):
+	case !leavesForEndpoint(t, c):
 		return door.Moved
 	}
 	return door.Kept
@@ -171,8 +172,8 @@ func bucketOf(g *flow.Group, c *conntrack.Conn, chosen int) int {
 	return chosen
 }
 
-// leads reports whether a packet leaves for the connection's endpoint.
-func leads(t *telemetry.Trace, c *conntrack.Conn) bool {
+// leavesForEndpoint reports whether a packet leaves for the connection's endpoint.
+func leavesForEndpoint(t *telemetry.Trace, c *conntrack.Conn) bool {
 	to := c.After()
 	dst, _, _ := addressFields(to.Dst)
 	want := map[flow.FieldID]flow.Value{dst: flow.ValueOfAddr(to.Dst)}

@@ -54,7 +54,7 @@ func TestUnusable(t *testing.T) {
 	if err := os.WriteFile(path, []byte("no database\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(config(dir, bridgetest.New())); err == nil || !strings.Contains(err.Error(), "no standalone database") {
+	if _, err := New(config(dir, bridgetest.New())); err == nil || !strings.Contains(err.Error(), "not a standalone database") {
 		t.Error(err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -63,7 +63,7 @@ func TestUnusable(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "db.sock"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(config(dir, bridgetest.New())); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := New(config(dir, bridgetest.New())); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Error(err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "ovs*")); err != nil || len(left) > 0 {

@@ -29,7 +29,7 @@ func TestResume(t *testing.T) {
 	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
 	c.write(bundleMessage(20, 5))                                           // barrier
 	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%x is no barrier", b)
+		t.Fatalf("%x is not a barrier", b)
 	}
 	frame := packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})
 	if err := r.ports[1].Send(frame); err != nil {
@@ -43,7 +43,7 @@ func TestResume(t *testing.T) {
 	c.write(resumed(packetIn))
 	c.write(bundleMessage(20, 6))
 	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%s is no barrier", ofpPrint(t, b))
+		t.Fatalf("%s is not a barrier", ofpPrint(t, b))
 	}
 	for no, want := range map[uint32]int{1: 0, 2: 1, 3: 1} {
 		sent := r.ports[no].CollectAll()
@@ -63,7 +63,7 @@ func TestResumedCookie(t *testing.T) {
 	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
 	c.write(bundleMessage(20, 5))                                           // barrier
 	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%x is no barrier", b)
+		t.Fatalf("%x is not a barrier", b)
 	}
 	if err := r.ports[1].Send(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})); err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func TestResumedCookie(t *testing.T) {
 	c.write(resumed(packetIn))
 	c.write(bundleMessage(20, 6))
 	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%s is no barrier", ofpPrint(t, b))
+		t.Fatalf("%s is not a barrier", ofpPrint(t, b))
 	}
 	r.sw.Poll()
 	if text := ofpPrint(t, c.next()); !strings.Contains(text, "cookie=0x1234") || !strings.Contains(text, "userdata=03") {

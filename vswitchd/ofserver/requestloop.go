@@ -48,7 +48,7 @@ func (c *connection) hello() error {
 	m, err := openflow.Decode(b)
 	h, ok := m.Body.(*openflow.Hello)
 	if err != nil || !ok {
-		return fmt.Errorf("the first message is no hello: %v", err)
+		return fmt.Errorf("the first message is not a hello: %v", err)
 	}
 	if c.version, ok = h.Negotiate(c.s.Versions); ok {
 		c.set(func() { c.async, c.agreed = openflow.DefaultAsync(c.version), true })

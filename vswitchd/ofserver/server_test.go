@@ -36,7 +36,7 @@ func connectIn(t *testing.T, dir string, v openflow.Version) *raw {
 	c := &raw{t, conn}
 	c.send(openflow.Message{Version: v, XID: 1, Body: &openflow.Hello{Versions: []openflow.Version{v}}})
 	if b := c.next(); b[1] != 0 {
-		t.Fatalf("%x is no hello", b)
+		t.Fatalf("%x is not a hello", b)
 	}
 	return c
 }
@@ -151,7 +151,7 @@ func TestWrongMessages(t *testing.T) {
 	}
 	c.write(bundleMessage(2, 20, 'h', 'i'))
 	if b := c.next(); b[1] != 3 || string(b[8:]) != "hi" {
-		t.Errorf("%x is no echo", b)
+		t.Errorf("%x is not an echo", b)
 	}
 }
 
@@ -186,7 +186,7 @@ func TestPacketIn(t *testing.T) {
 	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
 	c.write(bundleMessage(20, 5))                                           // barrier
 	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%x is no barrier", b)
+		t.Fatalf("%x is not a barrier", b)
 	}
 	if err := r.ports[1].Send(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})); err != nil {
 		t.Fatal(err)

@@ -276,7 +276,7 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 	case id == flow.VlanVID && o.value.Lo&packet.VLANPresent == 0:
 		return fail(BadActionSetArgument, "the value of vlan_vid lacks the bit that says tagged")
 	case id == flow.ArpOp && o.value.Lo > 255 || id == flow.IPTOS && o.value.Lo&3 != 0:
-		return fail(BadActionSetArgument, "%d is no value of %s", o.value.Lo, f.Name)
+		return fail(BadActionSetArgument, "%d is not a value of %s", o.value.Lo, f.Name)
 	}
 	value := o.value.And(flow.Ones(f.Bits))
 	if !value.AndNot(mask).IsZero() {

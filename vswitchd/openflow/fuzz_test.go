@@ -31,7 +31,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			e, ok := err.(*Error)
 			if !ok || e.Kind >= numErrorKinds {
-				t.Fatalf("%x: %v is no error of OpenFlow", b, err)
+				t.Fatalf("%x: %v is not an error of OpenFlow", b, err)
 			}
 			if _, err := Encode(Message{m.Version, m.XID, &ErrorReply{e.Kind, b}}); err != nil {
 				t.Fatal(err)

@@ -71,7 +71,7 @@ func (g *GroupMod) check(kind flow.GroupType, v Version) error {
 	case !changes && g.Command != GroupDelete && !(late && (v == V10 || v == V15)):
 		return fail(GroupBadCommand, "command %d is unknown in %s", g.Command, v)
 	case g.Group.ID > maxGroupID && !(g.Command == GroupDelete && g.Group.ID == AllGroups):
-		return fail(InvalidGroup, "%#x is no number of a group", g.Group.ID)
+		return fail(InvalidGroup, "%#x is not a number of a group", g.Group.ID)
 	case changes && kind > flow.GroupFastFailover:
 		return fail(GroupBadType, "group type %d is unknown", kind)
 	case !changes:
@@ -156,7 +156,7 @@ func readBuckets15(b []byte, v Version) (all []flow.Bucket, err error) {
 		actions := int(r.u16())
 		u := flow.Bucket{ID: r.u32(), Weight: 1}
 		if u.ID > bucketMax {
-			return nil, fail(BadBucket, "%#x is no number of a bucket", u.ID)
+			return nil, fail(BadBucket, "%#x is not a number of a bucket", u.ID)
 		}
 		if actions > len(r.b) {
 			return nil, fail(BadBucket, "a bucket has actions of %d bytes, of which %d are there", actions, len(r.b))

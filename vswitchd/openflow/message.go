@@ -249,7 +249,7 @@ func kindOf(b Body) uint8 {
 func Encode(m Message) ([]byte, error) {
 	body, ok := m.Body.(encoder)
 	if !ok {
-		return nil, fail(BadType, "%T is no message that a switch sends", m.Body)
+		return nil, fail(BadType, "%T is not a message that a switch sends", m.Body)
 	}
 	w := &writer{b: make([]byte, headerSize, 256)}
 	kind := kindOf(m.Body)

@@ -57,7 +57,7 @@ func decodeMeterMod(r *reader, _ Version) (Body, error) {
 		r.rest()
 		return m, nil
 	case m.Meter.ID == 0 || m.Meter.ID > maxMeterID:
-		return nil, fail(InvalidMeter, "%#x is no number of a meter", m.Meter.ID)
+		return nil, fail(InvalidMeter, "%#x is not a number of a meter", m.Meter.ID)
 	case flags>>4 != 0 || flags&(meterKbps|meterPktps) == meterKbps|meterPktps || flags&(meterKbps|meterPktps) == 0:
 		return nil, fail(MeterBadFlags, "a meter has flags %#x", flags)
 	}

@@ -137,7 +137,7 @@ func (a *actionReader) load(r *reader) error {
 	case value.And(flow.Ones(n)) != value:
 		return fail(BadActionArgument, "%#x does not fit into %d bits", value.Lo, n)
 	case id == flow.ArpOp && value.Lo<<ofs > 255 || id == flow.IPTOS && value.Lo<<ofs&3 != 0:
-		return fail(BadActionArgument, "%d is no value of %s", value.Lo, f.Name)
+		return fail(BadActionArgument, "%d is not a value of %s", value.Lo, f.Name)
 	}
 	if id == flow.InPort && n == 16 {
 		value.Lo = uint64(flow.PortOf16(uint32(value.Lo)))

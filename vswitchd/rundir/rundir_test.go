@@ -51,7 +51,7 @@ func TestListen(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Listen(file); err == nil || !strings.Contains(err.Error(), "no socket") {
+	if _, err := Listen(file); err == nil || !strings.Contains(err.Error(), "not a socket") {
 		t.Error(err)
 	}
 	if _, err := Listen(path + strings.Repeat("x", 100)); err == nil || !strings.Contains(err.Error(), "too long") {

@@ -153,7 +153,7 @@ func (s *Server) runClient(ctx context.Context, c net.Conn) {
 	}
 }
 
-// answer runs a command and sends its answer. Messages that are no request have none.
+// answer runs a command and sends its answer. messages that are not requests have none.
 func (s *Server) answer(ctx context.Context, c net.Conn, m *jsonrpc.Message) error {
 	if !m.IsRequest() {
 		return nil

@@ -38,7 +38,7 @@ func (d *Database) Follow(updates map[string]any, all bool) error {
 		}
 		rows, ok := v.(map[string]any)
 		if !ok {
-			return datum.Errorf("syntax error", "table %s is no object", name)
+			return datum.Errorf("syntax error", "table %s is not an object", name)
 		}
 		for id, row := range rows {
 			if err := tx.follow(t, id, row); err != nil {
@@ -57,7 +57,7 @@ func (tx *Tx) follow(t *schema.Table, name string, update any) error {
 	}
 	versions, ok := update.(map[string]any)
 	if !ok {
-		return datum.Errorf("syntax error", "row %s of table %s is no object", name, t.Name)
+		return datum.Errorf("syntax error", "row %s of table %s is not an object", name, t.Name)
 	}
 	columns, ok := versions["new"].(map[string]any)
 	if !ok {

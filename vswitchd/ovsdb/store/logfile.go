@@ -106,7 +106,7 @@ func readRecord(r *bufio.Reader) (text []byte, n int64, err error) {
 // file is damaged, and it refuses, because the cut would lose transactions.
 func (l *logFile) cutTail(size int64, why error) (cut int64, err error) {
 	if l.size == 0 {
-		return 0, fmt.Errorf("this is no standalone database of OVSDB: %w", why)
+		return 0, fmt.Errorf("this is not a standalone database of OVSDB: %w", why)
 	}
 	tail, err := io.ReadAll(io.NewSectionReader(l.f, l.size, size-l.size))
 	if err != nil {

@@ -69,7 +69,7 @@ func (l *loader) transaction(r map[string]any) error {
 		}
 		rows, ok := v.(map[string]any)
 		if !ok {
-			return fmt.Errorf("table %s is no object", name)
+			return fmt.Errorf("table %s is not an object", name)
 		}
 		for id, columns := range rows {
 			if err := l.row(t, id, columns, diff); err != nil {
@@ -92,7 +92,7 @@ func (l *loader) row(t *schema.Table, name string, v any, diff bool) error {
 	}
 	columns, ok := v.(map[string]any)
 	if !ok {
-		return fmt.Errorf("row %s of table %s is no object", name, t.Name)
+		return fmt.Errorf("row %s of table %s is not an object", name, t.Name)
 	}
 	r := rows[id]
 	if r == nil {

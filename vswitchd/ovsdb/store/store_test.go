@@ -320,8 +320,8 @@ func TestDamage(t *testing.T) {
 	}
 	for _, c := range []struct{ from, to, want string }{
 		{`"name":"br0"`, `"name":"br1"`, "damaged, and whole ones follow"},
-		{`"name":"Open_vSwitch"`, `"name":"Open_vSwitcx"`, "no standalone database"},
-		{"OVSDB JSON", "OVSDB CLUSTER", "no standalone database"},
+		{`"name":"Open_vSwitch"`, `"name":"Open_vSwitcx"`, "not a standalone database"},
+		{"OVSDB JSON", "OVSDB CLUSTER", "not a standalone database"},
 	} {
 		if err := os.WriteFile(path, []byte(strings.Replace(string(text), c.from, c.to, 1)), 0o600); err != nil {
 			t.Fatal(err)
