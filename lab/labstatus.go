@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -144,10 +145,7 @@ func (s *Status) Write(w io.Writer) error {
 	fmt.Fprintln(t, "\nPOD\tADDRESSES\tMAC\tPORT\tNAMESPACE")
 	for _, n := range s.Nodes {
 		for _, p := range n.Pods {
-			ns := p.Namespace
-			if ns == "" {
-				ns = "(gone)"
-			}
+			ns := cmp.Or(p.Namespace, "(gone)")
 			fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%s\n", p.Name, join(p.Addresses), p.MAC, p.OFPort, ns)
 		}
 	}

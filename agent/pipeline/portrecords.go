@@ -37,9 +37,7 @@ func (p *Pipeline) PortRecords() []api.PortRecord {
 			Rx: api.Counts{Packets: s.RxPackets, Bytes: s.RxBytes, Dropped: s.RxDropped, Errors: s.RxErrors},
 			Tx: api.Counts{Packets: s.TxPackets, Bytes: s.TxBytes, Dropped: s.TxDropped, Errors: s.TxErrors}, MACs: portMACs(s.MACs), Offload: p.portOffload(&s),
 		}
-		if r.Name == "" {
-			r.Name = s.Name
-		}
+		r.Name = cmp.Or(r.Name, s.Name)
 		r.Pod = p.podAt(s.No)
 		all = append(all, r)
 	}

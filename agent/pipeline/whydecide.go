@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,10 +129,7 @@ func (r teller) isolatedText(d *api.WhyDecision) (why, advice string) {
 	if len(d.Policies) != 1 {
 		verb = " isolate "
 	}
-	who := strings.Join(d.Policies, ", ")
-	if who == "" {
-		who = "policies"
-	}
+	who := cmp.Or(strings.Join(d.Policies, ", "), "policies")
 	return fmt.Sprintf("%s%s%s for %s, and no rule allows %s %s", who, verb, pod, d.Direction, r.dial(), other),
 		fmt.Sprintf("to allow it, a policy for %s needs an %s rule that allows %s %s", pod, d.Direction, r.dial(), other)
 }

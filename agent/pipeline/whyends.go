@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -177,10 +178,7 @@ func (q *asking) pod(text, port string) (e whyEnd, err error) {
 		e.port, err = number(port)
 		return e, err
 	}
-	proto := cluster.Protocol(q.proto)
-	if proto == 0 {
-		proto = cluster.TCP
-	}
+	proto := cmp.Or(cluster.Protocol(q.proto), cluster.TCP)
 	e.port, err = q.p.Objects.PodPort(n, port, proto)
 	return e, err
 }

@@ -1,6 +1,7 @@
 package support
 
 import (
+	"cmp"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -58,9 +59,7 @@ func (n *nameSet) noteObject(text string) {
 	if strings.HasSuffix(kind, "Policy") {
 		word = "policy"
 	}
-	if word == "" {
-		word = "object"
-	}
+	word = cmp.Or(word, "object")
 	n.notePath(word, path)
 }
 

@@ -1,6 +1,9 @@
 package conntrack
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Options bounds a measurement of connection tracking. A field that is zero has a default.
 type Options struct {
@@ -17,15 +20,9 @@ func (o Options) Check() error { return o.complete() }
 
 // complete sets defaults and checks the options.
 func (o *Options) complete() error {
-	if o.Rounds == 0 {
-		o.Rounds = 3
-	}
-	if o.Entries == 0 {
-		o.Entries = 1_000_000
-	}
-	if o.Packets == 0 {
-		o.Packets = 200_000
-	}
+	o.Rounds = cmp.Or(o.Rounds, 3)
+	o.Entries = cmp.Or(o.Entries, 1_000_000)
+	o.Packets = cmp.Or(o.Packets, 200_000)
 	if o.Rounds < 0 || o.Packets < 1000 || o.Packets > 10_000_000 || o.Entries < leastEntries || o.Entries > 10_000_000 {
 		return fmt.Errorf("bench: %d rounds of %d packets with %d connections: rounds are positive, packets 1000 to 10000000, entries 10000 to 10000000",
 			o.Rounds, o.Packets, o.Entries)

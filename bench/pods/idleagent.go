@@ -1,6 +1,7 @@
 package pods
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,9 +57,7 @@ type idleAgent struct {
 // startIdleAgent starts an agent with ports on links and waits until it is ready. within runs a function in
 // its Node. If binary is empty, it is the running one.
 func startIdleAgent(ctx context.Context, binary string, within func(func() error) error, links []string) (*idleAgent, error) {
-	if binary == "" {
-		binary = "/proc/self/exe"
-	}
+	binary = cmp.Or(binary, "/proc/self/exe")
 	dir, err := os.MkdirTemp("", "antrail-bench")
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package rig
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,15 +36,9 @@ type Options struct {
 // Complete sets defaults and checks the options. usual are the profiles that run by default, and
 // known those that there are.
 func (o *Options) Complete(usual, known []string) error {
-	if o.Time == 0 {
-		o.Time = 2 * time.Minute
-	}
-	if o.Window == 0 {
-		o.Window = 200 * time.Millisecond
-	}
-	if o.Largest == 0 {
-		o.Largest = 100_000
-	}
+	o.Time = cmp.Or(o.Time, 2*time.Minute)
+	o.Window = cmp.Or(o.Window, 200*time.Millisecond)
+	o.Largest = cmp.Or(o.Largest, 100_000)
 	if o.Time < 0 || o.Rounds < 0 || o.Window < time.Millisecond {
 		return fmt.Errorf("bench: %d rounds, window %v, time %v: all are positive, the window at least 1ms", o.Rounds, o.Window, o.Time)
 	}

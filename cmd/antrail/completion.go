@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -158,10 +159,7 @@ func manPage(c *cobra.Command) string {
 
 // longOf is a command's long help, or its short one as a sentence.
 func longOf(c *cobra.Command) string {
-	if c.Long != "" {
-		return c.Long
-	}
-	return c.Short + "."
+	return cmp.Or(c.Long, c.Short+".")
 }
 
 // roff escapes a text for a line of a page.

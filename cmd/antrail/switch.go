@@ -71,9 +71,7 @@ waits until an agent (antrail agent --await) makes it the switch. Both are in on
 			}
 			return switchd.Await(c.Context(), await, os.Getenv("POD_NAME"), programVersion(), log)
 		}
-		if p.Dir == "" {
-			p.Dir = p.Socket + ".d"
-		}
+		p.Dir = cmp.Or(p.Dir, p.Socket+".d")
 		switch {
 		case !filepath.IsAbs(p.Socket):
 			return usageError{errors.New("--socket must be an absolute path")}

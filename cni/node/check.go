@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,10 +173,7 @@ func (w way) check(s *sandbox, link netlink.Link) error {
 	if w.to.Addr().Is6() {
 		family = unix.AF_INET6
 	}
-	table := w.table
-	if table == 0 {
-		table = unix.RT_TABLE_MAIN
-	}
+	table := cmp.Or(w.table, unix.RT_TABLE_MAIN)
 	filter := &netlink.Route{LinkIndex: link.Attrs().Index, Table: table}
 	have, err := s.links.RouteListFiltered(family, filter, netlink.RT_FILTER_OIF|netlink.RT_FILTER_TABLE)
 	if err != nil {

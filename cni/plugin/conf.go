@@ -1,6 +1,7 @@
 package plugin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -49,9 +50,7 @@ func (c *conf) parse(text []byte) error {
 	if err := json.Unmarshal(text, c); err != nil {
 		return cni.Errorf(types.ErrDecodingFailure, "the network configuration cannot be read", err)
 	}
-	if c.Socket == "" {
-		c.Socket = DefaultSocket
-	}
+	c.Socket = cmp.Or(c.Socket, DefaultSocket)
 	if c.Attach != "" && c.Attach != cni.AttachSwitched && c.Attach != cni.AttachRouted {
 		return types.NewError(types.ErrInvalidNetworkConfig, fmt.Sprintf("attach: %q is neither %s nor %s", c.Attach, cni.AttachSwitched, cni.AttachRouted), "")
 	}

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -82,10 +83,7 @@ func (e *refusedEvent) name() string {
 // event is the Event in the form of the API.
 func (e *refusedEvent) event(now time.Time) *corev1.Event {
 	at := metav1.NewTime(now)
-	namespace := e.about.Namespace
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
+	namespace := cmp.Or(e.about.Namespace, metav1.NamespaceDefault)
 	return &corev1.Event{
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Namespace: namespace, Name: e.name()},

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"math"
 	"net/netip"
 	"regexp"
@@ -22,9 +23,7 @@ const (
 
 func decodeAntreaPolicy(c *check, in *antreaPolicyManifest) cluster.Object {
 	p := &cluster.AntreaPolicy{Meta: c.meta, UID: string(in.UID), Generation: in.Generation, Tier: strings.ToLower(in.Spec.Tier)}
-	if p.Tier == "" {
-		p.Tier = cluster.DefaultTier
-	}
+	p.Tier = cmp.Or(p.Tier, cluster.DefaultTier)
 	switch prio := in.Spec.Priority; {
 	case prio == nil:
 		c.required(specAt.Child("priority"), "")

@@ -95,9 +95,7 @@ func decodePod(c *check, in *corev1.Pod) cluster.Object {
 		UID:            cmp.Or(in.Annotations[mirrorAnnotation], string(in.UID)),
 		Attach:         in.Annotations[cluster.AttachAnnotation],
 	}
-	if p.ServiceAccount == "" {
-		p.ServiceAccount = "default"
-	}
+	p.ServiceAccount = cmp.Or(p.ServiceAccount, "default")
 	for _, cond := range in.Status.Conditions {
 		if cond.Type == corev1.PodReady {
 			p.Ready = cond.Status == corev1.ConditionTrue

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	gojson "encoding/json"
 	"net/netip"
 	"time"
@@ -139,9 +140,7 @@ func (c *check) tracedEnds(t *cluster.Traceflow, source, destination *tracedEndM
 
 // tracedName is the name of an end. The default namespace is "default".
 func (c *check) tracedName(at *field.Path, namespace, name string) cluster.Name {
-	if namespace == "" {
-		namespace = metav1.NamespaceDefault
-	}
+	namespace = cmp.Or(namespace, metav1.NamespaceDefault)
 	return cluster.Name{Namespace: namespace, Name: c.name(at, name)}
 }
 

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -65,10 +66,7 @@ func (c podChoice) matches(in *cluster.Cluster, p *cluster.Pod) bool {
 
 // serviceAccountOf is the account that a Pod runs under. The API server's default is "default".
 func serviceAccountOf(p *cluster.Pod) string {
-	if p.ServiceAccount == "" {
-		return "default"
-	}
-	return p.ServiceAccount
+	return cmp.Or(p.ServiceAccount, "default")
 }
 
 // member is a Pod with its port of this Node's switch, or 0 without one.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -39,10 +40,7 @@ func planAntreaPolicy(c *cluster.Cluster, f tables.Features, ap *cluster.AntreaP
 	if err := manifest.Unbuilt(ap); err != nil {
 		return p.plan, err
 	}
-	name := ap.Tier
-	if name == "" {
-		name = cluster.DefaultTier
-	}
+	name := cmp.Or(ap.Tier, cluster.DefaultTier)
 	tier := c.Tier(name)
 	if tier == nil {
 		return p.plan, fmt.Errorf("spec.tier: there is no Tier %q", name)

@@ -26,6 +26,7 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func Known(only string) bool { return slices.ContainsFunc(attacks, (&Options{Onl
 
 // check completes the options. The error is about the first invalid one.
 func (o *Options) check() error {
-	if o.Duration == 0 {
-		o.Duration = 2 * time.Second
-	}
+	o.Duration = cmp.Or(o.Duration, 2*time.Second)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,10 +94,7 @@ func (g *GSO) open() (fd int, err error) {
 // frame is the virtio-net header and the frame, and the number of segments that they ask
 // for.
 func (g *GSO) frame() (b []byte, segments int) {
-	n := g.Payload
-	if n == 0 {
-		n = longestGSO
-	}
+	n := cmp.Or(g.Payload, longestGSO)
 	o := packettest.Options{
 		EthSrc: g.SrcMAC, EthDst: g.DstMAC, Src: g.Src, Dst: g.Dst, SrcPort: 47000, DstPort: g.DstPort,
 		TCPFlags: packet.TCPAck, Seq: 1, Ack: 1, Payload: make([]byte, n),

@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 
@@ -43,9 +44,7 @@ type nd struct {
 
 // message is the frame of an ND message.
 func (s *stage) message(from, to host, m nd) []byte {
-	if m.limit == 0 {
-		m.limit = 255
-	}
+	m.limit = cmp.Or(m.limit, 255)
 	return packettest.ICMP6(packettest.Options{
 		EthSrc: from.mac, EthDst: to.mac, Src: from.address, Dst: to.address, TTL: m.limit,
 		Payload: slices.Concat(m.body, option(optionMarker, s.marker)),

@@ -14,6 +14,7 @@
 package upgrade
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,21 +50,11 @@ func (o *Options) complete() error {
 	if o.Connections < 0 || o.Rate < 0 || o.Heartbeat < 0 || o.Window < 0 {
 		return errors.New("connections, rate, heartbeat and window are not negative")
 	}
-	if o.Connections == 0 {
-		o.Connections = 1000
-	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 200 * time.Millisecond
-	}
-	if o.Rate == 0 {
-		o.Rate = 10000
-	}
-	if o.Kills == 0 {
-		o.Kills = 20
-	}
-	if o.Window == 0 {
-		o.Window = 3 * time.Second
-	}
+	o.Connections = cmp.Or(o.Connections, 1000)
+	o.Heartbeat = cmp.Or(o.Heartbeat, 200*time.Millisecond)
+	o.Rate = cmp.Or(o.Rate, 10000)
+	o.Kills = cmp.Or(o.Kills, 20)
+	o.Window = cmp.Or(o.Window, 3*time.Second)
 	if o.Progress == nil {
 		o.Progress = io.Discard
 	}

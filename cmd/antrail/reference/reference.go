@@ -3,6 +3,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -33,9 +34,7 @@ type Flag struct {
 func List(root *cobra.Command) (all []Command) {
 	root.InitDefaultHelpFlag()
 	c := Command{Path: root.CommandPath(), Use: root.UseLine(), Short: root.Short, Long: strings.TrimSpace(root.Long), Flags: flags(root)}
-	if c.Long == "" {
-		c.Long = c.Short
-	}
+	c.Long = cmp.Or(c.Long, c.Short)
 	c.Example = unindent(root.Example)
 	all = append(all, c)
 	for _, sub := range root.Commands() {
