@@ -10,6 +10,7 @@ import (
 	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/agent/podports"
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
@@ -225,12 +226,12 @@ func (a asker) wantGone(gone, pod string) {
 			a.t.Errorf("the page and top: %+v", p)
 		}
 	}
-	var rows []api.PodRecord
+	var rows []control.PodRow
 	if err := a.JSON(a.t.Context(), "/pods", nil, &rows); err != nil {
 		a.t.Fatal(err)
 	}
 	for _, r := range rows {
-		if r.Object == "Pod/"+pod && r.Link != gone {
+		if r.Text == "Pod/"+pod && r.Link != gone {
 			a.t.Errorf("get pods -o json: %+v", r)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // Status is the state of one object on this Node. Reason says why the object is not installed, or why it is
 // installed without entries.
 type Status struct {
-	Object  cluster.Key  `json:"object"`
+	Object  cluster.Key  `json:"-"`
+	Text    string       `json:"object"` // Object as text, in rows
 	State   ledger.State `json:"state"`
 	Reason  string       `json:"reason,omitempty"`
 	Entries int          `json:"entries"` // entries of the switch that it wants
@@ -22,6 +23,16 @@ type Status struct {
 	// EditRefused is the place of a newer state in the source, and the reason of its refusal. It is
 	// empty if State is about the source's state.
 	EditRefused string `json:"editRefused,omitempty"`
+}
+
+// Shown returns the Status that a row embeds.
+func (s *Status) Shown() *Status { return s }
+
+// shown returns the Status of a row.
+func (r *Reconciler) shown(k cluster.Key) Status {
+	s, _ := r.status(k)
+	s.Text = k.String()
+	return s
 }
 
 // Status returns the Status of one object; false if it does not concern the Node.
@@ -95,8 +106,7 @@ func (r *Reconciler) Services(count policy.Counter) []ServiceRow {
 		return rows
 	}
 	for _, k := range sortedKeys(r.view.Services) {
-		row := ServiceRow{Type: r.view.Services[k].Type, Addresses: serviceAddresses(r.view.Services[k])}
-		row.Status, _ = r.status(k)
+		row := ServiceRow{Status: r.shown(k), Type: r.view.Services[k].Type, Addresses: serviceAddresses(r.view.Services[k])}
 		for _, d := range r.ledger.PartsOf(k) {
 			for _, g := range d.Groups {
 				row.GroupIDs = append(row.GroupIDs, g.Group.ID)
@@ -182,8 +192,7 @@ func (r *Reconciler) Pods(count policy.Counter) []PodRow {
 	}
 	for _, k := range sortedKeys(r.view.here) {
 		port := r.view.ports[cluster.Name{Namespace: k.Namespace, Name: k.Name}]
-		row := PodRow{IPs: r.view.here[k].IPs, Port: port.Name, OFPort: port.OFPort}
-		row.Status, _ = r.status(k)
+		row := PodRow{Status: r.shown(k), IPs: r.view.here[k].IPs, Port: port.Name, OFPort: port.OFPort}
 		for _, name := range r.ledger.PartNames(k) {
 			if direction, ok := cutIsolation(name); ok {
 				row.Isolated = append(row.Isolated, direction)
@@ -224,8 +233,7 @@ func (r *Reconciler) Egresses(count policy.Counter) []EgressRow {
 	places := placeEgresses(r.view)
 	free := r.view.connected()
 	for _, k := range sortedKeys(r.view.Egresses) {
-		row := EgressRow{Addr: places[k].addr, Node: places[k].node, Bandwidth: r.view.Egresses[k].Bandwidth}
-		row.Status, _ = r.status(k)
+		row := EgressRow{Status: r.shown(k), Addr: places[k].addr, Node: places[k].node, Bandwidth: r.view.Egresses[k].Bandwidth}
 		var chosen []*cluster.Pod
 		chosen, free = r.view.takeChosen(r.view.Egresses[k].AppliedTo, free)
 		row.Pods = len(chosen)

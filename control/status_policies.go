@@ -40,8 +40,7 @@ func (r *Reconciler) Policies(count policy.Counter) []PolicyRow {
 }
 
 func (r *Reconciler) policyRow(k cluster.Key, rules []policy.RuleRow) PolicyRow {
-	row := PolicyRow{Rules: []policy.RuleRow{}}
-	row.Status, _ = r.status(k)
+	row := PolicyRow{Status: r.shown(k), Rules: []policy.RuleRow{}}
 	for _, rule := range rules {
 		row.Rules = append(row.Rules, rule)
 		row.RuleCounters = row.Plus(rule.RuleCounters)

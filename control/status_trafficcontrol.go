@@ -28,14 +28,14 @@ func (r *Reconciler) TrafficControls(count policy.Counter) []TrafficControlRow {
 	free := r.view.connected()
 	for _, k := range sortedKeys(r.view.TrafficControls) {
 		tc := r.view.TrafficControls[k]
-		row := TrafficControlRow{Action: "Mirror", Direction: tc.Direction, Target: tc.TargetPort.String()}
+		row := TrafficControlRow{Status: r.shown(k), Action: "Mirror", Direction: tc.Direction, Target: tc.TargetPort.String()}
 		if tc.Redirect {
 			row.Action = "Redirect"
 		}
 		if tc.ReturnPort != nil {
 			row.Return = tc.ReturnPort.String()
 		}
-		if row.Status, _ = r.status(k); row.Entries > 0 { // one that waits leaves the Pods to others
+		if row.Entries > 0 { // one that waits leaves the Pods to others
 			var chosen []*cluster.Pod
 			chosen, free = r.view.takeChosen(tc.AppliedTo, free)
 			row.Pods = len(chosen)

@@ -90,9 +90,9 @@ type TraceflowRow struct {
 func (r *Reconciler) TraceflowRows(of func(*cluster.Traceflow) cluster.TraceflowStatus) []TraceflowRow {
 	rows := []TraceflowRow{}
 	for _, t := range r.Traceflows() {
-		row := TraceflowRow{Source: t.Source.Namespace + "/" + t.Source.Name, Destination: t.Destination(), Trace: of(t)}
-		row.Status, _ = r.Status(t.Key)
-		rows = append(rows, row)
+		s, _ := r.Status(t.Key)
+		s.Text = t.Key.String()
+		rows = append(rows, TraceflowRow{s, t.Source.Namespace + "/" + t.Source.Name, t.Destination(), of(t)})
 	}
 	return rows
 }

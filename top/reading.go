@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control"
 )
 
 // Asker answers for a path of the agent's API. *api.Client implements it.
@@ -31,7 +32,7 @@ type Reading struct {
 	Ports       []api.PortRecord
 	Workers     []api.WorkerRecord
 	Tables      []api.Table
-	Policies    []api.PolicyRecord
+	Policies    []control.PolicyRow
 	Cookies     []api.CookieRecord // in place of policies, if entries have no objects
 	Connections []api.Counter
 	Drops       []api.DroppedPacket // the last mostDrops dropped packets

@@ -117,7 +117,7 @@ func eachRule(r *Reading, visit func(ruleKey, *policy.RuleRow)) {
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		for j := range p.Rules {
-			visit(ruleKey{p.Object, p.Rules[j].Direction, p.Rules[j].Index}, &p.Rules[j])
+			visit(ruleKey{p.Text, p.Rules[j].Direction, p.Rules[j].Index}, &p.Rules[j])
 		}
 	}
 }

@@ -50,10 +50,10 @@ func reading(n uint64) *Reading {
 			{No: 0, OFPorts: []uint32{2, 36}, Packets: n * 2_469_246, Batches: n * 40_000, Load: 0.912, WorkingNS: time.Duration(n) * 1824 * time.Millisecond, SpinningNS: time.Duration(n) * 176 * time.Millisecond},
 			{No: 1, OFPorts: []uint32{1, 37}, Packets: n * 12_040, Batches: n * 11_000, Load: 0.018, WorkingNS: time.Duration(n) * 36 * time.Millisecond, AsleepNS: time.Duration(n) * 1900 * time.Millisecond, Sleeps: n * 900},
 		},
-		Policies: []api.PolicyRecord{
-			{Object: "NetworkPolicy/default/db-from-web", PolicyRow: control.PolicyRow{Rules: []policy.RuleRow{rule("ingress[0]", "Ingress", cluster.ActionAllow, 4200)}}},
-			{Object: "ClusterNetworkPolicy/web-app-db-network-policy", PolicyRow: control.PolicyRow{Rules: []policy.RuleRow{
-				rule("AllowFromClient", "Ingress", cluster.ActionAllow, 2_000_000), rule("DropOther", "Ingress", cluster.ActionDrop, 66)}}},
+		Policies: []control.PolicyRow{
+			{Status: control.Status{Text: "NetworkPolicy/default/db-from-web"}, Rules: []policy.RuleRow{rule("ingress[0]", "Ingress", cluster.ActionAllow, 4200)}},
+			{Status: control.Status{Text: "ClusterNetworkPolicy/web-app-db-network-policy"}, Rules: []policy.RuleRow{
+				rule("AllowFromClient", "Ingress", cluster.ActionAllow, 2_000_000), rule("DropOther", "Ingress", cluster.ActionDrop, 66)}},
 		},
 		Connections: []api.Counter{
 			{Name: "ct_entries", Value: 1000 - 100*n}, {Name: "ct_limit", Value: 262144}, {Name: "ct_zone_entries", Label: "65520", Value: 900},

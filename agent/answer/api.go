@@ -10,7 +10,6 @@ import (
 	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
-	"github.com/antrail/antrail/control/policy"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
@@ -97,18 +96,17 @@ var questions = map[string]answer{
 	"/sums": {text: (*Answers).writePacketCounters, values: func(p *Answers, _ query) (any, error) {
 		return p.packetCountersRecord(), nil
 	}},
-	"/cookies":   {text: (*Answers).writeCookies, values: func(p *Answers, _ query) (any, error) { return p.Cookies() }},
-	"/nodes":     objectAnswer((*Answers).nodeRows, nodeKey, func(r api.NodeRecord) api.NodeRecord { return r }, nodeTable),
-	"/watches":   objectAnswer((*Answers).watchRecords, watchKey, func(s kube.WatchStatus) kube.WatchStatus { return s }, watchTable),
-	"/services":  objectAnswer(withRefused((*Answers).serviceRows, pipeline.KindIs(cluster.KindService), refusedService), serviceKey, serviceRecord, serviceTable, serviceWide),
-	"/endpoints": objectAnswer((*Answers).endpointRows, endpointsKey, endpointsRecord, endpointsTable),
-	"/pods":      objectAnswer(withRefused((*Answers).podRows, pipeline.KindIs(cluster.KindPod), refusedPod), podKey, podRecord, podTable),
-	"/policies":  objectAnswer(withRefused((*Answers).policyRows, isPolicy, refusedPolicy), policyKey, policyRecord, policyTable, ruleTable),
-	"/egresses":  objectAnswer(withRefused((*Answers).egressRows, pipeline.KindIs(cluster.KindEgress), refusedEgress), egressKey, egressRecord, egressTable),
-	"/trafficcontrols": objectAnswer(withRefused((*Answers).trafficControlRows, pipeline.KindIs(cluster.KindTrafficControl), refusedTrafficControl),
-		trafficControlKey, trafficControlRecord, trafficControlTable),
-	"/traceflows": objectAnswer(withRefused((*Answers).traceflowRows, pipeline.KindIs(cluster.KindTraceflow), refusedTraceflow),
-		traceflowKey, traceflowRecord, traceflowTable, traceflowWide),
+	"/cookies": {text: (*Answers).writeCookies, values: func(p *Answers, _ query) (any, error) { return p.Cookies() }},
+	"/nodes":   listAnswer((*Answers).nodeRows, func(n *api.NodeRecord) cluster.Key { return cluster.Key{Kind: cluster.KindNode, Name: n.Name} }, nodeTable),
+	// A watch has no namespace.
+	"/watches":         listAnswer((*Answers).watchRecords, func(s *kube.WatchStatus) cluster.Key { return cluster.Key{Name: s.Resource} }, watchTable),
+	"/services":        objectAnswer(pipeline.KindIs(cluster.KindService), (*Answers).serviceRows, serviceTable, serviceWide),
+	"/endpoints":       listAnswer((*Answers).endpointRows, func(r *api.EndpointsRecord) cluster.Key { return r.Service }, endpointsTable),
+	"/pods":            objectAnswer(pipeline.KindIs(cluster.KindPod), (*Answers).podRows, podTable),
+	"/policies":        listAnswer((*Answers).policyRows, func(r *control.PolicyRow) cluster.Key { return r.Object }, policyTable, ruleTable),
+	"/egresses":        objectAnswer(pipeline.KindIs(cluster.KindEgress), (*Answers).egressRows, egressTable),
+	"/trafficcontrols": objectAnswer(pipeline.KindIs(cluster.KindTrafficControl), (*Answers).trafficControlRows, trafficControlTable),
+	"/traceflows":      objectAnswer(pipeline.KindIs(cluster.KindTraceflow), (*Answers).traceflowRows, traceflowTable, traceflowWide),
 }
 
 // Routes are the paths of a pipeline, running or not, with its metrics.
@@ -163,19 +161,3 @@ func (p *Answers) answer(w http.ResponseWriter, r *http.Request, a answer) {
 
 // isPolicy says whether a kind is a policy, also one that antrail does not enforce.
 func isPolicy(kind cluster.Kind) bool { return strings.Contains(string(kind), "NetworkPolicy") }
-
-func refusedService(s control.Status) control.ServiceRow { return control.ServiceRow{Status: s} }
-
-func refusedPod(s control.Status) control.PodRow { return control.PodRow{Status: s} }
-
-func refusedEgress(s control.Status) control.EgressRow { return control.EgressRow{Status: s} }
-
-func refusedPolicy(s control.Status) control.PolicyRow {
-	return control.PolicyRow{Status: s, Rules: []policy.RuleRow{}}
-}
-
-func refusedTraceflow(s control.Status) control.TraceflowRow { return control.TraceflowRow{Status: s} }
-
-func refusedTrafficControl(s control.Status) control.TrafficControlRow {
-	return control.TrafficControlRow{Status: s}
-}

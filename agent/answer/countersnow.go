@@ -25,8 +25,6 @@ var nodeTable = objectTable[api.NodeRecord]{"NODE\tADDRESSES\tPODCIDRS\tPODS\tST
 	return oneLine("%s\t%s\t%s\t%d\t%s", n.Name, words(n.Addresses), words(n.PodCIDRs), len(n.Pods), nodeState(n))
 }}
 
-func nodeKey(n *api.NodeRecord) cluster.Key { return cluster.Key{Kind: cluster.KindNode, Name: n.Name} }
-
 func nodeState(r *api.NodeRecord) string {
 	text := "-"
 	switch {

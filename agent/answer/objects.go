@@ -35,10 +35,8 @@ func oneLine(format string, cells ...any) []string { return []string{fmt.Sprintf
 // counterColumns are columns that change as packets pass.
 var counterColumns = []string{"SESSIONS", "PACKETS", "BYTES", "HITS", "EVENTS"}
 
-// objectAnswer answers for one family of objects. The last of tables is for wide output.
-func objectAnswer[Row, Record any](
-	rows func(*Answers, query) ([]Row, error), key func(*Row) cluster.Key, record func(Row) Record, tables ...objectTable[Row],
-) answer {
+// listAnswer answers for one family of objects. The last of tables is for wide output.
+func listAnswer[Row any](rows func(*Answers, query) ([]Row, error), key func(*Row) cluster.Key, tables ...objectTable[Row]) answer {
 	table := func(q query) objectTable[Row] {
 		if q.wide {
 			return tables[len(tables)-1]
@@ -62,14 +60,7 @@ func objectAnswer[Row, Record any](
 		},
 		values: func(p *Answers, q query) (any, error) {
 			all, err := rows(p, q)
-			if err != nil {
-				return nil, err
-			}
-			records := []Record{}
-			for _, r := range all {
-				records = append(records, record(r))
-			}
-			return records, nil
+			return append([]Row{}, all...), err // no rows are [] in JSON
 		},
 		table: func(p *Answers, q query) (*api.Listing, error) {
 			all, err := rows(p, q)
@@ -84,12 +75,39 @@ func objectAnswer[Row, Record any](
 					item.Lines = append(item.Lines, strings.Split(line, "\t"))
 				}
 				if err == nil {
-					item.Record, err = plainJSON(record(all[i]))
+					item.Record, err = plainJSON(all[i])
 				}
 				l.Items = append(l.Items, item)
 			}
 			return l, err
 		},
+	}
+}
+
+// statusRow is a row that embeds a control.Status.
+type statusRow[Row any] interface {
+	*Row
+	Shown() *control.Status
+}
+
+// objectAnswer is listAnswer for objects of some kinds.
+func objectAnswer[Row any, P statusRow[Row]](kinds func(cluster.Kind) bool, rows func(*Answers, query) []Row, tables ...objectTable[Row]) answer {
+	return listAnswer(withRefused[Row, P](kinds, rows), func(r *Row) cluster.Key { return P(r).Shown().Object }, tables...)
+}
+
+// withRefused appends rows for the refused objects of some kinds.
+func withRefused[Row any, P statusRow[Row]](kinds func(cluster.Kind) bool, rows func(*Answers, query) []Row) func(*Answers, query) ([]Row, error) {
+	return func(p *Answers, q query) ([]Row, error) {
+		if p.Objects == nil {
+			return nil, pipeline.ErrNoObjects
+		}
+		all := rows(p, q)
+		for _, s := range p.RefusedObjects(kinds) {
+			var row Row
+			*P(&row).Shown() = s
+			all = append(all, row)
+		}
+		return all, nil
 	}
 }
 
@@ -122,20 +140,6 @@ func (p *Answers) labelsOf(k cluster.Key) map[string]string {
 	return o.Metadata().Labels
 }
 
-// withRefused appends rows for the refused objects of some kinds.
-func withRefused[Row any](rows func(*Answers, query) []Row, of func(cluster.Kind) bool, refused func(control.Status) Row) func(*Answers, query) ([]Row, error) {
-	return func(p *Answers, q query) ([]Row, error) {
-		if p.Objects == nil {
-			return nil, pipeline.ErrNoObjects
-		}
-		all := rows(p, q)
-		for _, s := range p.RefusedObjects(of) {
-			all = append(all, refused(s))
-		}
-		return all, nil
-	}
-}
-
 // podRows are the Pods of the Node, with the faults of their links.
 func (p *Answers) podRows(query) []control.PodRow {
 	all := p.Objects.Pods(p.counter())
@@ -163,28 +167,33 @@ func (p *Answers) serviceRows(q query) []control.ServiceRow {
 	return all
 }
 
-// serviceEndpoints are the endpoints of one Service.
-type serviceEndpoints struct {
-	service cluster.Key
-	all     []control.EndpointRow
-}
-
 // endpointRows are the Services that have endpoints.
-func (p *Answers) endpointRows(query) (all []serviceEndpoints, err error) {
+func (p *Answers) endpointRows(query) (all []api.EndpointsRecord, err error) {
 	if p.Objects == nil {
 		return nil, pipeline.ErrNoObjects
 	}
 	for _, e := range p.Objects.Endpoints(p.bucketCounter()) {
-		if len(all) == 0 || all[len(all)-1].service != e.Service {
-			all = append(all, serviceEndpoints{service: e.Service})
+		if len(all) == 0 || all[len(all)-1].Service != e.Service {
+			all = append(all, api.EndpointsRecord{Service: e.Service, Object: e.Service.String()})
 		}
 		last := &all[len(all)-1]
-		last.all = append(last.all, e)
+		last.Endpoints = append(last.Endpoints, e)
 	}
 	return all, nil
 }
 
-func (p *Answers) policyRows(query) []control.PolicyRow { return p.policies() }
+// policyRows are the policies. A refused one has an empty list of rules in JSON.
+func (p *Answers) policyRows(q query) ([]control.PolicyRow, error) {
+	all, err := withRefused(isPolicy, func(p *Answers, _ query) []control.PolicyRow { return p.policies() })(p, q)
+	for i := range all {
+		if all[i].Rules == nil {
+			all[i].Rules = []policy.RuleRow{}
+		}
+	}
+	return all, err
+}
+
+// egressRows are the Egresses, with the drops of their meters.
 func (p *Answers) egressRows(query) []control.EgressRow {
 	all, dropped := p.Objects.Egresses(p.counter()), map[uint32]uint64{}
 	for _, m := range p.Switch.Meters() {
@@ -197,6 +206,7 @@ func (p *Answers) egressRows(query) []control.EgressRow {
 	}
 	return all
 }
+
 func (p *Answers) trafficControlRows(query) []control.TrafficControlRow {
 	return p.Objects.TrafficControls(p.counter())
 }
@@ -207,28 +217,6 @@ func (p *Answers) traceflowRows(query) []control.TraceflowRow {
 		of = func(t *cluster.Traceflow) cluster.TraceflowStatus { return t.Status }
 	}
 	return p.Objects.TraceflowRows(of)
-}
-
-func serviceRecord(r control.ServiceRow) api.ServiceRecord {
-	return api.ServiceRecord{Object: r.Object.String(), ServiceRow: r}
-}
-func endpointsRecord(r serviceEndpoints) api.EndpointsRecord {
-	return api.EndpointsRecord{Object: r.service.String(), Endpoints: r.all}
-}
-func podRecord(r control.PodRow) api.PodRecord {
-	return api.PodRecord{Object: r.Object.String(), PodRow: r}
-}
-func policyRecord(r control.PolicyRow) api.PolicyRecord {
-	return api.PolicyRecord{Object: r.Object.String(), PolicyRow: r}
-}
-func egressRecord(r control.EgressRow) api.EgressRecord {
-	return api.EgressRecord{Object: r.Object.String(), EgressRow: r}
-}
-func trafficControlRecord(r control.TrafficControlRow) api.TrafficControlRecord {
-	return api.TrafficControlRecord{Object: r.Object.String(), TrafficControlRow: r}
-}
-func traceflowRecord(r control.TraceflowRow) api.TraceflowRecord {
-	return api.TraceflowRecord{Object: r.Object.String(), TraceflowRow: r}
 }
 
 // counter reads the counters of entries, each table once.
@@ -248,14 +236,6 @@ func (p *Answers) counter() policy.Counter {
 		return c.packets, c.bytes
 	}
 }
-
-func serviceKey(r *control.ServiceRow) cluster.Key               { return r.Object }
-func endpointsKey(r *serviceEndpoints) cluster.Key               { return r.service }
-func podKey(r *control.PodRow) cluster.Key                       { return r.Object }
-func policyKey(r *control.PolicyRow) cluster.Key                 { return r.Object }
-func egressKey(r *control.EgressRow) cluster.Key                 { return r.Object }
-func trafficControlKey(r *control.TrafficControlRow) cluster.Key { return r.Object }
-func traceflowKey(r *control.TraceflowRow) cluster.Key           { return r.Object }
 
 // bucketCounter reads the counters of groups' buckets.
 func (p *Answers) bucketCounter() control.BucketCounter {
@@ -294,12 +274,12 @@ var serviceWide = objectTable[control.ServiceRow]{
 	},
 }
 
-var endpointsTable = objectTable[serviceEndpoints]{
+var endpointsTable = objectTable[api.EndpointsRecord]{
 	"NAMESPACE\tSERVICE\tPORT\tENDPOINT\tNODE\tPOD\tGROUPS\tWEIGHT\tHITS\tBYTES\tSTATE",
-	func(r *serviceEndpoints) (lines []string) {
-		for _, e := range r.all {
+	func(r *api.EndpointsRecord) (lines []string) {
+		for _, e := range r.Endpoints {
 			groups := strings.Trim(fmt.Sprint(e.GroupIDs), "[]")
-			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", r.service.Namespace, r.service.Name, e.Port,
+			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%s", r.Service.Namespace, r.Service.Name, e.Port,
 				e.Address, orDash(e.Node), orDash(e.Pod), orDash(groups), e.Weight, e.Hits, e.Bytes, e.State))
 		}
 		return lines

@@ -3,7 +3,6 @@ package answer
 import (
 	"errors"
 
-	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/kube"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -16,9 +15,6 @@ var errNoAPI = errors.New("the objects do not come from the Kubernetes API")
 var watchTable = objectTable[kube.WatchStatus]{"RESOURCE\tSTATE\tOBJECTS\tREFUSED\tEVENTS\tFAULTS\tREASON", func(s *kube.WatchStatus) []string {
 	return oneLine("%s\t%s\t%d\t%d\t%d\t%d\t%s", s.Resource, s.State, s.Objects, s.Refused, s.Events, s.Faults, orDash(s.Reason))
 }}
-
-// watchKey is the key of a watch in a listing. A watch has no namespace.
-func watchKey(s *kube.WatchStatus) cluster.Key { return cluster.Key{Name: s.Resource} }
 
 func (p *Answers) watchRecords(query) ([]kube.WatchStatus, error) {
 	if p.API == nil {

@@ -6,49 +6,15 @@ import (
 	"strings"
 
 	"github.com/antrail/antrail/control"
+	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/control/ledger"
 )
 
-// ServiceRecord is a Service. Object is its key as text, as in the types below.
-type ServiceRecord struct {
-	Object string `json:"object"`
-	control.ServiceRow
-}
-
 // EndpointsRecord has the endpoints of a Service.
 type EndpointsRecord struct {
-	Object    string                `json:"object"` // the Service
+	Service   cluster.Key           `json:"-"`
+	Object    string                `json:"object"` // Service as text
 	Endpoints []control.EndpointRow `json:"endpoints"`
-}
-
-// PodRecord is a Pod of the Node.
-type PodRecord struct {
-	Object string `json:"object"`
-	control.PodRow
-}
-
-// PolicyRecord is a policy.
-type PolicyRecord struct {
-	Object string `json:"object"`
-	control.PolicyRow
-}
-
-// EgressRecord is an Egress.
-type EgressRecord struct {
-	Object string `json:"object"`
-	control.EgressRow
-}
-
-// TrafficControlRecord is a TrafficControl.
-type TrafficControlRecord struct {
-	Object string `json:"object"`
-	control.TrafficControlRow
-}
-
-// TraceflowRecord is a Traceflow.
-type TraceflowRecord struct {
-	Object string `json:"object"`
-	control.TraceflowRow
 }
 
 // NodeRecord is a Node as this Node sees it.

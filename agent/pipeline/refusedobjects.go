@@ -27,7 +27,7 @@ func (p *Pipeline) RefusedObjects(of func(cluster.Kind) bool) (all []control.Sta
 		}
 		parts := []string{problem.Source.String(), problem.Field, problem.Reason}
 		reason := strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": ")
-		all = append(all, control.Status{Object: k, State: ledger.Refused, Reason: reason})
+		all = append(all, control.Status{Object: k, Text: k.String(), State: ledger.Refused, Reason: reason})
 	}
 	return all
 }

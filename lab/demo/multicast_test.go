@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/lab"
 	"golang.org/x/sys/unix"
 )
@@ -363,7 +363,7 @@ func got(c *net.UDPConn, word string) bool {
 }
 
 // podRecord is what a Node's agent knows of a pod of its own.
-func podRecord(t *testing.T, w *world, node, pod string) api.PodRecord {
+func podRecord(t *testing.T, w *world, node, pod string) control.PodRow {
 	t.Helper()
 	r, known := findPod(t, w, node, pod)
 	if !known {
@@ -373,13 +373,13 @@ func podRecord(t *testing.T, w *world, node, pod string) api.PodRecord {
 }
 
 // findPod is podRecord. An agent that has just started may not know its pods yet.
-func findPod(t *testing.T, w *world, node, pod string) (r api.PodRecord, known bool) {
+func findPod(t *testing.T, w *world, node, pod string) (r control.PodRow, known bool) {
 	t.Helper()
-	var all []api.PodRecord
+	var all []control.PodRow
 	if err := w.agent(node).JSON(t.Context(), "/pods", nil, &all); err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(r api.PodRecord) bool { return r.Object == "Pod/default/"+pod })
+	i := slices.IndexFunc(all, func(r control.PodRow) bool { return r.Text == "Pod/default/"+pod })
 	if i < 0 {
 		return r, false
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/antrail/antrail/agent/api"
+	"github.com/antrail/antrail/control"
 	"github.com/antrail/antrail/control/cluster"
 )
 
@@ -108,12 +108,12 @@ func traceflowObjects() string {
 // traceflowOn is a Traceflow as a Node has it, nil if it has none.
 func traceflowOn(t *testing.T, w *world, node, name string) *cluster.TraceflowStatus {
 	t.Helper()
-	var all []api.TraceflowRecord
+	var all []control.TraceflowRow
 	if err := w.agent(node).JSON(t.Context(), "/traceflows", nil, &all); err != nil {
 		t.Fatal(err)
 	}
 	for i := range all {
-		if all[i].Object == "Traceflow/"+name {
+		if all[i].Text == "Traceflow/"+name {
 			return &all[i].Trace
 		}
 	}
