@@ -259,7 +259,7 @@ func (a *Agent) install(o pipeline.Options, cluster *joined) (pods []config.Port
 		from, pods = program.String(), with.Ports
 		a.Pipeline, err = program.Load(o)
 	case !c.FromObjects():
-		a.Pipeline, err = pipeline.FilesOf(c).Load(o)
+		a.Pipeline, err = pipeline.Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters}.Load(o)
 	default:
 		if from = c.Manifests; cluster != nil {
 			from = cluster.api.String()

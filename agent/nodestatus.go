@@ -36,7 +36,7 @@ func (a *Agent) runStatus(ctx context.Context) {
 func (r reporter) Report() (kube.Report, bool) {
 	p, known := r.live.objects.Progress()
 	report := kube.Report{
-		Progress: p, Version: builtVersion(), Subnets: r.config.PodCIDRs,
+		Progress: p, Version: cmp.Or(version.Of().Version, "unknown"), Subnets: r.config.PodCIDRs,
 		PodNamespace: os.Getenv("POD_NAMESPACE"), PodName: os.Getenv("POD_NAME"),
 	}
 	for _, c := range append(r.liveness(), r.readiness()...) {
@@ -75,6 +75,3 @@ func (l *live) refusedTraceflows() map[cluster.Key]string {
 	}
 	return all
 }
-
-// builtVersion is the version that `antrail version` shows.
-func builtVersion() string { return cmp.Or(version.Of().Version, "unknown") }

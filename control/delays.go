@@ -36,9 +36,6 @@ func (d *delays) noteWaiting(waiting map[ledger.Part]*ledger.Desired, since time
 	}
 }
 
-// forget drops a part that no longer waits.
-func (d *delays) forget(p ledger.Part) { delete(d.requestedAt, p) }
-
 // done reports the delay of a part that the switch has now.
 func (d *delays) done(p ledger.Part, clock func() time.Time) {
 	since, known := d.requestedAt[p]

@@ -134,7 +134,7 @@ func (r *Reconciler) installWaiting() error {
 
 // collectWants collects from the builders what a change wants.
 func (r *Reconciler) collectWants(ch *change) {
-	w := newWants()
+	w := &wants{parts: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}}
 	for _, k := range ch.keys {
 		delete(r.notes, k)
 	}
@@ -146,7 +146,7 @@ func (r *Reconciler) collectWants(ch *change) {
 		d := w.parts[p]
 		if ledger.Same(d, r.ledger.Desired(p)) {
 			delete(r.waiting, p)
-			r.delays.forget(p)
+			delete(r.delays.requestedAt, p)
 			r.settled(p, d)
 			continue
 		}

@@ -1,7 +1,7 @@
 package control
 
 import (
-	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -195,7 +195,7 @@ type address struct {
 func (s *serviceWants) addresses(i int, f tables.Family) []address {
 	p := &s.svc.Ports[i]
 	base := tables.ServiceAddress{
-		Proto: uint8(p.Protocol), Family: f, Port: p.Port, AffinitySeconds: clampAffinity(s.svc.AffinitySeconds),
+		Proto: uint8(p.Protocol), Family: f, Port: p.Port, AffinitySeconds: uint16(min(s.svc.AffinitySeconds, maxAffinity)),
 	}
 	var all []address
 	list := func(field string, addrs []netip.Addr, value tables.ServiceAddress) {
@@ -351,9 +351,7 @@ func (s *serviceWants) endpoints(i int, sets endpointSets, addrs []address) {
 // to 86400 seconds. Longer times are cut, as in Antrea.
 const maxAffinity = 65535
 
-func clampAffinity(seconds uint32) uint16 { return uint16(min(seconds, maxAffinity)) }
-
-func portField(i int, more string) string { return index("spec.ports", i) + more }
+func portField(i int, more string) string { return fmt.Sprintf("spec.ports[%d]", i) + more }
 
 func tableFamily(a netip.Addr) tables.Family { return tables.Family(store.FamilyOf(a)) }
 
@@ -364,11 +362,6 @@ func ofFamily(all []netip.Prefix, f tables.Family) (some []netip.Prefix) {
 		}
 	}
 	return some
-}
-
-// compareAddrPorts orders endpoints.
-func compareAddrPorts(a, b netip.AddrPort) int {
-	return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Port(), b.Port()))
 }
 
 // firstServiceGroup is the lowest group id of a Service. Lower ids are the pipeline's: 1 to 4 log policies;

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 
@@ -53,7 +52,7 @@ func (s endpointSets) all() []endpoint {
 	return slices.CompactFunc(all, func(a, b endpoint) bool { return a.at == b.at })
 }
 
-func compareEndpoints(a, b endpoint) int { return compareAddrPorts(a.at, b.at) }
+func compareEndpoints(a, b endpoint) int { return a.at.Compare(b.at) }
 
 // traffic says which sets the addresses of a port use.
 type traffic struct{ local, cluster bool }
@@ -169,6 +168,3 @@ func (v *view) endpoint(e *cluster.Endpoint, port uint16) endpoint {
 		at: netip.AddrPortFrom(addr, port), local: e.NodeName == v.node, host: v.nodeIPs[addr], of: e,
 	}
 }
-
-// index is a place in a list of a manifest: spec.ports[1].
-func index(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

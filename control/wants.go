@@ -21,10 +21,6 @@ type note struct {
 	reason string
 }
 
-func newWants() *wants {
-	return &wants{parts: map[ledger.Part]*ledger.Desired{}, notes: map[cluster.Key]note{}}
-}
-
 // want sets what a part wants; nil removes the part.
 func (w *wants) want(p ledger.Part, d *ledger.Desired) {
 	if _, seen := w.parts[p]; !seen {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -140,15 +141,11 @@ func generation() (uint32, error) {
 		}
 		for _, at := range attrs {
 			if at.Attr.Type == unix.NFTA_GEN_ID && len(at.Value) >= 4 {
-				return bigEndian(at.Value), nil
+				return binary.BigEndian.Uint32(at.Value), nil
 			}
 		}
 	}
 	return 0, errors.New("generation of nftables: the kernel gave none")
-}
-
-func bigEndian(b []byte) uint32 {
-	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
 // kernel is the Node's current state: all addresses, the gateway's routes, our routes on

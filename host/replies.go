@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"slices"
 
@@ -82,7 +81,7 @@ func (h *Host) addReplies(c *Config) error {
 // replyRoute is a default route of a family by the gateway.
 func replyRoute(link netlink.Link, via netip.Addr) thing {
 	r := &netlink.Route{
-		LinkIndex: link.Attrs().Index, Dst: everything(via), Gw: via.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Table: replyTable, Protocol: routeProtocol,
+		LinkIndex: link.Attrs().Index, Dst: ipNet(netip.PrefixFrom(via, 0).Masked()), Gw: via.AsSlice(), Flags: int(netlink.FLAG_ONLINK), Table: replyTable, Protocol: routeProtocol,
 	}
 	return thing{
 		fmt.Sprintf("route of table %d via %s", replyTable, via),
@@ -95,9 +94,6 @@ func replyRoute(link netlink.Link, via netip.Addr) thing {
 		},
 	}
 }
-
-// everything is the prefix of all addresses of a family.
-func everything(like netip.Addr) *net.IPNet { return ipNet(netip.PrefixFrom(like, 0).Masked()) }
 
 // replyRule leads marked packets to that table.
 func replyRule(like netip.Addr) thing {

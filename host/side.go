@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -159,22 +160,9 @@ func (h *Host) things(s *Side) (all []thing, err error) {
 // uses says whether a Service has an address or port of the family.
 func (s *Side) uses(v Virtual) bool {
 	is4 := v.Service.Is4()
-	for _, p := range s.ServiceCIDRs {
-		if p.Addr().Is4() == is4 {
-			return true
-		}
-	}
-	for _, a := range s.External {
-		if a.Is4() == is4 {
-			return true
-		}
-	}
-	for _, p := range s.NodePorts {
-		if (p.Family == 4) == is4 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.ServiceCIDRs, func(p netip.Prefix) bool { return p.Addr().Is4() == is4 }) ||
+		slices.ContainsFunc(s.External, func(a netip.Addr) bool { return a.Is4() == is4 }) ||
+		slices.ContainsFunc(s.NodePorts, func(p NodePort) bool { return (p.Family == 4) == is4 })
 }
 
 // peerThings lead to another Node's pods. An IPv6 peer gateway needs a neighbour entry. An

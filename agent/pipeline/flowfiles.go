@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/parse"
 )
@@ -39,11 +38,6 @@ func (f Files) Beside() Files {
 
 // String is the name of the flow file.
 func (f Files) String() string { return f.Flows }
-
-// FilesOf are the flow files of a configuration.
-func FilesOf(c *config.Config) Files {
-	return Files{Flows: c.Flows, Groups: c.Groups, Meters: c.Meters}
-}
 
 // Load makes a switch without ports that runs the files' entries. The error names file, line
 // and column. If only the whole shows the fault, it names the file and the entry.

@@ -13,11 +13,6 @@ import (
 // Antrea's program where it has other tables: on a machine without pods, and beside another CNI.
 // Neither has a policy here, nor a Service.
 
-// antreaForms are both.
-func antreaForms() []ProgramLoad {
-	return []ProgramLoad{externalLoad(), policyOnlyLoad()}
-}
-
 // externalLoad is an external Node. The sender is outside its card, and the receiver is its own
 // network.
 func externalLoad() ProgramLoad {

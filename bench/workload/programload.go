@@ -39,7 +39,7 @@ func OtherPrograms() (all []ProgramLoad, err error) {
 		}
 		all = append(all, ProgramLoad{l.program.Name, p, kindsBetween(l.node)})
 	}
-	return append(all, antreaForms()...), nil
+	return append(all, externalLoad(), policyOnlyLoad()), nil
 }
 
 // programNode is a Node with both pods and a Service.

@@ -144,7 +144,7 @@ func manPage(c *cobra.Command) string {
 	fmt.Fprintf(&b, ".SH NAME\n%s \\- %s\n", roff(manName(c)), roff(c.Short))
 	fmt.Fprintf(&b, ".SH SYNOPSIS\n.B %s\n", roff(c.UseLine()))
 	b.WriteString(".SH DESCRIPTION\n")
-	manText(&b, longOf(c))
+	manText(&b, cmp.Or(c.Long, c.Short+"."))
 	manCommands(&b, c)
 	manFlags(&b, "OPTIONS", c.NonInheritedFlags().FlagUsages())
 	manFlags(&b, "OPTIONS OF ALL COMMANDS", c.InheritedFlags().FlagUsages())
@@ -155,11 +155,6 @@ func manPage(c *cobra.Command) string {
 	b.WriteString(".SH EXIT STATUS\n0 if the command is done, 1 if it failed, 2 if its arguments are wrong.\n")
 	manSeeAlso(&b, c)
 	return b.String()
-}
-
-// longOf is a command's long help, or its short one as a sentence.
-func longOf(c *cobra.Command) string {
-	return cmp.Or(c.Long, c.Short+".")
 }
 
 // roff escapes a text for a line of a page.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 
 	"github.com/antrail/antrail/cni"
-	"github.com/antrail/antrail/internal/nsthread"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -68,9 +67,6 @@ func idOf(fd int) (string, error) {
 	}
 	return fmt.Sprintf("%d:%d", st.Dev, st.Ino), nil
 }
-
-// inside runs f on the calling goroutine in the namespace.
-func (s *sandbox) inside(f func() error) error { return nsthread.In(s.ns, f) }
 
 // sandboxFor opens the sandbox of a request. The Node's own namespace is an error.
 func (n *Node) sandboxFor(path string) (*sandbox, error) {

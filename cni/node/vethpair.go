@@ -7,6 +7,7 @@ import (
 	"net"
 
 	"github.com/antrail/antrail/cni"
+	"github.com/antrail/antrail/internal/nsthread"
 	"github.com/antrail/antrail/internal/sysctl"
 	"github.com/containernetworking/cni/pkg/types"
 	"github.com/vishvananda/netlink"
@@ -90,7 +91,7 @@ func (n *Node) setUp(a *attachment, s *sandbox) error {
 			return fmt.Errorf("addr_gen_mode of %s: %w", a.Link, mode)
 		}
 	}
-	if err := s.inside(func() error { return n.prepare(a) }); err != nil {
+	if err := nsthread.In(s.ns, func() error { return n.prepare(a) }); err != nil {
 		return err
 	}
 	if a.Egress.Rate > 0 {

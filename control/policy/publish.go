@@ -42,7 +42,7 @@ func (p *Policies) publishSpec(s *policySpec, change *Change) {
 		now := s.next[part]
 		now.Key = s.key
 		now.Key.Part = part
-		now.Rule.L7VLAN, now.Rule.Priority = p.vlanOf(s), p.priorityOf(s)
+		now.Rule.L7VLAN, now.Rule.Priority = uint16(p.vlans.Assigned[s]), p.priorityOf(s)
 		parts[part] = p.replace(s.parts[part], now, change)
 	}
 	s.parts, s.next = parts, nil
@@ -58,8 +58,6 @@ func (p *Policies) publishSets(change *Change) {
 	}
 	slices.SortFunc(change.Sets, func(a, b SetChange) int { return cmp.Compare(a.Set.Number, b.Set.Number) })
 }
-
-func (p *Policies) vlanOf(s *policySpec) uint16 { return uint16(p.vlans.Assigned[s]) }
 
 func (p *Policies) priorityOf(s *policySpec) uint16 {
 	if s.kind == tables.K8sPolicy {

@@ -18,10 +18,6 @@ type reportRules struct {
 	decided map[uint32]RuleCounters
 }
 
-func newReportRules() reportRules {
-	return reportRules{map[*policySpec]bool{}, map[uint32]RuleCounters{}}
-}
-
 // MayReport reports whether a Pod of this Node may join a group that it reported in an IGMP
 // message of a type. Without a rule it may.
 func (p *Policies) MayReport(pod cluster.Key, group netip.Addr, igmpType uint8) bool {

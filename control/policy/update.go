@@ -67,7 +67,7 @@ func New(c Config) *Policies {
 		isolated:   map[isolationKey]Isolation{},
 		isolating:  map[isolatedSet]int{},
 		outlook:    map[*policySpec]bool{},
-		reports:    newReportRules(),
+		reports:    reportRules{map[*policySpec]bool{}, map[uint32]RuleCounters{}},
 		dirty:      map[*policySpec]bool{},
 		shared:     addressSets{byKey: map[string]*AddressSet{}},
 	}

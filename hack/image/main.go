@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 
 	"github.com/antrail/antrail/hack/filetree"
@@ -38,7 +39,7 @@ func main() {
 	var o order
 	flag.StringVar(&o.out, "o", "", "the archive to write")
 	flag.StringVar(&o.entrypoint, "entrypoint", "", "the program and its first arguments, between commas")
-	flag.StringVar(&o.arch, "arch", goarch(), "architecture of the files, as Go calls it")
+	flag.StringVar(&o.arch, "arch", runtime.GOARCH, "architecture of the files, as Go calls it")
 	flag.Var(&o.names, "name", "repository:tag; several give several names")
 	flag.Var(&o.env, "env", "NAME=VALUE")
 	flag.Var(&o.adds, "add", "FILE:PATH")

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"runtime"
 	"strings"
 
 	"github.com/antrail/antrail/hack/filetree"
@@ -19,8 +18,6 @@ const (
 	configType   = "application/vnd.oci.image.config.v1+json"
 	layerType    = "application/vnd.oci.image.layer.v1.tar+gzip"
 )
-
-func goarch() string { return runtime.GOARCH }
 
 // descriptor points to a blob (descriptor.md).
 type descriptor struct {

@@ -22,6 +22,16 @@ type NamedBits struct {
 	Known bool
 }
 
+// PortText is a Value of Marks that writes a field as the port's name.
+func PortText(port Field) func(NamedBits, *flow.Names) string {
+	return func(n NamedBits, names *flow.Names) string {
+		if n.Name == port.Name {
+			return names.Port(uint32(n.Value.Lo))
+		}
+		return ""
+	}
+}
+
 // Named are the named fields of some bits. Of a whole and its parts it chooses the one that the
 // bits cover. Of other fields that share bits it chooses those for which spoken is true, or all
 // if it is true for none.

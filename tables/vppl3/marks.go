@@ -1,7 +1,6 @@
 package vppl3
 
 import (
-	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/tables/layout"
 )
 
@@ -16,7 +15,4 @@ const (
 	loopbackZone = 3
 )
 
-var marks = layout.NewMarks(layout.Marks{Fields: []layout.Field{txField}, Value: portText})
-
-// portText writes a port by its name.
-func portText(n layout.NamedBits, names *flow.Names) string { return names.Port(uint32(n.Value.Lo)) }
+var marks = layout.NewMarks(layout.Marks{Fields: []layout.Field{txField}, Value: layout.PortText(txField)})

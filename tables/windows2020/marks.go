@@ -51,13 +51,5 @@ var marks = layout.NewMarks(layout.Marks{
 		fromTunnelMark, fromGatewayMark, fromPodMark, fromUplinkMark, fromBridgeMark, portFoundMark, podToExternalMark,
 		serviceMark, clusterIPMark, snatMark,
 	},
-	Value: portText,
+	Value: layout.PortText(targetOFPortField),
 })
-
-// portText writes a port by its name.
-func portText(n layout.NamedBits, names *flow.Names) string {
-	if n.Name == targetOFPortField.Name {
-		return names.Port(uint32(n.Value.Lo))
-	}
-	return ""
-}
