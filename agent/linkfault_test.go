@@ -14,7 +14,6 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/host/preflight"
 	"github.com/antrail/antrail/internal/nstest"
-	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
 	"github.com/antrail/antrail/switchd/local"
 )
@@ -147,10 +146,11 @@ type midway struct {
 	look func()
 }
 
-func (m midway) AddSecuredPort(no uint32, p ports.Port, s l2.PortSecurity) error {
-	err := m.Switch.AddSecuredPort(no, p, s)
+func (m midway) open(p config.Port) (podports.Opened, error) {
+	port := memory.New(p.Link, memory.Options{})
+	err := m.Switch.AddSecuredPort(p.OFPort, port, l2.PortSecurity{})
 	m.look()
-	return err
+	return port, err
 }
 
 func (m midway) RemovePort(no uint32) error {
@@ -182,8 +182,8 @@ func TestPortRecordOnce(t *testing.T) {
 	nstest.AddVeth(t, ns, "web-a", ns, "eth0")
 	ns.Do(t, func() {
 		want := []config.Port{{Name: "web-a", OFPort: no, Link: "web-a"}}
-		open := func(p config.Port) (ports.Port, error) { return memory.New(p.Link, memory.Options{}), nil }
-		a.Pods = podports.New(want, midway{a.Local, once}, open, slog.New(slog.DiscardHandler))
+		sw := midway{a.Local, once}
+		a.Pods = podports.New(want, sw, sw.open, slog.New(slog.DiscardHandler))
 		a.Pods.Reconcile()
 		once()
 		if err := ns.Links().LinkDel(ns.Link(t, "web-a")); err != nil {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/antrail/antrail/agent/config"
@@ -123,7 +122,7 @@ func (a *Agent) launch(ctx context.Context, settings local.Settings, over bool) 
 	if err := l.Level.UnmarshalText([]byte(c.Log.Level)); err != nil {
 		return nil, err
 	}
-	if err := moveFiles(c); err != nil {
+	if err := os.MkdirAll(c.SwitchDir(), 0o700); err != nil {
 		return nil, err
 	}
 	p := &switchd.Process{
@@ -134,26 +133,6 @@ func (a *Agent) launch(ctx context.Context, settings local.Settings, over bool) 
 		return nil, fmt.Errorf("the switch: %w", err)
 	}
 	return sw.Ended, nil
-}
-
-// moveFiles moves the files of an older agent, whose switch was in its own process.
-func moveFiles(c *config.Config) error {
-	if err := os.MkdirAll(c.SwitchDir(), 0o700); err != nil {
-		return err
-	}
-	for _, name := range []string{"ct.arena", "select.seed"} { // the names of package switchd
-		from, to := c.BesideSocket(name), filepath.Join(c.SwitchDir(), name)
-		if _, err := os.Lstat(from); errors.Is(err, os.ErrNotExist) {
-			continue // even if root may not search the directory
-		}
-		if _, err := os.Lstat(to); err == nil {
-			continue
-		}
-		if err := os.Rename(from, to); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // runChild reaps a switch that this process launched before it executed itself again. Otherwise

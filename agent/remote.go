@@ -15,7 +15,6 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
-	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/tap"
 	"github.com/antrail/antrail/ports/underlay"
@@ -142,7 +141,7 @@ type podSwitch struct {
 }
 
 // open opens a port with its security.
-func (s podSwitch) open(p config.Port) (ports.Port, error) {
+func (s podSwitch) open(p config.Port) (podports.Opened, error) {
 	spec := &door.PortSpec{No: p.OFPort, Name: p.Name, Driver: p.Driver, Link: p.Link, Security: podports.Security(&p, s.config.PodVLANTags)}
 	if s.beside {
 		if err := host.NotBridged(p.Link); err != nil {
@@ -157,7 +156,7 @@ func (s podSwitch) open(p config.Port) (ports.Port, error) {
 			}
 		}
 	}
-	return &remotePort{s.sw, spec}, s.openPort(spec)
+	return &remotePort{s.sw, p.OFPort}, s.openPort(spec)
 }
 
 // likeCard gives a tap the MTU of the card. The tap of the bridge also gets the card's MAC.
@@ -177,35 +176,21 @@ func (s podSwitch) likeCard(t *door.TapSpec, role string) error {
 	return nil
 }
 
-// AddSecuredPort implements portSwitch. The port is in the switch already.
-func (s podSwitch) AddSecuredPort(uint32, ports.Port, l2.PortSecurity) error { return nil }
-
-// remotePort is a port of the switch's process. It moves no packets here.
+// remotePort is a port of the switch's process.
 type remotePort struct {
-	sw   *door.Client
-	spec *door.PortSpec
+	sw *door.Client
+	no uint32
 }
 
 // Info is the switch's record of the port; zero if the switch does not have it.
 func (p *remotePort) Info() ports.Info {
 	for _, s := range p.sw.Ports() {
-		if s.No == p.spec.No {
+		if s.No == p.no {
 			return s.Info
 		}
 	}
 	return ports.Info{}
 }
-
-// Name implements ports.Port, as the methods below do. Those that move packets do nothing.
-func (p *remotePort) Name() string                   { return p.spec.Link }
-func (p *remotePort) Receive([]*packet.Frame) int    { return 0 }
-func (p *remotePort) Transmit(f []*packet.Frame) int { return 0 }
-func (p *remotePort) Flush()                         {}
-func (p *remotePort) FD() int                        { return -1 }
-func (p *remotePort) Stats() (s ports.Stats)         { return s }
-
-// Close leaves the port to the switch.
-func (p *remotePort) Close() error { return nil }
 
 // remoteTunnel is the port to other Nodes, in the switch's process.
 type remoteTunnel struct {

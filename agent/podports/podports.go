@@ -3,7 +3,6 @@ package podports
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"net"
@@ -25,7 +24,7 @@ import (
 // existing links. So a lost message costs at most the time until the next check.
 type Ports struct {
 	sw    portSwitch
-	open  func(config.Port) (ports.Port, error)
+	open  func(config.Port) (Opened, error)
 	log   *slog.Logger
 	again chan struct{} // the wanted ports have changed
 	// Tags lets pods send VLAN tags.
@@ -49,13 +48,18 @@ type Ports struct {
 type openPort struct {
 	config.Port
 	index  int // of its link
-	port   ports.Port
+	port   Opened
 	driver string // the port's driver, if Port.Driver is auto
 }
 
-// portSwitch is the part of dataplane.Switch that Ports uses.
+// Opened is a port that the switch has.
+type Opened interface {
+	// Info is the switch's record of the port; zero if the switch has lost it.
+	Info() ports.Info
+}
+
+// portSwitch changes ports that the switch has.
 type portSwitch interface {
-	AddSecuredPort(no uint32, p ports.Port, security l2.PortSecurity) error
 	SecurePort(no uint32, security l2.PortSecurity) error
 	RemovePort(no uint32) error
 }
@@ -72,8 +76,8 @@ const (
 const AtOnce = 8
 
 // New makes Ports that keep the ports of sw equal to want, once Run runs. open opens a port
-// whose link exists.
-func New(want []config.Port, sw portSwitch, open func(config.Port) (ports.Port, error), log *slog.Logger) *Ports {
+// in sw whose link exists.
+func New(want []config.Port, sw portSwitch, open func(config.Port) (Opened, error), log *slog.Logger) *Ports {
 	return &Ports{
 		want: want, sw: sw, open: open, log: log, again: make(chan struct{}, 1),
 		have: map[string]openPort{}, failed: map[string]string{}, gone: map[string]string{}, Opened: func() {}, Lost: func() {},
@@ -335,20 +339,17 @@ func (p *Ports) noteOpened(o openPort, err error) {
 	p.failed[o.Link] = err.Error()
 }
 
-// enter opens a port and gives it to the switch.
+// enter opens a port in the switch.
 func (p *Ports) enter(w config.Port) (openPort, error) {
 	o := openPort{Port: w}
 	var err error
 	if o.port, err = p.open(w); err != nil {
 		return o, err
 	}
-	o.driver = o.port.Info().Driver // before the switch may take the port away
+	o.driver = o.port.Info().Driver // before the switch may lose the port
 	link, err := net.InterfaceByName(w.Link)
 	if err == nil {
-		o.index, err = link.Index, p.sw.AddSecuredPort(w.OFPort, o.port, Security(&w, p.Tags))
+		o.index = link.Index
 	}
-	if err != nil {
-		return o, errors.Join(err, o.port.Close())
-	}
-	return o, nil
+	return o, err
 }

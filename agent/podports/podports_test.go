@@ -24,9 +24,15 @@ import (
 // recorder is a switch that notes what happens to its ports.
 type recorder struct{ events chan string }
 
-func (r recorder) AddSecuredPort(no uint32, p ports.Port, s l2.PortSecurity) error {
-	r.events <- fmt.Sprintf("add %d %s%s", no, p.Name(), securityText(s))
-	return nil
+// opens notes each port that open opens.
+func (r recorder) opens(open func(config.Port) (ports.Port, error)) func(config.Port) (Opened, error) {
+	return func(w config.Port) (Opened, error) {
+		p, err := open(w)
+		if err == nil {
+			r.events <- fmt.Sprintf("add %d %s%s", w.OFPort, p.Name(), securityText(Security(&w, false)))
+		}
+		return p, err
+	}
 }
 
 func (r recorder) SecurePort(no uint32, s l2.PortSecurity) error {
@@ -88,7 +94,7 @@ func TestPodPortsFollowLinks(t *testing.T) {
 	nstest.AddVeth(t, node, "web-a-1", other, "eth0")
 	node.Do(t, func() {
 		sw := recorder{make(chan string, 100)}
-		p := New(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p := New(twoPorts, sw, sw.opens(memoryPort), slog.New(slog.DiscardHandler))
 		p.Reconcile()
 		sw.wantEvent(t, "add 37 web-a-1")
 		p.Reconcile()
@@ -139,7 +145,7 @@ func TestPodPortsReplacedLink(t *testing.T) {
 	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
 	node.Do(t, func() {
 		sw := recorder{make(chan string, 100)}
-		p := New(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p := New(twoPorts, sw, sw.opens(memoryPort), slog.New(slog.DiscardHandler))
 		p.Reconcile()
 		sw.wantEvent(t, "add 37 web-a-1")
 		if err := netlink.LinkDel(node.Link(t, "web-a-1")); err != nil {
@@ -157,7 +163,7 @@ func TestPodPortsMessages(t *testing.T) {
 	node, pod := nstest.New(t), nstest.New(t)
 	node.Do(t, func() {
 		sw := recorder{make(chan string, 100)}
-		p := New(twoPorts, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p := New(twoPorts, sw, sw.opens(memoryPort), slog.New(slog.DiscardHandler))
 		changes, done := make(chan netlink.LinkUpdate, 64), make(chan struct{})
 		defer close(done)
 		if err := netlink.LinkSubscribe(changes, done); err != nil {
@@ -184,7 +190,8 @@ func TestPodPortsCarrier(t *testing.T) {
 		open := func(p config.Port) (ports.Port, error) {
 			return countedPort{memory.New(p.Link, memory.Options{}), &requests}, nil
 		}
-		p := New(twoPorts, recorder{make(chan string, 100)}, open, slog.New(slog.DiscardHandler))
+		sw := recorder{make(chan string, 100)}
+		p := New(twoPorts, sw, sw.opens(open), slog.New(slog.DiscardHandler))
 		nstest.Until(t, "the carrier is there", func() bool {
 			all, err := linksUp()
 			return err == nil && all["web-a-1"].running
@@ -228,7 +235,7 @@ func TestPodPortsLogOnce(t *testing.T) {
 			return memoryPort(p)
 		}
 		sw := recorder{make(chan string, 100)}
-		p := New(twoPorts, sw, open, slog.New(slog.NewTextHandler(&text, nil)))
+		p := New(twoPorts, sw, sw.opens(open), slog.New(slog.NewTextHandler(&text, nil)))
 		for range 4 {
 			p.Reconcile()
 		}
@@ -241,7 +248,7 @@ func TestPodPortsLogOnce(t *testing.T) {
 
 func TestPodPortsStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := New(nil, recorder{}, memoryPort, slog.New(slog.DiscardHandler))
+	p := New(nil, recorder{}, nil, slog.New(slog.DiscardHandler))
 	done := make(chan struct{})
 	go func() { p.Run(ctx, nil); close(done) }()
 	cancel()
@@ -256,7 +263,7 @@ func TestPodPortsFollowWishes(t *testing.T) {
 	nstest.AddVeth(t, node, "client-a-1", pod, "eth0")
 	node.Do(t, func() {
 		sw := recorder{make(chan string, 100)}
-		p := New(twoPorts[1:], sw, memoryPort, slog.New(slog.DiscardHandler))
+		p := New(twoPorts[1:], sw, sw.opens(memoryPort), slog.New(slog.DiscardHandler))
 		p.Reconcile()
 		sw.wantEvent(t, "add 37 web-a-1")
 		p.Set(twoPorts[:1])
@@ -285,7 +292,7 @@ func TestPodPortsMakeTaps(t *testing.T) {
 			opened = append(opened, port)
 			return port, err
 		}
-		p := New(taps, sw, open, slog.New(slog.DiscardHandler))
+		p := New(taps, sw, sw.opens(open), slog.New(slog.DiscardHandler))
 		p.Reconcile()
 		sw.wantEvent(t, "add 34 tc-tap0")
 		p.Reconcile()
@@ -313,7 +320,7 @@ func TestPodPortsMakeTaps(t *testing.T) {
 // TestPodPortsRetry: a link that cannot be opened is tried again soon, and then ever
 // more seldom; many are opened at once.
 func TestPodPortsRetry(t *testing.T) {
-	p := New(nil, recorder{}, memoryPort, slog.New(slog.DiscardHandler))
+	p := New(nil, recorder{}, nil, slog.New(slog.DiscardHandler))
 	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1280, 2000, 2000} {
 		p.refused = true
 		if got := p.nextLook(); got != want*time.Millisecond {
@@ -336,7 +343,7 @@ func TestPodPortsAtOnce(t *testing.T) {
 	}
 	var waiting sync.WaitGroup
 	waiting.Add(AtOnce)
-	open := func(w config.Port) (ports.Port, error) {
+	open := func(w config.Port) (Opened, error) {
 		waiting.Done()
 		waiting.Wait()
 		return nil, errors.New("no such link")

@@ -8,9 +8,9 @@ import (
 	"github.com/antrail/antrail/internal/nstest"
 )
 
-// TestPodPortsAreSecured: a pod's port enters the switch with its MAC and the Node's
-// choice of VLAN tags. Another MAC changes the port's security, and does not open it
-// again. A port of no pod has none.
+// TestPodPortsAreSecured: a pod's port enters the switch with its MAC. Another MAC changes the
+// port's security, with the Node's choice of VLAN tags, and does not open the port again. A
+// port of no pod has none.
 func TestPodPortsAreSecured(t *testing.T) {
 	node, pod := nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", pod, "eth0")
@@ -19,10 +19,10 @@ func TestPodPortsAreSecured(t *testing.T) {
 		sw := recorder{make(chan string, 100)}
 		web := config.Port{Name: "web-a", OFPort: 37, Link: "web-a-1", MAC: config.MAC{0xfa, 0xb7, 0x53, 0x74, 0x21, 0xa6}}
 		other := config.Port{Name: "tap", OFPort: 40, Link: "tap-1"}
-		p := New([]config.Port{web}, sw, memoryPort, slog.New(slog.DiscardHandler))
+		p := New([]config.Port{web}, sw, sw.opens(memoryPort), slog.New(slog.DiscardHandler))
 		p.Tags = true
 		p.Reconcile()
-		sw.wantEvent(t, "add 37 web-a-1 fa:b7:53:74:21:a6 enforced tags")
+		sw.wantEvent(t, "add 37 web-a-1 fa:b7:53:74:21:a6 enforced")
 		p.Set([]config.Port{web, other})
 		p.Reconcile()
 		sw.wantEvent(t, "add 40 tap-1")
