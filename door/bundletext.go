@@ -129,7 +129,7 @@ func appendBundle(b *[]byte, c *flow.Bundle, flush func() error) error {
 	}
 	for _, g := range c.Groups {
 		for part := range g.Parts() {
-			*b = append(part.AppendAs(append(*b, "group add"...), flow.Format{Loads: true}), '\n')
+			*b = append(part.AppendText(append(*b, "group add"...), flow.Format{Loads: true}), '\n')
 			if err := flush(); err != nil {
 				return err
 			}

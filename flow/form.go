@@ -40,12 +40,6 @@ var flagWords = map[Form][]string{
 // flags. The list must not be changed.
 func (f Form) Flags() []string { return flagWords[f] }
 
-// Bits of ip_frag: the values in the Key, as in Open vSwitch.
-const (
-	fragAny   = 1
-	fragLater = 2
-)
-
 // fragment is a word for a value and mask of ip_frag.
 type fragment struct {
 	word        string
@@ -53,12 +47,12 @@ type fragment struct {
 }
 
 var fragments = []fragment{
-	{"no", 0, fragAny | fragLater},
-	{"first", fragAny, fragAny | fragLater},
-	{"later", fragAny | fragLater, fragAny | fragLater},
-	{"yes", fragAny, fragAny},
-	{"later", fragLater, fragLater},
-	{"not_later", 0, fragLater},
+	{"no", 0, packet.FragAny | packet.FragLater},
+	{"first", packet.FragAny, packet.FragAny | packet.FragLater},
+	{"later", packet.FragAny | packet.FragLater, packet.FragAny | packet.FragLater},
+	{"yes", packet.FragAny, packet.FragAny},
+	{"later", packet.FragLater, packet.FragLater},
+	{"not_later", 0, packet.FragLater},
 }
 
 // appendExact writes a whole field's value.
@@ -77,7 +71,7 @@ func appendExact(b []byte, f *Field, v Value, n *Names) []byte {
 	case CTStateBits, TCPFlagBits, TunnelFlagBits:
 		return appendFlags(b, f.Form, v.Lo)
 	case FragmentBits:
-		return appendFragment(b, v.Lo, fragAny|fragLater)
+		return appendFragment(b, v.Lo, packet.FragAny|packet.FragLater)
 	}
 	return appendHex(b, v)
 }

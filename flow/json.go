@@ -225,7 +225,7 @@ func (n *Names) MarshalJSON() ([]byte, error) {
 	if n == nil {
 		return []byte("null"), nil
 	}
-	return json.Marshal(wireNames{n.tables, n.ports, n.options})
+	return json.Marshal(wireNames{n.tables.names, n.ports.names, n.options})
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It refuses two tables, or two ports, with one name.
@@ -238,21 +238,27 @@ func (n *Names) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("names: %w", err)
 	}
 	got := NewNames()
-	for _, id := range slices.Sorted(maps.Keys(w.Tables)) {
-		if other, ok := got.TableID(w.Tables[id]); ok {
-			return fmt.Errorf("names: tables %d and %d are both called %q", other, id, w.Tables[id])
-		}
-		got.SetTable(id, w.Tables[id])
+	err := got.tables.fill("tables", w.Tables)
+	if err == nil {
+		err = got.ports.fill("ports", w.Ports)
 	}
-	for _, no := range slices.Sorted(maps.Keys(w.Ports)) {
-		if other, ok := got.PortID(w.Ports[no]); ok {
-			return fmt.Errorf("names: ports %d and %d are both called %q", other, no, w.Ports[no])
-		}
-		got.SetPort(no, w.Ports[no])
+	if err == nil {
+		err = got.SetTunnelOptions(w.Options)
 	}
-	if err := got.SetTunnelOptions(w.Options); err != nil {
+	if err != nil {
 		return fmt.Errorf("names: %w", err)
 	}
 	*n = *got
+	return nil
+}
+
+// fill sets all names. It returns an error for a name with two numbers.
+func (t *numbering[N]) fill(what string, all map[N]string) error {
+	for _, n := range slices.Sorted(maps.Keys(all)) {
+		if other, ok := t.number(all[n]); ok {
+			return fmt.Errorf("%s %v and %v are both called %q", what, other, n, all[n])
+		}
+		t.set(n, all[n])
+	}
 	return nil
 }

@@ -33,10 +33,7 @@ func (e *Entry) Parts() iter.Seq[*Entry] {
 	}
 }
 
-func notConjunction(a Action) bool {
-	_, is := a.(Conjunction)
-	return !is
-}
+func notConjunction(a Action) bool { return !isConjunction(a) }
 
 // Join appends the actions of the next part to those of e. If next is not a part of the same
 // entry, it returns an error and e stays unchanged.

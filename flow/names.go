@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"maps"
@@ -11,16 +12,22 @@ import (
 // maps tun_metadata fields to Geneve options. A nil *Names is empty: numbers are printed, names
 // are refused.
 type Names struct {
-	tables   map[uint8]string
-	tableIDs map[string]uint8
-	ports    map[uint32]string
-	portIDs  map[string]uint32
-	options  []TunnelOption
+	tables  numbering[uint8]
+	ports   numbering[uint32]
+	options []TunnelOption
 }
 
 // NewNames returns an empty set of names.
-func NewNames() *Names {
-	return &Names{tables: map[uint8]string{}, tableIDs: map[string]uint8{}, ports: map[uint32]string{}, portIDs: map[string]uint32{}}
+func NewNames() *Names { return &Names{tables: newNumbering[uint8](), ports: newNumbering[uint32]()} }
+
+var noNames Names
+
+// orNone is n, or an empty set for reading if n is nil.
+func (n *Names) orNone() *Names {
+	if n == nil {
+		return &noNames
+	}
+	return n
 }
 
 // Geneve options have the fields tun_metadata0 to tun_metadata7, each with 8 bytes in a key. Open
@@ -41,12 +48,7 @@ type TunnelOption struct {
 
 // TunnelOptions are the options of the fields tun_metadata, by their numbers. The list must not
 // be changed.
-func (n *Names) TunnelOptions() []TunnelOption {
-	if n == nil {
-		return nil
-	}
-	return n.options
-}
+func (n *Names) TunnelOptions() []TunnelOption { return n.orNone().options }
 
 // SetTunnelOptions replaces the options. It refuses a number or a size that no field has, and two
 // with one number, or with one class and type.
@@ -71,92 +73,35 @@ func (n *Names) SetTunnelOptions(all []TunnelOption) error {
 }
 
 // Table is the table's name, "" if it has none.
-func (n *Names) Table(id uint8) string {
-	if n == nil {
-		return ""
-	}
-	return n.tables[id]
-}
+func (n *Names) Table(id uint8) string { return n.orNone().tables.names[id] }
 
 // TableID is the number of a named table.
-func (n *Names) TableID(name string) (uint8, bool) {
-	if n == nil {
-		return 0, false
-	}
-	id, ok := n.tableIDs[name]
-	return id, ok
-}
+func (n *Names) TableID(name string) (uint8, bool) { return n.orNone().tables.number(name) }
 
 // SetTable names a table. It removes an older name of the table and an older table of the name.
-func (n *Names) SetTable(id uint8, name string) {
-	delete(n.tableIDs, n.tables[id])
-	if old, ok := n.tableIDs[name]; ok {
-		delete(n.tables, old)
-	}
-	n.tables[id], n.tableIDs[name] = name, id
-}
-
-// Port is the port's name, "" if it has none.
-func (n *Names) Port(id uint32) string {
-	if n == nil {
-		return ""
-	}
-	return n.ports[id]
-}
-
-// PortID is the number of a named port.
-func (n *Names) PortID(name string) (uint32, bool) {
-	if n == nil {
-		return 0, false
-	}
-	id, ok := n.portIDs[name]
-	return id, ok
-}
-
-// SetPort names a port. It removes an older name of the port and an older port of the name.
-func (n *Names) SetPort(id uint32, name string) {
-	delete(n.portIDs, n.ports[id])
-	if old, ok := n.portIDs[name]; ok {
-		delete(n.ports, old)
-	}
-	n.ports[id], n.portIDs[name] = name, id
-}
+func (n *Names) SetTable(id uint8, name string) { n.tables.set(id, name) }
 
 // Tables are the tables that have a name, by number.
-func (n *Names) Tables() iter.Seq2[uint8, string] {
-	return func(yield func(uint8, string) bool) {
-		if n == nil {
-			return
-		}
-		for _, id := range slices.Sorted(maps.Keys(n.tables)) {
-			if !yield(id, n.tables[id]) {
-				return
-			}
-		}
-	}
-}
+func (n *Names) Tables() iter.Seq2[uint8, string] { return n.orNone().tables.all() }
+
+// Port is the port's name, "" if it has none.
+func (n *Names) Port(id uint32) string { return n.orNone().ports.names[id] }
+
+// PortID is the number of a named port.
+func (n *Names) PortID(name string) (uint32, bool) { return n.orNone().ports.number(name) }
+
+// SetPort names a port. It removes an older name of the port and an older port of the name.
+func (n *Names) SetPort(id uint32, name string) { n.ports.set(id, name) }
 
 // Ports are the ports that have a name, by number.
-func (n *Names) Ports() iter.Seq2[uint32, string] {
-	return func(yield func(uint32, string) bool) {
-		if n == nil {
-			return
-		}
-		for _, no := range slices.Sorted(maps.Keys(n.ports)) {
-			if !yield(no, n.ports[no]) {
-				return
-			}
-		}
-	}
-}
+func (n *Names) Ports() iter.Seq2[uint32, string] { return n.orNone().ports.all() }
 
-// OpenPorts are the names of ports that a switch can open, by number. Numbers above 0xfeff are
+// OpenPorts are the names of ports that a switch can open, by number. Numbers above MaxPort are
 // reserved (OpenFlow 1.0, section 5.2.1), except LOCAL, the Node's own network.
 func (n *Names) OpenPorts() map[uint32]string {
-	const last = 0xfeff
 	all := make(map[uint32]string)
 	for no, name := range n.Ports() {
-		if no >= 1 && no <= last || no == PortLocal {
+		if no >= 1 && no <= MaxPort || no == PortLocal {
 			all[no] = name
 		}
 	}
@@ -165,8 +110,46 @@ func (n *Names) OpenPorts() map[uint32]string {
 
 // Clone is a copy. The copy of nil is an empty set.
 func (n *Names) Clone() *Names {
-	if n == nil {
-		return NewNames()
+	n = n.orNone()
+	return &Names{n.tables.clone(), n.ports.clone(), n.options}
+}
+
+// numbering is a set of names with their numbers: a name has one number, a number one name.
+type numbering[N cmp.Ordered] struct {
+	names   map[N]string
+	numbers map[string]N
+}
+
+func newNumbering[N cmp.Ordered]() numbering[N] {
+	return numbering[N]{map[N]string{}, map[string]N{}}
+}
+
+func (t *numbering[N]) number(name string) (N, bool) {
+	n, ok := t.numbers[name]
+	return n, ok
+}
+
+func (t *numbering[N]) set(n N, name string) {
+	delete(t.numbers, t.names[n])
+	if old, ok := t.numbers[name]; ok {
+		delete(t.names, old)
 	}
-	return &Names{maps.Clone(n.tables), maps.Clone(n.tableIDs), maps.Clone(n.ports), maps.Clone(n.portIDs), n.options}
+	t.names[n], t.numbers[name] = name, n
+}
+
+func (t *numbering[N]) all() iter.Seq2[N, string] {
+	return func(yield func(N, string) bool) {
+		for _, n := range slices.Sorted(maps.Keys(t.names)) {
+			if !yield(n, t.names[n]) {
+				return
+			}
+		}
+	}
+}
+
+func (t *numbering[N]) clone() (c numbering[N]) {
+	c = newNumbering[N]()
+	maps.Copy(c.names, t.names)
+	maps.Copy(c.numbers, t.numbers)
+	return c
 }

@@ -1,5 +1,7 @@
 package flow
 
+import "github.com/antrail/antrail/packet"
+
 // A prerequisite is the condition that a match must imply before a field has a meaning. tp_dst
 // needs tcp, udp or sctp, and each of those needs ip or ipv6. OVS calls them prerequisites too
 // (ovs-fields(7)). It refuses an entry without them, because a missing header has no value to
@@ -55,25 +57,6 @@ var prereqNames = [...]string{
 // String is the prerequisite as a user writes it in a match.
 func (p Prereq) String() string { return prereqNames[p] }
 
-// Ethernet types and IP protocols in prerequisites and protocol words.
-const (
-	typeIPv4 = 0x0800
-	typeARP  = 0x0806
-	typeRARP = 0x8035
-	typeIPv6 = 0x86dd
-
-	protoICMP   = 1
-	protoTCP    = 6
-	protoUDP    = 17
-	protoICMPv6 = 58
-	protoSCTP   = 132
-
-	ndSolicit = 135
-	ndAdvert  = 136
-
-	vlanPresent = 0x1000
-)
-
 // Protocol is a word that stands for a whole match: tcp is eth_type=0x800 and
 // nw_proto=6.
 type Protocol struct {
@@ -86,19 +69,19 @@ type Protocol struct {
 const AnyProto = -1
 
 var protocols = []Protocol{
-	{"ip", typeIPv4, AnyProto},
-	{"icmp", typeIPv4, protoICMP},
-	{"tcp", typeIPv4, protoTCP},
-	{"udp", typeIPv4, protoUDP},
-	{"sctp", typeIPv4, protoSCTP},
-	{"ipv6", typeIPv6, AnyProto},
-	{"ip6", typeIPv6, AnyProto},
-	{"icmp6", typeIPv6, protoICMPv6},
-	{"tcp6", typeIPv6, protoTCP},
-	{"udp6", typeIPv6, protoUDP},
-	{"sctp6", typeIPv6, protoSCTP},
-	{"arp", typeARP, AnyProto},
-	{"rarp", typeRARP, AnyProto},
+	{"ip", packet.EtherTypeIPv4, AnyProto},
+	{"icmp", packet.EtherTypeIPv4, packet.ProtoICMP},
+	{"tcp", packet.EtherTypeIPv4, packet.ProtoTCP},
+	{"udp", packet.EtherTypeIPv4, packet.ProtoUDP},
+	{"sctp", packet.EtherTypeIPv4, packet.ProtoSCTP},
+	{"ipv6", packet.EtherTypeIPv6, AnyProto},
+	{"ip6", packet.EtherTypeIPv6, AnyProto},
+	{"icmp6", packet.EtherTypeIPv6, packet.ProtoICMPv6},
+	{"tcp6", packet.EtherTypeIPv6, packet.ProtoTCP},
+	{"udp6", packet.EtherTypeIPv6, packet.ProtoUDP},
+	{"sctp6", packet.EtherTypeIPv6, packet.ProtoSCTP},
+	{"arp", packet.EtherTypeARP, AnyProto},
+	{"rarp", packet.EtherTypeRARP, AnyProto},
 	{"mpls", 0x8847, AnyProto},
 	{"mplsm", 0x8848, AnyProto},
 }
@@ -135,15 +118,15 @@ func (m *Match) Implies(p Prereq) bool {
 	switch p {
 	case NeedVLAN:
 		tci := &fields[VlanTCI]
-		return tci.Get(&m.Value).Lo&vlanPresent != 0
+		return tci.Get(&m.Value).Lo&packet.VLANPresent != 0
 	case NeedIPv4:
-		return m.is(EthType, typeIPv4)
+		return m.is(EthType, packet.EtherTypeIPv4)
 	case NeedIPv6:
-		return m.is(EthType, typeIPv6)
+		return m.is(EthType, packet.EtherTypeIPv6)
 	case NeedIP:
-		return m.is(EthType, typeIPv4) || m.is(EthType, typeIPv6)
+		return m.is(EthType, packet.EtherTypeIPv4) || m.is(EthType, packet.EtherTypeIPv6)
 	case NeedARP:
-		return m.is(EthType, typeARP) || m.is(EthType, typeRARP)
+		return m.is(EthType, packet.EtherTypeARP) || m.is(EthType, packet.EtherTypeRARP)
 	case NeedTCP, NeedUDP, NeedSCTP, NeedICMP, NeedICMPv6, NeedND, NeedNDSolicit, NeedNDAdvert:
 		return m.impliesTransport(p)
 	case NeedCT, NeedCT4, NeedCT6, NeedCTPorts:
@@ -155,18 +138,18 @@ func (m *Match) Implies(p Prereq) bool {
 func (m *Match) impliesTransport(p Prereq) bool {
 	switch p {
 	case NeedTCP:
-		return m.isTransport(protoTCP)
+		return m.isTransport(packet.ProtoTCP)
 	case NeedUDP:
-		return m.isTransport(protoUDP)
+		return m.isTransport(packet.ProtoUDP)
 	case NeedSCTP:
-		return m.isTransport(protoSCTP)
+		return m.isTransport(packet.ProtoSCTP)
 	case NeedICMP:
-		return m.is(EthType, typeIPv4) && m.is(IPProto, protoICMP)
+		return m.is(EthType, packet.EtherTypeIPv4) && m.is(IPProto, packet.ProtoICMP)
 	}
-	if !m.is(EthType, typeIPv6) || !m.is(IPProto, protoICMPv6) {
+	if !m.is(EthType, packet.EtherTypeIPv6) || !m.is(IPProto, packet.ProtoICMPv6) {
 		return false
 	}
-	solicit, advert := m.is(ICMPv6Type, ndSolicit), m.is(ICMPv6Type, ndAdvert)
+	solicit, advert := m.is(ICMPv6Type, packet.ICMPv6NeighborSolicit), m.is(ICMPv6Type, packet.ICMPv6NeighborAdvert)
 	switch p {
 	case NeedND:
 		return solicit || advert
@@ -180,7 +163,7 @@ func (m *Match) impliesTransport(p Prereq) bool {
 
 // isTransport reports whether m selects a protocol with ports. A later fragment has none.
 func (m *Match) isTransport(proto uint64) bool {
-	later := fields[IPFrag].Get(&m.Value).Lo&fragLater != 0
+	later := fields[IPFrag].Get(&m.Value).Lo&packet.FragLater != 0
 	return m.Implies(NeedIP) && m.is(IPProto, proto) && !later
 }
 
@@ -195,9 +178,9 @@ func (m *Match) impliesTracked(p Prereq) bool {
 	}
 	switch p {
 	case NeedCT4:
-		return m.is(EthType, typeIPv4)
+		return m.is(EthType, packet.EtherTypeIPv4)
 	case NeedCT6:
-		return m.is(EthType, typeIPv6)
+		return m.is(EthType, packet.EtherTypeIPv6)
 	case NeedCTPorts:
 		return m.Implies(NeedIP) && fields[CTNwProto].Get(&m.Mask).Lo != 0
 	}

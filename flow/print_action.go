@@ -4,34 +4,22 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // The action printer, in ovs-ofctl's OpenFlow 1.5 spelling. Actions that were read in an older
 // spelling (load:, mod_dl_dst:) are printed as set_field. Text for another process keeps load:,
 // because the parser, like ovs-ofctl's, refuses set_field for a part of some fields.
 
-// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none. It uses Names and
-// Loads of the format.
+// ActionsText is a list of actions as ovs-ofctl prints it, "drop" for none. It uses
+// Names, Loads and Version of the format.
 func ActionsText(actions []Action, f Format) string {
-	return string(appendActions(nil, actions, f.spelling()))
+	return string(appendActions(nil, actions, f))
 }
 
-// AppendAction appends one action to b. It uses Names and Loads of the format.
-func AppendAction(b []byte, a Action, f Format) []byte {
-	return appendAction(b, a, f.spelling())
-}
-
-// spelling has the names for actions, and whether a load is written as load: (Format.Loads).
-type spelling struct {
-	names   *Names
-	loads   bool
-	version Version
-}
-
-func (f *Format) spelling() spelling { return spelling{f.Names, f.Loads, f.Version} }
-
-func appendActions(b []byte, actions []Action, how spelling) []byte {
-	if how.version == OpenFlow10 {
+func appendActions(b []byte, actions []Action, how Format) []byte {
+	if how.Version == OpenFlow10 {
 		actions = spelledIn10(actions)
 	}
 	if len(actions) == 0 {
@@ -41,15 +29,16 @@ func appendActions(b []byte, actions []Action, how spelling) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = appendAction(b, a, how)
+		b = AppendAction(b, a, how)
 	}
 	return b
 }
 
-// appendAction writes one action. It is as long as there are actions.
-func appendAction(b []byte, a Action, how spelling) []byte {
-	n := how.names
-	if how.version == OpenFlow10 {
+// AppendAction appends one action to b. It uses Names, Loads and Version of the format. It is as
+// long as there are actions.
+func AppendAction(b []byte, a Action, how Format) []byte {
+	n := how.Names
+	if how.Version == OpenFlow10 {
 		if b, ok := appendAction10(b, a, how); ok {
 			return b
 		}
@@ -197,16 +186,16 @@ func appendResubmit(b []byte, a Resubmit, n *Names) []byte {
 	return append(b, ')')
 }
 
-func appendSetField(b []byte, a SetField, how spelling) []byte {
+func appendSetField(b []byte, a SetField, how Format) []byte {
 	f := &fields[a.Field]
-	if s, ok := a.asLoad(); ok && how.loads {
+	if s, ok := a.asLoad(); ok && how.Loads {
 		return appendLoadItself(b, s)
 	}
 	b = append(b, "set_field:"...)
 	if a.Field == VlanVID {
 		b = appendVlanVID(b, a)
 	} else {
-		b = appendMasked(b, f, a.Value, a.Mask, how.names)
+		b = appendMasked(b, f, a.Value, a.Mask, how.Names)
 	}
 	return append(append(b, "->"...), f.Name...)
 }
@@ -214,18 +203,18 @@ func appendSetField(b []byte, a SetField, how spelling) []byte {
 // appendVlanVID writes the value and mask of vlan_vid with the bit for a present tag
 // (OFPVID_PRESENT, OpenFlow 1.3 section 7.2.3.7).
 func appendVlanVID(b []byte, a SetField) []byte {
-	b = strconv.AppendUint(b, a.Value.Lo|vlanPresent, 10)
+	b = strconv.AppendUint(b, a.Value.Lo|packet.VLANPresent, 10)
 	if a.Mask == Ones(12) {
 		return b
 	}
 	b = append(b, '/')
-	return appendHex(b, a.Mask.Or(Value{Lo: vlanPresent}))
+	return appendHex(b, a.Mask.Or(Value{Lo: packet.VLANPresent}))
 }
 
 // appendLoad writes a load as set_field with a mask. A field that does not fill its bytes keeps
 // its mask even if all of it is loaded, as in OVS.
-func appendLoad(b []byte, a Load, how spelling) []byte {
-	if how.loads {
+func appendLoad(b []byte, a Load, how Format) []byte {
+	if how.Loads {
 		return appendLoadItself(b, a)
 	}
 	f := &fields[a.Dst.Field]
@@ -233,7 +222,7 @@ func appendLoad(b []byte, a Load, how spelling) []byte {
 	if a.Dst == f.Full() {
 		mask = Ones(f.Bits)
 	}
-	b = appendMasked(append(b, "set_field:"...), f, v, mask, how.names)
+	b = appendMasked(append(b, "set_field:"...), f, v, mask, how.Names)
 	if mask == Ones(f.Bits) && f.Bits%8 != 0 && f.Form != TunnelFlagBits {
 		b = append(b, '/')
 		b = appendHex(b, mask)
@@ -288,7 +277,7 @@ func appendConjunction(b []byte, a Conjunction) []byte {
 	return append(b, ')')
 }
 
-func appendCT(b []byte, a *CT, how spelling) []byte {
+func appendCT(b []byte, a *CT, how Format) []byte {
 	o := options{append(b, "ct("...), 0}
 	if a.Commit {
 		o.word("commit")
@@ -298,7 +287,7 @@ func appendCT(b []byte, a *CT, how spelling) []byte {
 	}
 	if a.Table != NoTable {
 		o.word("table=")
-		o.b = appendTable(o.b, a.Table, how.names)
+		o.b = appendTable(o.b, a.Table, how.Names)
 	}
 	if a.ZoneSrc != nil {
 		o.word("zone=")
@@ -421,7 +410,7 @@ func appendLearnSpec(b []byte, s *LearnSpec, n *Names) []byte {
 
 // actionName is an action's first word, for messages.
 func actionName(a Action) string {
-	text := string(appendAction(nil, a, spelling{}))
+	text := string(AppendAction(nil, a, Format{}))
 	if i := strings.IndexAny(text, ":("); i > 0 {
 		return text[:i]
 	}

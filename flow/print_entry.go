@@ -56,7 +56,7 @@ func (e *Entry) AppendText(b []byte, f Format) []byte {
 	b = e.appendSettings(b, f)
 	b = e.appendMatch(b, f.Names)
 	b = append(b, "actions="...)
-	return appendActions(b, e.Actions, f.spelling())
+	return appendActions(b, e.Actions, f)
 }
 
 // appendSettings writes counters, timeouts and ages. A dump of OpenFlow 1.0 has no flags.
@@ -122,14 +122,10 @@ func (g *Group) String() string { return g.Text(nil) }
 
 // Text is the group as ovs-ofctl dump-groups prints it (OpenFlow 1.5), with its
 // leading blank and without a newline.
-func (g *Group) Text(n *Names) string { return string(g.AppendText(nil, n)) }
+func (g *Group) Text(n *Names) string { return string(g.AppendText(nil, Format{Names: n})) }
 
-// AppendText appends Text to b.
-func (g *Group) AppendText(b []byte, n *Names) []byte { return g.AppendAs(b, Format{Names: n}) }
-
-// AppendAs is AppendText in a format. It uses Names and Loads of the format.
-func (g *Group) AppendAs(b []byte, f Format) []byte {
-	how := f.spelling()
+// AppendText appends Text to b, in a format without Stats.
+func (g *Group) AppendText(b []byte, f Format) []byte {
 	b = strconv.AppendUint(append(b, " group_id="...), uint64(g.ID), 10)
 	b = append(append(b, ",type="...), g.Type.String()...)
 	for _, u := range g.Buckets {
@@ -138,9 +134,9 @@ func (g *Group) AppendAs(b []byte, f Format) []byte {
 			b = strconv.AppendUint(append(b, ",weight:"...), uint64(u.Weight), 10)
 		}
 		if u.WatchPort != 0 {
-			b = appendPort(append(b, ",watch_port:"...), u.WatchPort, how.names)
+			b = appendPort(append(b, ",watch_port:"...), u.WatchPort, f.Names)
 		}
-		b = appendActions(append(b, ",actions="...), u.Actions, how)
+		b = appendActions(append(b, ",actions="...), u.Actions, f)
 	}
 	return b
 }
@@ -150,11 +146,8 @@ func (m *Meter) String() string { return m.Text() }
 
 // Text is the meter as ovs-ofctl dump-meters prints it: a line for the meter and one for each
 // band.
-func (m *Meter) Text() string { return string(m.AppendText(nil)) }
-
-// AppendText appends Text to b.
-func (m *Meter) AppendText(b []byte) []byte {
-	b = strconv.AppendUint(append(b, "meter="...), uint64(m.ID), 10)
+func (m *Meter) Text() string {
+	b := strconv.AppendUint([]byte("meter="), uint64(m.ID), 10)
 	if m.PktPS {
 		b = append(b, " pktps"...)
 	} else {
@@ -173,5 +166,5 @@ func (m *Meter) AppendText(b []byte) []byte {
 			b = strconv.AppendUint(append(b, " burst_size="...), uint64(d.BurstSize), 10)
 		}
 	}
-	return b
+	return string(b)
 }

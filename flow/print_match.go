@@ -1,6 +1,10 @@
 package flow
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/antrail/antrail/packet"
+)
 
 // The match printer. It prints in ovs-ofctl's order: marks and conntrack fields, the protocol
 // word, registers, tunnel, metadata, in_port, Ethernet, IP, transport. A protocol word stands for
@@ -209,7 +213,7 @@ func (p *matchPrinter) vlan() {
 	const vid, pcp = 0x0fff, 0xe000
 	vidMask, pcpMask := mask.Lo&vid, mask.Lo&pcp
 	whole := (vidMask == 0 || vidMask == vid) && (pcpMask == 0 || pcpMask == pcp) && vidMask|pcpMask != 0
-	if mask.Lo&v.Lo&vlanPresent == 0 || !whole {
+	if mask.Lo&v.Lo&packet.VLANPresent == 0 || !whole {
 		p.paddedMasked(VlanTCI, "vlan_tci", 4)
 		return
 	}
@@ -267,7 +271,7 @@ func (p *matchPrinter) transport() {
 		p.field(TCPSrc, "tp_src")
 		p.field(TCPDst, "tp_dst")
 	}
-	if p.m.is(IPProto, protoTCP) {
+	if p.m.is(IPProto, packet.ProtoTCP) {
 		p.flags(TCPFlags)
 	}
 }

@@ -3,6 +3,8 @@ package flow
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // Actions in OpenFlow 1.0's spelling, which ovs-ofctl prints by default and Antrea's tests read.
@@ -51,10 +53,10 @@ func spelledIn10(actions []Action) (some []Action) {
 }
 
 // appendAction10 writes an action whose spelling differs. It returns false for others.
-func appendAction10(b []byte, a Action, how spelling) ([]byte, bool) {
+func appendAction10(b []byte, a Action, how Format) ([]byte, bool) {
 	switch a := a.(type) {
 	case GotoTable:
-		return appendResubmit(b, Resubmit{InPort: PortInPort, Table: a.Table}, how.names), true
+		return appendResubmit(b, Resubmit{InPort: PortInPort, Table: a.Table}, how.Names), true
 	case PopVLAN:
 		return append(b, "strip_vlan"...), true
 	case SetField:
@@ -75,7 +77,7 @@ var mods = map[FieldID]string{
 func appendSet10(b []byte, id FieldID, v, mask Value) []byte {
 	f := &fields[id]
 	if IsTunMetadata(id) {
-		return appendSetField(b, SetField{id, v, mask}, spelling{})
+		return appendSetField(b, SetField{id, v, mask}, Format{})
 	}
 	if mask != Ones(f.Bits) {
 		return appendLoads(b, f, v, mask)
@@ -85,7 +87,7 @@ func appendSet10(b []byte, id FieldID, v, mask Value) []byte {
 		return appendExact(append(b, mods[id]...), f, v, nil)
 	case id == IPDSCP:
 		return strconv.AppendUint(append(b, mods[IPTOS]...), v.Lo<<2, 10)
-	case id == VlanTCI && v.Lo&vlanPresent == 0:
+	case id == VlanTCI && v.Lo&packet.VLANPresent == 0:
 		return append(b, "strip_vlan"...)
 	case id == VlanTCI:
 		b = strconv.AppendUint(append(b, mods[VlanVID]...), v.Lo&0xfff, 10)

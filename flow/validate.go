@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+
+	"github.com/antrail/antrail/packet"
 )
 
 // The limits of an entry. The parser checks every entry with them, and code that makes entries
@@ -146,16 +148,23 @@ type checker struct {
 
 // all checks a list of actions.
 func (c *checker) all(actions []Action) error {
+	if i, msg := c.first(actions); msg != "" {
+		return &ActionError{i, actions[i], msg}
+	}
+	return nil
+}
+
+// first is the first wrong action, and what is wrong; "" if none is.
+func (c *checker) first(actions []Action) (i int, msg string) {
 	for i, a := range actions {
-		msg := c.order(i, a, actions)
-		if msg == "" {
+		if msg = c.order(i, a, actions); msg == "" {
 			msg = c.action(a)
 		}
 		if msg != "" {
-			return &ActionError{i, a, msg}
+			return i, msg
 		}
 	}
-	return nil
+	return 0, ""
 }
 
 // tagsOf is the number of VLAN tags that a match implies: one or none.
@@ -174,8 +183,8 @@ func TagsAfter(a Action, tags int) int {
 	case PopVLAN:
 		return max(tags-1, 0)
 	case SetField:
-		if a.Field == VlanTCI && a.Mask.Lo&vlanPresent != 0 {
-			return int(a.Value.Lo & vlanPresent / vlanPresent)
+		if a.Field == VlanTCI && a.Mask.Lo&packet.VLANPresent != 0 {
+			return int(a.Value.Lo & packet.VLANPresent / packet.VLANPresent)
 		}
 	case Load:
 		return TagsAfter(SetField{a.Dst.Field, a.Value.Shl(int(a.Dst.Ofs)), a.Dst.Mask()}, tags)
@@ -196,27 +205,20 @@ func (c *checker) order(i int, a Action, all []Action) string {
 			return fmt.Sprintf("goto_table must go forward; table %d does not come after %d", a.Table, c.table)
 		}
 	}
-	if hasConjunction(all) && !goesWithConjunction(a) {
+	if slices.ContainsFunc(all, isConjunction) && !goesWithConjunction(a) {
 		return fmt.Sprintf("conjunction can stand beside note only, not beside %s", actionName(a))
 	}
 	return ""
 }
 
-func hasConjunction(actions []Action) bool {
-	for _, a := range actions {
-		if _, ok := a.(Conjunction); ok {
-			return true
-		}
-	}
-	return false
+func isConjunction(a Action) bool {
+	_, is := a.(Conjunction)
+	return is
 }
 
 func goesWithConjunction(a Action) bool {
-	switch a.(type) {
-	case Conjunction, Note:
-		return true
-	}
-	return false
+	_, note := a.(Note)
+	return note || isConjunction(a)
 }
 
 // action checks an action's needs of the packet. It returns "" if they are met.
@@ -311,16 +313,8 @@ func (c *checker) ct(a *CT) string {
 func (c *checker) clone(a Clone) string {
 	inner := *c
 	inner.inner = true
-	for i, x := range a.Actions {
-		msg := inner.order(i, x, a.Actions)
-		if msg == "" {
-			msg = inner.action(x)
-		}
-		if msg != "" {
-			return msg
-		}
-	}
-	return ""
+	_, msg := inner.first(a.Actions)
+	return msg
 }
 
 // learn checks the parts of the learned entry. The fields that they read must be in the packet,

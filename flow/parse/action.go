@@ -1,10 +1,12 @@
 package parse
 
 import (
+	"cmp"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/flow"
@@ -218,12 +220,7 @@ func (l *actionList) portAction(it item) error {
 			return nil
 		}
 	}
-	words := make([]string, 0, len(actionWords))
-	for w := range actionWords {
-		words = append(words, w)
-	}
-	sort.Strings(words)
-	return it.key.errorf("unknown action %q%s", it.key.text, flow.Suggest(it.key.text, words))
+	return it.key.errorf("unknown action %q%s", it.key.text, flow.Suggest(it.key.text, slices.Collect(maps.Keys(actionWords))))
 }
 
 // knownPort is port for a bare word. It makes no new name, because the word may be a misspelt
@@ -280,8 +277,7 @@ func (l *actionList) controller(it item) (flow.Action, error) {
 		if it.sep == 0 || it.value.text == "" {
 			return a, nil
 		}
-		n, err := number(it.value, 65535)
-		a.MaxLen = uint16(n)
+		err := number16(it, &a.MaxLen)
 		return a, err
 	}
 	err := each(it.value, func(o item) error { return controllerOption(&a, o) })
@@ -289,23 +285,19 @@ func (l *actionList) controller(it item) (flow.Action, error) {
 }
 
 func controllerOption(a *flow.Controller, o item) (err error) {
-	var n uint64
 	switch o.key.text {
 	case "reason":
 		a.Reason, err = oneOf(o.value, controllerReasons)
 	case "max_len":
-		n, err = number(o.value, 65535)
-		a.MaxLen = uint16(n)
+		err = number16(o, &a.MaxLen)
 	case "id":
-		n, err = number(o.value, 65535)
-		a.ID = uint16(n)
+		err = number16(o, &a.ID)
 	case "userdata":
 		a.UserData, err = dottedHex(o.value)
 	case "pause":
 		a.Pause, err = true, o.bare()
 	case "meter_id":
-		n, err = number(o.value, maxMeter)
-		a.MeterID = uint32(n)
+		a.MeterID, err = number(o.value, maxMeter)
 	default:
 		err = o.key.errorf("unknown controller option %q; expected reason, max_len, id, userdata, pause or meter_id", o.key.text)
 	}
@@ -314,12 +306,10 @@ func controllerOption(a *flow.Controller, o item) (err error) {
 
 // oneOf reads one of a few words.
 func oneOf(s span, words []string) (string, error) {
-	for _, w := range words {
-		if w == s.text {
-			return w, nil
-		}
+	if !slices.Contains(words, s.text) {
+		return "", s.errorf("%q is unknown; expected %s", s.text, strings.Join(words, ", "))
 	}
-	return "", s.errorf("%q is unknown; expected %s", s.text, strings.Join(words, ", "))
+	return s.text, nil
 }
 
 // dottedHex reads bytes: 01.02.ff, dots are optional.
@@ -377,7 +367,7 @@ func (l *actionList) resubmitPort(a flow.Resubmit, s span) (flow.Action, error) 
 
 func (l *actionList) group(it item) (flow.Action, error) {
 	id, err := number(it.value, maxGroup)
-	return flow.GroupAction{ID: uint32(id)}, err
+	return flow.GroupAction{ID: id}, err
 }
 
 func (l *actionList) meter(it item) (flow.Action, error) {
@@ -385,7 +375,7 @@ func (l *actionList) meter(it item) (flow.Action, error) {
 	if err == nil && id == 0 {
 		err = it.value.errorf("meters begin with 1")
 	}
-	return flow.MeterAction{ID: uint32(id)}, err
+	return flow.MeterAction{ID: id}, err
 }
 
 func (l *actionList) conjunction(it item) (flow.Action, error) {
@@ -394,21 +384,18 @@ func (l *actionList) conjunction(it item) (flow.Action, error) {
 	if it.sep != '(' || !ok1 || !ok2 {
 		return nil, it.key.errorf("expected conjunction(ID,CLAUSE/CLAUSES)")
 	}
-	id, err1 := number(idText.trim(), 1<<32-1)
-	clause, err2 := number(clauseText.trim(), 64)
-	n, err3 := number(nText.trim(), 64)
-	for _, err := range []error{err1, err2, err3} {
-		if err != nil {
-			return nil, err
-		}
-	}
-	switch {
+	id, err1 := number[uint32](idText.trim(), 1<<32-1)
+	clause, err2 := number[uint8](clauseText.trim(), 64)
+	n, err3 := number[uint8](nText.trim(), 64)
+	switch err := cmp.Or(err1, err2, err3); {
+	case err != nil:
+		return nil, err
 	case n < 2:
 		return nil, nText.errorf("a conjunction has 2 to 64 clauses")
 	case clause < 1 || clause > n:
 		return nil, clauseText.errorf("clause %d is not one of 1 to %d", clause, n)
 	}
-	return flow.Conjunction{ID: uint32(id), Clause: uint8(clause), N: uint8(n)}, nil
+	return flow.Conjunction{ID: id, Clause: clause, N: n}, nil
 }
 
 func (l *actionList) clone(it item) (flow.Action, error) {

@@ -53,8 +53,8 @@ func (l *actionList) ctOption(a *flow.CT, o item) (err error) {
 // ctZone reads a number, or 16 bits of a field.
 func ctZone(a *flow.CT, s span) error {
 	if s.text != "" && s.text[0] >= '0' && s.text[0] <= '9' {
-		n, err := number(s, 65535)
-		a.Zone, a.ZoneSrc = uint16(n), nil
+		zone, err := number[uint16](s, 65535)
+		a.Zone, a.ZoneSrc = zone, nil
 		return err
 	}
 	src, err := subfield(s)
@@ -199,19 +199,19 @@ func natAddr(s span) (netip.Addr, error) {
 
 func natPorts(a *flow.NAT, s span) error {
 	minText, maxText, isRange := s.cut("-")
-	lo, err := number(minText, 65535)
+	lo, err := number[uint16](minText, 65535)
 	if err != nil {
 		return err
 	}
 	hi := lo
 	if isRange {
-		if hi, err = number(maxText, 65535); err != nil {
+		if hi, err = number[uint16](maxText, 65535); err != nil {
 			return err
 		}
 	}
 	if lo == 0 || hi < lo {
 		return s.errorf("expected a port, or two with the lower one first, not %q", s.text)
 	}
-	a.PortMin, a.PortMax = uint16(lo), uint16(hi)
+	a.PortMin, a.PortMax = lo, hi
 	return nil
 }

@@ -192,7 +192,7 @@ func (p *parser) entryTable(e *flow.Entry, it item) (err error) {
 }
 
 func entryCookie(_ *parser, e *flow.Entry, it item) (err error) {
-	e.Cookie, err = number(it.value, 1<<64-1)
+	e.Cookie, err = number[uint64](it.value, 1<<64-1)
 	return err
 }
 

@@ -59,9 +59,8 @@ var filterParts = map[string]func(*parser, *flow.Filter, item) error{
 		return err
 	},
 	"out_group": func(_ *parser, f *flow.Filter, it item) error {
-		id, err := number(it.value, 1<<32-1)
-		group := uint32(id)
-		f.OutGroup = &group
+		id, err := number[uint32](it.value, 1<<32-1)
+		f.OutGroup = &id
 		return err
 	},
 }
@@ -71,11 +70,11 @@ func filterCookie(_ *parser, f *flow.Filter, it item) (err error) {
 	value, mask, masked := it.value.cut("/")
 	f.CookieMask = 1<<64 - 1
 	if masked && strings.TrimSpace(mask.text) != "-1" {
-		if f.CookieMask, err = number(mask, 1<<64-1); err != nil {
+		if f.CookieMask, err = number[uint64](mask, 1<<64-1); err != nil {
 			return err
 		}
 	}
-	f.Cookie, err = number(value, 1<<64-1)
+	f.Cookie, err = number[uint64](value, 1<<64-1)
 	if err == nil && f.Cookie&^f.CookieMask != 0 {
 		return it.value.errorf("the value has bits that the mask has not")
 	}

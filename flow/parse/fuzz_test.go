@@ -92,7 +92,7 @@ func printFlows(p *flow.Program) string {
 func printGroups(p *flow.Program) string {
 	var b []byte
 	for _, g := range p.Groups {
-		b = append(g.AppendText(b, p.Names), '\n')
+		b = append(g.AppendText(b, flow.Format{Names: p.Names}), '\n')
 	}
 	return string(b)
 }
@@ -100,7 +100,7 @@ func printGroups(p *flow.Program) string {
 func printMeters(p *flow.Program) string {
 	var b []byte
 	for _, m := range p.Meters {
-		b = append(m.AppendText(b), '\n')
+		b = append(append(b, m.Text()...), '\n')
 	}
 	return string(b)
 }

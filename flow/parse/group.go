@@ -7,7 +7,7 @@ import (
 )
 
 // maxGroup is the largest group number (OpenFlow 1.3, OFPG_MAX).
-const maxGroup = 0xffffff00
+const maxGroup uint32 = 0xffffff00
 
 // Group reads one group as dump-groups prints it or add-group accepts it. The
 // error is a *flow.Error with the column.
@@ -69,12 +69,11 @@ func cutBucket(s span) (part, rest span, ok bool) {
 
 func groupHead(g *flow.Group, head span) error {
 	hasID, hasType := false, false
-	err := each(head, func(it item) error {
+	err := each(head, func(it item) (err error) {
 		switch it.key.text {
 		case "group_id":
 			hasID = true
-			n, err := number(it.value, maxGroup)
-			g.ID = uint32(n)
+			g.ID, err = number(it.value, maxGroup)
 			return err
 		case "type":
 			hasType = true
@@ -138,17 +137,14 @@ func (p *parser) bucket(g *flow.Group, s span, index int) (flow.Bucket, error) {
 
 // bucketSetting reads one setting. It returns false for an item that is not one.
 func (p *parser) bucketSetting(g *flow.Group, b *flow.Bucket, it item) (known bool, err error) {
-	var n uint64
 	switch it.key.text {
 	case "bucket_id":
-		n, err = number(it.value, maxGroup)
-		b.ID = uint32(n)
+		b.ID, err = number(it.value, maxGroup)
 	case "weight":
 		if g.Type != flow.GroupSelect {
 			return true, it.key.errorf("only buckets of select groups have a weight")
 		}
-		n, err = number(it.value, 65535)
-		b.Weight = uint16(n)
+		err = number16(it, &b.Weight)
 	case "watch_port":
 		b.WatchPort, err = p.port(it.value)
 	case "watch_group":

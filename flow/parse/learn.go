@@ -33,11 +33,9 @@ func (l *actionList) learnPart(a *flow.Learn, o item) (err error) {
 	case "fin_hard_timeout":
 		err = number16(o, &a.FinHardTimeout)
 	case "cookie":
-		a.Cookie, err = number(o.value, 1<<64-1)
+		a.Cookie, err = number[uint64](o.value, 1<<64-1)
 	case "limit":
-		var n uint64
-		n, err = number(o.value, 1<<32-1)
-		a.Limit = uint32(n)
+		a.Limit, err = number[uint32](o.value, 1<<32-1)
 	case "send_flow_rem":
 		a.SendFlowRem, err = true, o.bare()
 	case "delete_learned":
@@ -49,12 +47,6 @@ func (l *actionList) learnPart(a *flow.Learn, o item) (err error) {
 		s, err = l.learnSpec(o)
 		a.Specs = append(a.Specs, s)
 	}
-	return err
-}
-
-func number16(o item, v *uint16) error {
-	n, err := number(o.value, 65535)
-	*v = uint16(n)
 	return err
 }
 

@@ -173,7 +173,7 @@ func (b *matchBuilder) addVLAN(it item) error {
 	case "vlan_vid":
 		tci, mask, err = vlanVID(it.value)
 	default:
-		tci, err = number(it.value, 7)
+		tci, err = number[uint64](it.value, 7)
 		tci, mask = tci<<13|packet.VLANPresent, 0xf000
 	}
 	if err != nil {
@@ -188,7 +188,7 @@ func (b *matchBuilder) addVLAN(it item) error {
 }
 
 func dlVLAN(s span) (tci, mask uint64, err error) {
-	v, err := number(s, 0xffff)
+	v, err := number[uint64](s, 0xffff)
 	switch {
 	case err != nil:
 		return 0, 0, err
@@ -202,12 +202,12 @@ func dlVLAN(s span) (tci, mask uint64, err error) {
 
 func vlanVID(s span) (tci, mask uint64, err error) {
 	text, maskText, hasMask := s.cut("/")
-	if tci, err = number(text, 0x1fff); err != nil {
+	if tci, err = number[uint64](text, 0x1fff); err != nil {
 		return 0, 0, err
 	}
 	mask = 0x1fff
 	if hasMask {
-		mask, err = number(maskText, 0x1fff)
+		mask, err = number[uint64](maskText, 0x1fff)
 	}
 	return tci, mask, err
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // maxMeter is the largest meter number (OpenFlow 1.3, OFPM_MAX).
-const maxMeter = 0xffff0000
+const maxMeter uint32 = 0xffff0000
 
 // Meter reads one meter as dump-meters prints it (bands on lines of their own) or
 // add-meter accepts it. The error is a *flow.Error with line and column.
@@ -84,7 +84,7 @@ func (r *meterReader) readMeterID(it item) error {
 	if id == 0 {
 		return it.value.errorf("meters begin with 1")
 	}
-	r.meters = append(r.meters, &meterText{meter: &flow.Meter{ID: uint32(id)}, at: it.key, line: r.line})
+	r.meters = append(r.meters, &meterText{meter: &flow.Meter{ID: id}, at: it.key, line: r.line})
 	return nil
 }
 
@@ -101,12 +101,12 @@ func (m *meterText) bandPart(it item) error {
 		return it.key.errorf("unknown meter property %q; expected kbps, pktps, burst, stats or bands", it.key.text)
 	}
 	b := &m.meter.Bands[len(m.meter.Bands)-1]
-	n, err := number(it.value, 1<<32-1)
+	n, err := number[uint32](it.value, 1<<32-1)
 	switch it.key.text {
 	case "rate":
-		b.Rate = uint32(n)
+		b.Rate = n
 	case "burst_size":
-		b.BurstSize = uint32(n)
+		b.BurstSize = n
 	default:
 		return it.key.errorf("unknown band property %q; expected type, rate or burst_size", it.key.text)
 	}

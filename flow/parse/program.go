@@ -3,6 +3,7 @@ package parse
 import (
 	"errors"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/flow"
@@ -129,10 +130,8 @@ func (r *programReader) groupLine(line span) error {
 	if err != nil {
 		return err
 	}
-	for _, have := range r.prog.Groups {
-		if have.ID == g.ID {
-			return line.trim().errorf("group %d is there already", g.ID)
-		}
+	if slices.ContainsFunc(r.prog.Groups, func(have *flow.Group) bool { return have.ID == g.ID }) {
+		return line.trim().errorf("group %d is there already", g.ID)
 	}
 	r.prog.Groups = append(r.prog.Groups, g)
 	return nil
@@ -170,7 +169,7 @@ func (r *programReader) portLine(line span) error {
 	if !ok || end < 0 {
 		return s.errorf("expected NUMBER(NAME), as dump-ports-desc prints it")
 	}
-	port, err := number(numberText, flow.MaxPort)
+	port, err := number[uint32](numberText, flow.MaxPort)
 	if err != nil {
 		return err
 	}
@@ -181,7 +180,7 @@ func (r *programReader) portLine(line span) error {
 	if err != nil {
 		return err
 	}
-	r.p.names.SetPort(uint32(port), name)
+	r.p.names.SetPort(port, name)
 	return nil
 }
 

@@ -46,15 +46,15 @@ func subfield(s span) (flow.Subfield, error) {
 	if !isRange {
 		lastText = firstText
 	}
-	first, err := number(firstText, uint64(full.N)-1)
+	first, err := number(firstText, full.N-1)
 	if err != nil {
 		return flow.Subfield{}, err
 	}
-	last, err := number(lastText, uint64(full.N)-1)
+	last, err := number(lastText, full.N-1)
 	if err == nil && last < first {
 		err = lastText.errorf("bit %d comes before bit %d; write the lower one first", last, first)
 	}
-	return flow.Subfield{Field: f.ID, Ofs: uint8(first), N: uint8(last - first + 1)}, err
+	return flow.Subfield{Field: f.ID, Ofs: first, N: last - first + 1}, err
 }
 
 // aliasOf spells out the names of TCP's ports outside a match.
@@ -122,13 +122,13 @@ func writableValue(s span, f *flow.Field, v flow.Value) error {
 // tag, 0x1000 (OpenFlow 1.3, 7.2.3.7). Entries hold the 12 bits.
 func setVlanVID(s span) (flow.Action, error) {
 	text, maskText, hasMask := s.cut("/")
-	v, err := number(text, 0x1fff)
+	v, err := number[uint64](text, 0x1fff)
 	if err != nil {
 		return nil, err
 	}
 	mask := uint64(0x1fff)
 	if hasMask {
-		if mask, err = number(maskText, 0x1fff); err != nil {
+		if mask, err = number[uint64](maskText, 0x1fff); err != nil {
 			return nil, err
 		}
 	}
@@ -205,16 +205,16 @@ func sameWidth(s span, src, dst flow.Subfield) error {
 }
 
 func (l *actionList) pushVLAN(it item) (flow.Action, error) {
-	v, err := number(it.value, 0xffff)
+	v, err := number[uint16](it.value, 0xffff)
 	if err == nil && v != 0x8100 && v != 0x88a8 {
 		err = it.value.errorf("push_vlan needs 0x8100 or 0x88a8")
 	}
-	return flow.PushVLAN{EtherType: uint16(v)}, err
+	return flow.PushVLAN{EtherType: v}, err
 }
 
 // modTOS reads mod_nw_tos:N, where N is the DSCP in its place in the byte.
 func (l *actionList) modTOS(it item) (flow.Action, error) {
-	v, err := number(it.value, 255)
+	v, err := number[uint64](it.value, 255)
 	if err == nil && v&3 != 0 {
 		err = it.value.errorf("mod_nw_tos writes the upper 6 bits; the lower 2 must be 0")
 	}
@@ -233,7 +233,7 @@ func (l *actionList) modPort(it item) (flow.Action, error) {
 
 // modVLAN reads mod_vlan_vid:N, which adds a tag to a packet without one.
 func (l *actionList) modVLAN(it item) (flow.Action, error) {
-	v, err := number(it.value, 0xfff)
+	v, err := number[uint64](it.value, 0xfff)
 	if err == nil {
 		l.tag(it)
 	}
@@ -242,7 +242,7 @@ func (l *actionList) modVLAN(it item) (flow.Action, error) {
 
 // modVLANPCP reads mod_vlan_pcp:N, likewise.
 func (l *actionList) modVLANPCP(it item) (flow.Action, error) {
-	v, err := number(it.value, 7)
+	v, err := number[uint64](it.value, 7)
 	if err == nil {
 		l.tag(it)
 	}

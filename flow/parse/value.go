@@ -32,15 +32,20 @@ type parser struct {
 }
 
 // number reads an unsigned number up to limit: decimal, or 0x and hexadecimal.
-func number(s span, limit uint64) (uint64, error) {
+func number[N uint8 | uint16 | uint32 | uint64](s span, limit N) (N, error) {
 	v, err := wideNumber(s)
 	if err != nil {
 		return 0, err
 	}
-	if v.Hi != 0 || v.Lo > limit {
+	if v.Hi != 0 || v.Lo > uint64(limit) {
 		return 0, s.errorf("%s is too large; the largest is %d", s.text, limit)
 	}
-	return v.Lo, nil
+	return N(v.Lo), nil
+}
+
+func number16(o item, v *uint16) (err error) {
+	*v, err = number[uint16](o.value, 65535)
+	return err
 }
 
 // wideNumber reads a number of up to 128 bits.

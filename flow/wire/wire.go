@@ -56,7 +56,7 @@ func (g Group) MarshalJSON() ([]byte, error) {
 	if g.Group == nil {
 		return []byte("null"), nil
 	}
-	return appendLines(nil, g.Parts(), func(b []byte, part *flow.Group) []byte { return part.AppendAs(b, flow.Format{Loads: true}) }), nil
+	return appendLines(nil, g.Parts(), func(b []byte, part *flow.Group) []byte { return part.AppendText(b, flow.Format{Loads: true}) }), nil
 }
 
 // UnmarshalJSON implements json.Unmarshaler. The error names the line, and the column
