@@ -9,6 +9,7 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/internal/walktest"
+	"github.com/antrail/antrail/packet"
 )
 
 // knownFlows has a flow for each thing that workers share: learned addresses and
@@ -43,7 +44,7 @@ func TestKnownPacketsMeetNoLock(t *testing.T) {
 	}{{1, 1000, 1}, {2, 1000, 1}, {1, 1001, 1}, {1, 1002, 0}, {1, 1003, 1}, {1, 1004, 1}, {1, 1005, 2}, {1, 1006, 0}, {1, 1007, 1}, {1, 1008, 2}}
 	flood := r.fillMACs(4, "in_port=4,udp,dl_dst=02:00:00:00:00:01,udp_src=1000")
 	full := r.macsOf(4).Full
-	r.check(r.sw.SecurePort(2, l2.PortSecurity{MACs: [][6]byte{{2, 5: 2}}}))
+	r.check(r.sw.SecurePort(2, l2.PortSecurity{MACs: []packet.MAC{{2, 5: 2}}}))
 	for range 4 { // until the cache has them too
 		for _, c := range flows {
 			r.send(udp(c.port, c.src))

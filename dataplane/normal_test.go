@@ -118,7 +118,7 @@ func TestNormalAccessPorts(t *testing.T) {
 	r.addPort(6, memory.Options{})
 	r.secure(1, l2.PortSecurity{VLAN: 7})
 	r.secure(2, l2.PortSecurity{VLAN: 7})
-	r.secure(3, l2.PortSecurity{VLAN: 8, MACs: [][6]byte{{2, 5: 0xd}}})
+	r.secure(3, l2.PortSecurity{VLAN: 8, MACs: []packet.MAC{{2, 5: 0xd}}})
 	untagged := ethernet(1, 0xa, 0xff)
 	for i, step := range []struct{ packet, want string }{
 		{untagged, "2:0 4:7 6:7 8:0"},                          // broadcast of VLAN 7

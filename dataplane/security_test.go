@@ -11,6 +11,7 @@ import (
 	"github.com/antrail/antrail/dataplane/telemetry"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/walktest"
+	"github.com/antrail/antrail/packet"
 	pt "github.com/antrail/antrail/packet/packettest"
 	"github.com/antrail/antrail/ports/memory"
 )
@@ -20,7 +21,7 @@ func station(last byte) [6]byte { return [6]byte{2, 5: last} }
 
 // guarded is the security of a pod's port whose station has this last byte.
 func guarded(last byte) l2.PortSecurity {
-	return l2.PortSecurity{MACs: [][6]byte{station(last)}, Enforced: true}
+	return l2.PortSecurity{MACs: []packet.MAC{station(last)}, Enforced: true}
 }
 
 // arpFrom is an ARP request whose Ethernet source is one station's, and whose
@@ -38,7 +39,7 @@ func TestForeignMAC(t *testing.T) {
 	const gateway, other, pod = 1, 2, 3
 	for _, victim := range []byte{gateway, other} {
 		r := newRig(t, "table=0 actions=NORMAL")
-		r.secure(gateway, l2.PortSecurity{MACs: [][6]byte{station(gateway)}})
+		r.secure(gateway, l2.PortSecurity{MACs: []packet.MAC{station(gateway)}})
 		r.secure(other, guarded(other))
 		r.secure(pod, guarded(pod))
 		for _, no := range []byte{gateway, other, pod} { // all are known
@@ -96,7 +97,7 @@ func TestSecurityAndCache(t *testing.T) {
 		{l2.PortSecurity{}, "2"},
 		{guarded(1), "2"},
 		{guarded(9), "drop foreign_mac in 0"},
-		{l2.PortSecurity{MACs: [][6]byte{station(9)}}, "2"},
+		{l2.PortSecurity{MACs: []packet.MAC{station(9)}}, "2"},
 		{guarded(9), "drop foreign_mac in 0"},
 		{guarded(1), "2"},
 	} {

@@ -51,15 +51,18 @@ type Bucket struct {
 
 // Meter is a rate limit: packets above it are dropped.
 type Meter struct {
-	ID    uint32
-	PktPS bool // rate is packets per second, otherwise kilobits per second
-	Burst bool // BurstSize is used
-	Stats bool // as written; every meter counts in antrail
-	Bands []Band
+	ID    uint32 `json:"id"`
+	PktPS bool   `json:"pktps"`          // rate is packets per second, otherwise kilobits per second
+	Burst bool   `json:"burst,omitzero"` // BurstSize is used
+	Stats bool   `json:"stats,omitzero"` // as written; every meter counts in antrail
+	Bands []Band `json:"bands"`
 }
 
 // Band is one band of a meter; only type drop exists here.
-type Band struct{ Rate, BurstSize uint32 }
+type Band struct {
+	Rate      uint32 `json:"rate"`
+	BurstSize uint32 `json:"burstSize,omitzero"`
+}
 
 // Program is a whole pipeline as data: its tables by name, entries, groups and
 // meters. Packets enter at table First.

@@ -18,7 +18,6 @@ import (
 //	Key    {"reg0":"0x3","in_port":"7","ct_state":"new|trk","ip_dst":"10.96.0.1"}
 //	Match  {"reg0":"0x3/0xf","tun_dst":"192.168.77.102"}: a mask, if not whole, in hexadecimal
 //	Names  {"tables":{"4":"SpoofGuard"},"ports":{"2":"antrea-gw0"}}, and "options" if there are some
-//	Meter  an object with the fields' Go names
 //
 // Unlike the text of a match, a key may have fields without their prerequisites, and all 32 bits
 // of in_port. A FieldID is the field's name; the empty text is FieldNone.

@@ -130,7 +130,7 @@ func (p *Answers) flowRecords(q query) ([]api.Flow, error) {
 func (p *Answers) writeGroups(w io.Writer, q query) error {
 	fmt.Fprintln(w, map[flow.Version]string{flow.OpenFlow15: "OFPST_GROUP_DESC reply (OF1.5) (xid=0x2):", flow.OpenFlow10: "NXST_GROUP_DESC reply (xid=0x2):"}[q.version])
 	for _, g := range p.Switch.Groups() {
-		fmt.Fprintln(w, string(g.AppendAs(nil, flow.Format{Names: p.names(q), Version: q.version})))
+		fmt.Fprintln(w, string(g.AppendText(nil, flow.Format{Names: p.names(q), Version: q.version})))
 		writeOrigins(w, p.groupOrigins(q, g.ID))
 	}
 	return nil

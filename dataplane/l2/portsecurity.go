@@ -1,8 +1,6 @@
 package l2
 
 import (
-	"encoding/json"
-	"fmt"
 	"slices"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
@@ -13,7 +11,7 @@ import (
 type PortSecurity struct {
 	// MACs are the port's own addresses. NORMAL learns them at no other port, and
 	// sends frames for them to this one.
-	MACs [][6]byte `json:"macs,omitzero"`
+	MACs []packet.MAC `json:"macs,omitzero"`
 	// Enforced drops frames whose source is not in MACs, and packets that no end system needs to
 	// send.
 	Enforced bool `json:"enforced,omitzero"`
@@ -72,40 +70,4 @@ func (g *Guard) Check(b []byte, l *packet.Layers) telemetry.DropReason {
 		return checkIPv6(b, l)
 	}
 	return telemetry.NotDropped
-}
-
-type plainPortSecurity PortSecurity
-
-type wirePortSecurity struct {
-	*plainPortSecurity
-	MACs []packet.MAC `json:"macs,omitzero"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s PortSecurity) MarshalJSON() ([]byte, error) {
-	var macs []packet.MAC
-	if s.MACs != nil {
-		macs = []packet.MAC{}
-	}
-	for _, mac := range s.MACs {
-		macs = append(macs, mac)
-	}
-	return json.Marshal(wirePortSecurity{(*plainPortSecurity)(&s), macs})
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names the field.
-func (s *PortSecurity) UnmarshalJSON(b []byte) error {
-	var got PortSecurity
-	w := wirePortSecurity{plainPortSecurity: (*plainPortSecurity)(&got)}
-	if err := json.Unmarshal(b, &w); err != nil {
-		return fmt.Errorf("security of a port: %w", err)
-	}
-	if w.MACs != nil {
-		got.MACs = [][6]byte{}
-	}
-	for _, mac := range w.MACs {
-		got.MACs = append(got.MACs, mac)
-	}
-	*s = got
-	return nil
 }

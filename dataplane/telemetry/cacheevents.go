@@ -69,11 +69,13 @@ type CacheStats struct {
 	Room    uint64 `json:"room"`
 	// Megaflows are stored megaflows, including void ones until their place is needed. Shapes is
 	// how many different masks they have.
-	Megaflows uint64 `json:"megaflows"`
-	Shapes    uint64 `json:"shapes"`
-	// Events is counts by CacheEvent.
-	Events [NumCacheEvents]uint64 `json:"events"`
+	Megaflows uint64      `json:"megaflows"`
+	Shapes    uint64      `json:"shapes"`
+	Events    CacheEvents `json:"events"`
 }
+
+// CacheEvents is counts by CacheEvent.
+type CacheEvents [NumCacheEvents]uint64
 
 // CacheShape is a mask of megaflows that begin in a table.
 type CacheShape struct {

@@ -45,12 +45,14 @@ type OffloadStats struct {
 	Room        uint64 `json:"room"`
 	// Packets and Bytes passed by an entry. Dropped packets matched one but could not be
 	// rewritten.
-	Packets uint64 `json:"packets"`
-	Bytes   uint64 `json:"bytes"`
-	Dropped uint64 `json:"dropped"`
-	// Events is counts by OffloadEvent.
-	Events [NumOffloadEvents]uint64 `json:"events"`
+	Packets uint64        `json:"packets"`
+	Bytes   uint64        `json:"bytes"`
+	Dropped uint64        `json:"dropped"`
+	Events  OffloadEvents `json:"events"`
 }
+
+// OffloadEvents is counts by OffloadEvent.
+type OffloadEvents [NumOffloadEvents]uint64
 
 // KernelStats is the part of a port's counters that the kernel forwarded.
 type KernelStats struct {

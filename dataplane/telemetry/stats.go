@@ -34,9 +34,10 @@ type BucketStats struct {
 
 // MeterStats is an installed meter with its counters; Dropped is by band.
 type MeterStats struct {
-	*flow.Meter
-	Packets, Bytes uint64
-	Dropped        []uint64
+	*flow.Meter `json:"meter"`
+	Packets     uint64   `json:"packets"`
+	Bytes       uint64   `json:"bytes"`
+	Dropped     []uint64 `json:"dropped"`
 }
 
 // TableStats is a table with its counters.
@@ -123,8 +124,11 @@ type WorkerStats struct {
 	Load float64 `json:"load"`
 	// Wakes counts how long the worker took to run after a wake-up in its sleep, measured about
 	// once a second. Bucket i is for less than 2^i microseconds.
-	Wakes [WakeBuckets]uint64 `json:"wakes"`
+	Wakes WakeCounts `json:"wakes"`
 }
 
 // WakeBuckets is the number of buckets of wake-up times.
 const WakeBuckets = 16
+
+// WakeCounts is a histogram of wake-up times.
+type WakeCounts [WakeBuckets]uint64

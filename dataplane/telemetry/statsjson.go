@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/flow/wire"
 	"github.com/antrail/antrail/packet"
 )
@@ -13,10 +12,9 @@ import (
 // enough. The others are here, in flowjson.go and in tracejson.go:
 //
 //	DropReason                 its name
-//	CacheStats, OffloadStats  events as an object by name, those that are not 0
-//	GroupStats, MeterStats     the group as the line of dump-groups, the meter as an object
-//	WorkerStats                by its tags; a histogram that is too long is refused
-//	PortSecurity               MAC addresses as text
+//	CacheEvents, OffloadEvents an object by the names of events, those that are not 0
+//	GroupStats                 the group as the line of dump-groups
+//	WakeCounts                 a list; one that is too long is refused
 //	PacketIn                   by its tags, and the entry as the line of dump-flows
 //	DroppedPacket              its first bytes as head, in base64
 //
@@ -46,40 +44,68 @@ func (r *DropReason) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.40q is not a drop reason", text)
 }
 
-// eventCounts is the counts that are not 0, by the names of their events.
-func eventCounts(counts []uint64, name func(i int) string) map[string]uint64 {
+// MarshalJSON implements json.Marshaler.
+func (c CacheEvents) MarshalJSON() ([]byte, error) {
+	return countsJSON(c[:], func(i int) string { return CacheEvent(i).String() })
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The error names an unknown event.
+func (c *CacheEvents) UnmarshalJSON(b []byte) error {
+	return readCounts(b, c[:], func(i int) string { return CacheEvent(i).String() })
+}
+
+// MarshalJSON implements json.Marshaler.
+func (c OffloadEvents) MarshalJSON() ([]byte, error) {
+	return countsJSON(c[:], func(i int) string { return OffloadEvent(i).String() })
+}
+
+// UnmarshalJSON implements json.Unmarshaler. The error names an unknown event.
+func (c *OffloadEvents) UnmarshalJSON(b []byte) error {
+	return readCounts(b, c[:], func(i int) string { return OffloadEvent(i).String() })
+}
+
+// countsJSON is an object of the counts that are not 0, by the names of their events.
+func countsJSON(counts []uint64, name func(i int) string) ([]byte, error) {
 	all := map[string]uint64{}
 	for i, n := range counts {
 		if n != 0 {
 			all[name(i)] = n
 		}
 	}
-	return all
+	return json.Marshal(all)
 }
 
-// readCounts is the inverse of eventCounts. The error names an unknown event.
-func readCounts(all map[string]uint64, counts []uint64, name func(i int) string) error {
-	known := 0
-	for i := range counts {
-		if n, ok := all[name(i)]; ok {
-			counts[i] = n
-			known++
-		}
+// readCounts is the inverse of countsJSON. The error names an unknown event.
+func readCounts(b []byte, counts []uint64, name func(i int) string) error {
+	var all map[string]uint64
+	if err := json.Unmarshal(b, &all); err != nil {
+		return fmt.Errorf("events: %w", err)
 	}
-	if known == len(all) {
-		return nil
-	}
-	for i := range counts {
+	read := make([]uint64, len(counts))
+	for i := range read {
+		read[i] = all[name(i)]
 		delete(all, name(i))
 	}
 	for event := range all {
 		return fmt.Errorf("events: %.40q is not a known event", event)
 	}
+	copy(counts, read)
 	return nil
 }
 
-func cacheEventName(i int) string   { return CacheEvent(i).String() }
-func offloadEventName(i int) string { return OffloadEvent(i).String() }
+// UnmarshalJSON implements json.Unmarshaler. It refuses a list that is too long.
+func (c *WakeCounts) UnmarshalJSON(b []byte) error {
+	var all []uint64
+	if err := json.Unmarshal(b, &all); err != nil {
+		return fmt.Errorf("wakes: %w", err)
+	}
+	if len(all) > len(c) {
+		return fmt.Errorf("wakes has %d elements; expected %d", len(all), len(c))
+	}
+	*c = WakeCounts{}
+	copy(c[:], all)
+	return nil
+}
 
 // converted is a list with its elements converted; nil stays nil.
 func converted[A, B any](from []A, as func(A) B) []B {
@@ -91,86 +117,6 @@ func converted[A, B any](from []A, as func(A) B) []B {
 		to[i] = as(from[i])
 	}
 	return to
-}
-
-// In the types below, the plain type is the exported one without its methods. The wire type hides
-// the fields whose JSON form differs.
-
-type plainCacheStats CacheStats
-
-type wireCacheStats struct {
-	*plainCacheStats
-	Events map[string]uint64 `json:"events"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s CacheStats) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireCacheStats{(*plainCacheStats)(&s), eventCounts(s.Events[:], cacheEventName)})
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names the field or the event.
-func (s *CacheStats) UnmarshalJSON(b []byte) error {
-	var got CacheStats
-	w := wireCacheStats{plainCacheStats: (*plainCacheStats)(&got)}
-	err := json.Unmarshal(b, &w)
-	if err == nil {
-		err = readCounts(w.Events, got.Events[:], cacheEventName)
-	}
-	if err != nil {
-		return fmt.Errorf("counters of the cache: %w", err)
-	}
-	*s = got
-	return nil
-}
-
-type plainOffloadStats OffloadStats
-
-type wireOffloadStats struct {
-	*plainOffloadStats
-	Events map[string]uint64 `json:"events"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s OffloadStats) MarshalJSON() ([]byte, error) {
-	return json.Marshal(wireOffloadStats{(*plainOffloadStats)(&s), eventCounts(s.Events[:], offloadEventName)})
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names the field or the event.
-func (s *OffloadStats) UnmarshalJSON(b []byte) error {
-	var got OffloadStats
-	w := wireOffloadStats{plainOffloadStats: (*plainOffloadStats)(&got)}
-	err := json.Unmarshal(b, &w)
-	if err == nil {
-		err = readCounts(w.Events, got.Events[:], offloadEventName)
-	}
-	if err != nil {
-		return fmt.Errorf("counters of the offload: %w", err)
-	}
-	*s = got
-	return nil
-}
-
-type plainWorkerStats WorkerStats
-
-type wireWorkerStats struct {
-	*plainWorkerStats
-	Wakes []uint64 `json:"wakes"`
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names the field.
-func (s *WorkerStats) UnmarshalJSON(b []byte) error {
-	var got WorkerStats
-	w := wireWorkerStats{plainWorkerStats: (*plainWorkerStats)(&got)}
-	err := json.Unmarshal(b, &w)
-	if err == nil && len(w.Wakes) > WakeBuckets {
-		err = fmt.Errorf("wakes has %d elements; expected %d", len(w.Wakes), WakeBuckets)
-	}
-	if err != nil {
-		return fmt.Errorf("counters of a worker: %w", err)
-	}
-	copy(got.Wakes[:], w.Wakes)
-	*s = got
-	return nil
 }
 
 // wireGroupStats is GroupStats as JSON.
@@ -193,53 +139,6 @@ func (s *GroupStats) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("counters of a group: %w", err)
 	}
 	*s = GroupStats{w.Group.Group, w.Packets, w.Bytes, w.Buckets}
-	return nil
-}
-
-// wireMeterStats is MeterStats as JSON.
-type wireMeterStats struct {
-	Meter   *wireMeter `json:"meter"`
-	Packets uint64     `json:"packets"`
-	Bytes   uint64     `json:"bytes"`
-	Dropped []uint64   `json:"dropped"`
-}
-
-// wireMeter is flow.Meter with other names.
-type wireMeter struct {
-	ID    uint32     `json:"id"`
-	PktPS bool       `json:"pktps"`
-	Burst bool       `json:"burst,omitzero"`
-	Stats bool       `json:"stats,omitzero"`
-	Bands []wireBand `json:"bands"`
-}
-
-type wireBand struct {
-	Rate      uint32 `json:"rate"`
-	BurstSize uint32 `json:"burstSize,omitzero"`
-}
-
-// MarshalJSON implements json.Marshaler.
-func (s MeterStats) MarshalJSON() ([]byte, error) {
-	w := wireMeterStats{Packets: s.Packets, Bytes: s.Bytes, Dropped: s.Dropped}
-	if m := s.Meter; m != nil {
-		w.Meter = &wireMeter{m.ID, m.PktPS, m.Burst, m.Stats, converted(m.Bands, func(b flow.Band) wireBand { return wireBand(b) })}
-	}
-	return json.Marshal(w)
-}
-
-// UnmarshalJSON implements json.Unmarshaler. The error names the field.
-func (s *MeterStats) UnmarshalJSON(b []byte) error {
-	var w wireMeterStats
-	if err := json.Unmarshal(b, &w); err != nil {
-		return fmt.Errorf("counters of a meter: %w", err)
-	}
-	*s = MeterStats{Packets: w.Packets, Bytes: w.Bytes, Dropped: w.Dropped}
-	if m := w.Meter; m != nil {
-		s.Meter = &flow.Meter{
-			ID: m.ID, PktPS: m.PktPS, Burst: m.Burst, Stats: m.Stats,
-			Bands: converted(m.Bands, func(b wireBand) flow.Band { return flow.Band(b) }),
-		}
-	}
 	return nil
 }
 
@@ -276,6 +175,7 @@ func (p *DroppedPacket) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
+// plainPacketIn is PacketIn without its methods. wirePacketIn hides its field Entry.
 type plainPacketIn PacketIn
 
 type wirePacketIn struct {

@@ -163,7 +163,6 @@ func TestWrongJSON(t *testing.T) {
 		{new(FlowStats), `{"entry":"actions=drop","packets":9,"bytes":588,"durationNS":9999999999999999999,"idleNS":1}`, "durationNS"},
 		{new(FlowStats), `{"packets":-1}`, "packets"},
 		{new(GroupStats), `{"group":"group_id=1,type=salect"}`, "column 17"},
-		{new(MeterStats), `{"meter":{"id":-1}}`, "meter.id"},
 		{new(TableStats), `{"drops":{"full":1}}`, `"full" is not a drop reason`},
 		{new(WorkerStats), `{"wakes":[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}`, "wakes has 17 elements; expected 16"},
 		{new(CacheStats), `{"events":{"hit":1,"hot":2}}`, `events: "hot" is not a known event`},
