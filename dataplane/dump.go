@@ -13,45 +13,24 @@ import (
 )
 
 // Names returns the names of the tables; nil without a pipeline.
-func (s *Switch) Names() *flow.Names {
-	if p := s.program.Load(); p != nil {
-		return p.Names
-	}
-	return nil
-}
+func (s *Switch) Names() *flow.Names { return s.current().Names }
 
 // First is the table that packets enter at.
-func (s *Switch) First() uint8 {
-	if p := s.program.Load(); p != nil {
-		return p.First
-	}
-	return 0
-}
+func (s *Switch) First() uint8 { return s.current().First }
 
 // Learnings counts the changes of learned entries.
 func (s *Switch) Learnings() uint64 { return s.learnings.Load() }
 
 // Generation counts the changes of the pipeline.
-func (s *Switch) Generation() uint64 {
-	if p := s.program.Load(); p != nil {
-		return p.Generation
-	}
-	return 0
-}
+func (s *Switch) Generation() uint64 { return s.current().Generation }
 
 // Flows returns all entries, learned ones included. They are sorted by table, then by falling
 // priority, then by installation.
-func (s *Switch) Flows() []telemetry.FlowStats {
+func (s *Switch) Flows() (all []telemetry.FlowStats) {
 	s.creditNow()
-	p, now := s.program.Load(), s.clock()
-	if p == nil {
-		return nil
-	}
-	var all []telemetry.FlowStats
-	for _, t := range p.Tables {
-		if t != nil {
-			all = appendFlows(all, listed(t), now)
-		}
+	now := s.clock()
+	for _, t := range s.current().EachTable() {
+		all = appendFlows(all, listed(t), now)
 	}
 	return all
 }
@@ -59,14 +38,9 @@ func (s *Switch) Flows() []telemetry.FlowStats {
 // LearnedFlows is Flows of learned entries. It does not read the others.
 func (s *Switch) LearnedFlows() (all []telemetry.FlowStats) {
 	s.creditNow()
-	p, now := s.program.Load(), s.clock()
-	if p == nil {
-		return nil
-	}
-	for _, t := range p.Tables {
-		if t != nil {
-			all = appendFlows(all, t.Live.Learned.List(), now)
-		}
+	now := s.clock()
+	for _, t := range s.current().EachTable() {
+		all = appendFlows(all, t.Live.Learned.List(), now)
 	}
 	return all
 }
@@ -74,11 +48,11 @@ func (s *Switch) LearnedFlows() (all []telemetry.FlowStats) {
 // FlowsIn is Flows of one table. It does not read the entries of others.
 func (s *Switch) FlowsIn(table uint8) []telemetry.FlowStats {
 	s.creditNow()
-	p := s.program.Load()
-	if p == nil || p.Tables[table] == nil {
+	t := s.current().Tables[table]
+	if t == nil {
 		return nil
 	}
-	return appendFlows(nil, listed(p.Tables[table]), s.clock())
+	return appendFlows(nil, listed(t), s.clock())
 }
 
 // listed returns a table's entries by priority.
@@ -91,10 +65,9 @@ func listed(t *lookup.Table) []*lookup.Entry {
 // appendFlows appends the entries that have not expired to all.
 func appendFlows(all []telemetry.FlowStats, entries []*lookup.Entry, now int64) []telemetry.FlowStats {
 	for _, e := range entries {
-		if e.Expired(now) {
-			continue
+		if !e.Expired(now) {
+			all = append(all, statsOf(e, now))
 		}
-		all = append(all, statsOf(e, now))
 	}
 	return all
 }
@@ -107,14 +80,9 @@ func statsOf(e *lookup.Entry, now int64) telemetry.FlowStats {
 }
 
 // Groups returns all groups by ID.
-func (s *Switch) Groups() []telemetry.GroupStats {
+func (s *Switch) Groups() (all []telemetry.GroupStats) {
 	s.creditNow()
-	p := s.program.Load()
-	if p == nil {
-		return nil
-	}
-	var all []telemetry.GroupStats
-	for _, g := range p.Groups.All() {
+	for _, g := range s.current().Groups.All() {
 		st := telemetry.GroupStats{Group: g.Group, Packets: g.Packets.Load(), Bytes: g.Bytes.Load()}
 		for i := range g.Buckets {
 			st.Buckets = append(st.Buckets, telemetry.BucketStats{Packets: g.PerBucket[i].Packets.Load(), Bytes: g.PerBucket[i].Bytes.Load()})
@@ -125,13 +93,8 @@ func (s *Switch) Groups() []telemetry.GroupStats {
 }
 
 // Meters returns all meters by ID.
-func (s *Switch) Meters() []telemetry.MeterStats {
-	p := s.program.Load()
-	if p == nil {
-		return nil
-	}
-	var all []telemetry.MeterStats
-	for _, m := range p.Meters.All() {
+func (s *Switch) Meters() (all []telemetry.MeterStats) {
+	for _, m := range s.current().Meters.All() {
 		st := telemetry.MeterStats{Meter: m.Meter, Packets: m.Came.Packets.Load(), Bytes: m.Came.Bytes.Load(), Dropped: make([]uint64, len(m.Bands))}
 		for i := range m.Bands {
 			st.Dropped[i] = m.Buckets[i].Dropped.Packets.Load()
@@ -142,19 +105,12 @@ func (s *Switch) Meters() []telemetry.MeterStats {
 }
 
 // Tables returns all tables by number.
-func (s *Switch) Tables() []telemetry.TableStats {
+func (s *Switch) Tables() (all []telemetry.TableStats) {
 	s.creditNow()
-	p := s.program.Load()
-	if p == nil {
-		return nil
-	}
-	var all []telemetry.TableStats
-	for id, t := range p.Tables {
-		if t == nil {
-			continue
-		}
+	p := s.current()
+	for id, t := range p.EachTable() {
 		all = append(all, telemetry.TableStats{
-			ID: uint8(id), Name: p.Names.Table(uint8(id)), Shape: t.Static.Shape(), Entries: t.Static.Size(),
+			ID: id, Name: p.Names.Table(id), Shape: t.Static.Shape(), Entries: t.Static.Size(),
 			Learned: t.Live.Learned.Count(), Masks: t.Static.Masks(),
 			Lookups: t.Live.Lookups.Load(), Hits: t.Live.Hits.Load(),
 			Times: t.Live.Times(), DropsByReason: s.dropsOf(id),
@@ -164,9 +120,9 @@ func (s *Switch) Tables() []telemetry.TableStats {
 }
 
 // dropsOf sums a table's drops over the workers.
-func (s *Switch) dropsOf(table int) map[telemetry.DropReason]uint64 {
+func (s *Switch) dropsOf(table uint8) map[telemetry.DropReason]uint64 {
 	m := make(map[telemetry.DropReason]uint64)
-	for _, w := range append(slices.Clone(s.workers), s.outside) {
+	for _, w := range s.everyWorker() {
 		for r := range w.drops[table] {
 			if n := w.drops[table][r].Load(); n != 0 {
 				m[telemetry.DropReason(r)] += n
@@ -180,7 +136,7 @@ func (s *Switch) dropsOf(table int) map[telemetry.DropReason]uint64 {
 func (s *Switch) Drops() map[telemetry.DropReason]uint64 {
 	m := make(map[telemetry.DropReason]uint64)
 	for table := range 256 {
-		for r, n := range s.dropsOf(table) {
+		for r, n := range s.dropsOf(uint8(table)) {
 			m[r] += n
 		}
 	}
@@ -188,9 +144,8 @@ func (s *Switch) Drops() map[telemetry.DropReason]uint64 {
 }
 
 // Ports returns all ports by number.
-func (s *Switch) Ports() []telemetry.PortStats {
+func (s *Switch) Ports() (all []telemetry.PortStats) {
 	s.creditNow()
-	var all []telemetry.PortStats
 	for _, p := range s.ports.Load().list {
 		st, by := p.port.Stats(), p.kernel.Counts.Stats()
 		st.RxPackets, st.RxBytes = st.RxPackets+by.RxPackets, st.RxBytes+by.RxBytes
@@ -320,15 +275,10 @@ type ClassSum struct{ Entries, Packets uint64 }
 // ClassCounters starts them. Classes are small numbers from 0.
 func (s *Switch) ClassCounters(class func(*flow.Entry) int) *ClassCounters {
 	t := &ClassCounters{sw: s, class: class}
-	p := s.program.Load()
-	if p == nil {
-		return t
-	}
+	p := s.current()
 	t.generation = p.Generation
-	for _, tab := range p.Tables {
-		if tab != nil {
-			tab.Static.All(func(e *lookup.Entry) { t.entries = append(t.entries, classed{e, class(e.Entry)}) })
-		}
+	for _, tab := range p.EachTable() {
+		tab.Static.All(func(e *lookup.Entry) { t.entries = append(t.entries, classed{e, class(e.Entry)}) })
 	}
 	return t
 }
@@ -339,9 +289,9 @@ func (t *ClassCounters) Generation() uint64 { return t.generation }
 // Sum is the sums by class, valid until the next call. ok is false if the pipeline has changed.
 func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 	t.sw.creditNow()
-	p, now := t.sw.program.Load(), t.sw.clock()
-	if p == nil || p.Generation != t.generation {
-		return nil, p == nil && t.generation == 0
+	p, now := t.sw.current(), t.sw.clock()
+	if p.Generation != t.generation {
+		return nil, false
 	}
 	clear(t.counters)
 	for i := range t.entries {
@@ -349,8 +299,8 @@ func (t *ClassCounters) Sum() (counters []ClassSum, ok bool) {
 	}
 	before := t.learned
 	t.learned = nil
-	for _, tab := range p.Tables {
-		if tab == nil || tab.Live.Learned.None() {
+	for _, tab := range p.EachTable() {
+		if tab.Live.Learned.None() {
 			continue
 		}
 		tab.Live.Learned.All(func(e *lookup.Entry) {
@@ -380,8 +330,7 @@ func (t *ClassCounters) addEntry(e *lookup.Entry, class int, now int64) {
 }
 
 // Workers returns what the workers did, by number.
-func (s *Switch) Workers() []telemetry.WorkerStats {
-	var all []telemetry.WorkerStats
+func (s *Switch) Workers() (all []telemetry.WorkerStats) {
 	for i, w := range s.workers {
 		c := &w.counts
 		st := telemetry.WorkerStats{

@@ -77,15 +77,8 @@ func (s *Switch) expireEntries(now int64) (told []*telemetry.FlowRemoved) {
 	s.mu.Lock() // an entry installed meanwhile under the identity of an old one stays
 	defer s.mu.Unlock()
 	s.foldPacketCounters()
-	p := s.program.Load()
-	if p == nil {
-		return nil
-	}
 	var gone []*lookup.Entry
-	for _, t := range p.Tables {
-		if t == nil {
-			continue
-		}
+	for _, t := range s.current().EachTable() {
 		learned := t.Live.Learned.RemoveIf(func(e *lookup.Entry) bool { return e.Expired(now) })
 		if len(learned) > 0 {
 			s.countLearning()

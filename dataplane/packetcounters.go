@@ -121,7 +121,7 @@ func (s *Switch) PacketCounters() *telemetry.SwitchPacketCounters {
 	defer s.mu.Unlock()
 	s.reading.Lock()
 	defer s.reading.Unlock()
-	for _, w := range append([]*worker{s.outside}, s.workers...) {
+	for _, w := range s.everyWorker() {
 		w.busy.Lock()
 		defer w.busy.Unlock()
 	}
@@ -149,7 +149,7 @@ func (s *Switch) addUp() *telemetry.SwitchPacketCounters {
 		all.Ports = append(all.Ports, telemetry.PortPacketCounters{No: p.no, Name: p.port.Name(), PacketCounters: p.account.counters()})
 		all.Total.Add(&all.Ports[len(all.Ports)-1].PacketCounters)
 	}
-	for _, w := range append([]*worker{s.outside}, s.workers...) {
+	for _, w := range s.everyWorker() {
 		for table := range w.drops {
 			for r := range w.drops[table] {
 				all.Drops += w.drops[table][r].Load()
@@ -186,8 +186,8 @@ func (s *Switch) DroppedPackets() (all []telemetry.DroppedPacket, missed uint64)
 }
 
 func (s *Switch) dropRings() []*telemetry.DropRing {
-	all := []*telemetry.DropRing{s.outside.dropRing, s.fragmentDrops}
-	for _, w := range s.workers {
+	all := []*telemetry.DropRing{s.fragmentDrops}
+	for _, w := range s.everyWorker() {
 		all = append(all, w.dropRing)
 	}
 	return all

@@ -203,10 +203,7 @@ func (s *Switch) Apply(b *flow.Bundle) error {
 
 // apply is Apply under the caller's s.mu.
 func (s *Switch) apply(b *flow.Bundle) error {
-	before := s.program.Load()
-	if before == nil {
-		before = &program.Program{}
-	}
+	before := s.current()
 	after, err := before.Build(b, &s.entries, s.clock())
 	if after.FirstLearner {
 		s.learners.Add(1)
@@ -219,6 +216,14 @@ func (s *Switch) apply(b *flow.Bundle) error {
 	s.offload.Withdraw()
 	return nil
 }
+
+var noProgram program.Program
+
+// current is the program that packets walk, or an empty one.
+func (s *Switch) current() *program.Program { return cmp.Or(s.program.Load(), &noProgram) }
+
+// everyWorker is the workers, and the one for packets from outside.
+func (s *Switch) everyWorker() []*worker { return append(slices.Clone(s.workers), s.outside) }
 
 // addLearned installs a learned entry.
 func (s *Switch) addLearned(t *lookup.Table, ne *lookup.Entry, limit uint32) {
@@ -282,7 +287,7 @@ func (s *Switch) RemovePort(no uint32) error {
 	}
 	list := slices.Clone(s.ports.Load().list)
 	s.publishPorts(slices.DeleteFunc(list, func(p *switchPort) bool { return p == sp }))
-	for _, w := range append(slices.Clone(s.workers), s.outside) {
+	for _, w := range s.everyWorker() {
 		w.letGo()
 	}
 	s.outside.finish(sp)

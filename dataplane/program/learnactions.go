@@ -52,10 +52,7 @@ type maker struct {
 // Makers are the learn actions with delete_learned of a program's entries.
 func (p *Program) Makers() map[maker]bool {
 	m := make(map[maker]bool)
-	for _, t := range p.Tables {
-		if t == nil {
-			continue
-		}
+	for _, t := range p.EachTable() {
 		for _, e := range t.Learners() {
 			forEachLearn(e.Entry, func(l *flow.Learn) { m[maker{l.Table, l.Cookie}] = true })
 		}

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"iter"
+
 	"github.com/antrail/antrail/dataplane/lookup"
 	"github.com/antrail/antrail/flow"
 )
@@ -111,6 +113,17 @@ func (p *Program) installed(e *flow.Entry) *lookup.Entry {
 		return t.Static.Installed(e.Match, e.Priority)
 	}
 	return nil
+}
+
+// EachTable iterates over the tables that exist, by number.
+func (p *Program) EachTable() iter.Seq2[uint8, *lookup.Table] {
+	return func(yield func(uint8, *lookup.Table) bool) {
+		for id, t := range p.Tables {
+			if t != nil && !yield(uint8(id), t) {
+				return
+			}
+		}
+	}
 }
 
 // declareTables makes an empty table for each name, and for each table in which an action of

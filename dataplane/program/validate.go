@@ -64,10 +64,7 @@ func (p *Program) validate(b *flow.Bundle, before *flow.Names) error {
 
 // forEach visits all static entries and groups.
 func (p *Program) forEach(visit func(*flow.Entry), group func(*flow.Group)) {
-	for _, t := range p.Tables {
-		if t == nil {
-			continue
-		}
+	for _, t := range p.EachTable() {
 		t.Static.All(func(e *lookup.Entry) { visit(e.Entry) })
 	}
 	for _, g := range p.Groups.All() {
