@@ -1,5 +1,10 @@
 package diagram
 
+import (
+	"fmt"
+	"strings"
+)
+
 // The colours of a map are classes of a style sheet in the picture, for light and for dark. A
 // page that embeds the map may override them.
 
@@ -29,71 +34,48 @@ const sheet = `
 .map .turn{font-size:9px;font-weight:700;text-anchor:middle}
 `
 
-// light and dark are the colours. In both, red means a drop.
-const (
-	light = `.map .ground{fill:#fff}
-.map .panel{fill:#f4f6f9}
-.map .box{fill:#fff;stroke:#8a97a8}
-.map text{fill:#1c2733}
-.map .note,.map .stage{fill:#5a6878}
-.map .line{stroke:#75859a}
-.map .head{fill:#75859a}
-.map .learn .line{stroke:#8a5fb0}
-.map .learn .head{fill:#8a5fb0}
-.map .idle .line{stroke:#c9d1db}
-.map .idle .head{fill:#c9d1db}
-.map .busy .line{stroke:#2f6fb2}
-.map .busy .head{fill:#2f6fb2}
-.map .on .line{stroke:#d97a00}
-.map .on .head,.map .disc{fill:#d97a00}
-.map .on .box{fill:#fff3dd;stroke:#d97a00}
-.map .focus .box{fill:#ffdf9e;stroke:#d97a00;stroke-width:2.5}
-.map .turn{fill:#fff}
-.map .drop .pill{fill:#fbe3e1;stroke:#c5362c}
-.map .drop text{fill:#a1221a}
-.map .drop.busy .pill{fill:#c5362c}
-.map .drop.busy text{fill:#fff}
-.map .out .pill{fill:#e2f3e8;stroke:#2e8555}
-.map .out text{fill:#1d613b}
-.map .agent .pill{fill:#efe7f7;stroke:#8a5fb0}
-.map .agent text{fill:#613c85}
-`
-	dark = `.map .ground{fill:#10161d}
-.map .panel{fill:#18212b}
-.map .box{fill:#212d3a;stroke:#5c6c7e}
-.map text{fill:#e6edf4}
-.map .note,.map .stage{fill:#9fb0c1}
-.map .line{stroke:#7b8da1}
-.map .head{fill:#7b8da1}
-.map .learn .line{stroke:#b98ee0}
-.map .learn .head{fill:#b98ee0}
-.map .idle .line{stroke:#3b4957}
-.map .idle .head{fill:#3b4957}
-.map .busy .line{stroke:#5aa5ee}
-.map .busy .head{fill:#5aa5ee}
-.map .on .line{stroke:#ffb648}
-.map .on .head,.map .disc{fill:#ffb648}
-.map .on .box{fill:#45341a;stroke:#ffb648}
-.map .focus .box{fill:#6b4a12;stroke:#ffb648;stroke-width:2.5}
-.map .turn{fill:#241800}
-.map .drop .pill{fill:#401d1b;stroke:#ef6a60}
-.map .drop text{fill:#ff9f97}
-.map .drop.busy .pill{fill:#e0483d}
-.map .drop.busy text{fill:#fff}
-.map .out .pill{fill:#173527;stroke:#55b583}
-.map .out text{fill:#8fdcb2}
-.map .agent .pill{fill:#30223f;stroke:#b98ee0}
-.map .agent text{fill:#d6b8f2}
-`
-)
+// colours are the rules of each theme, behind ".map ". In both themes, red means a drop.
+var colours = []struct{ selector, light, dark string }{
+	{".ground", "fill:#fff", "fill:#10161d"},
+	{".panel", "fill:#f4f6f9", "fill:#18212b"},
+	{".box", "fill:#fff;stroke:#8a97a8", "fill:#212d3a;stroke:#5c6c7e"},
+	{"text", "fill:#1c2733", "fill:#e6edf4"},
+	{".note,.map .stage", "fill:#5a6878", "fill:#9fb0c1"},
+	{".line", "stroke:#75859a", "stroke:#7b8da1"},
+	{".head", "fill:#75859a", "fill:#7b8da1"},
+	{".learn .line", "stroke:#8a5fb0", "stroke:#b98ee0"},
+	{".learn .head", "fill:#8a5fb0", "fill:#b98ee0"},
+	{".idle .line", "stroke:#c9d1db", "stroke:#3b4957"},
+	{".idle .head", "fill:#c9d1db", "fill:#3b4957"},
+	{".busy .line", "stroke:#2f6fb2", "stroke:#5aa5ee"},
+	{".busy .head", "fill:#2f6fb2", "fill:#5aa5ee"},
+	{".on .line", "stroke:#d97a00", "stroke:#ffb648"},
+	{".on .head,.map .disc", "fill:#d97a00", "fill:#ffb648"},
+	{".on .box", "fill:#fff3dd;stroke:#d97a00", "fill:#45341a;stroke:#ffb648"},
+	{".focus .box", "fill:#ffdf9e;stroke:#d97a00;stroke-width:2.5", "fill:#6b4a12;stroke:#ffb648;stroke-width:2.5"},
+	{".turn", "fill:#fff", "fill:#241800"},
+	{".drop .pill", "fill:#fbe3e1;stroke:#c5362c", "fill:#401d1b;stroke:#ef6a60"},
+	{".drop text", "fill:#a1221a", "fill:#ff9f97"},
+	{".drop.busy .pill", "fill:#c5362c", "fill:#e0483d"},
+	{".drop.busy text", "fill:#fff", "fill:#fff"},
+	{".out .pill", "fill:#e2f3e8;stroke:#2e8555", "fill:#173527;stroke:#55b583"},
+	{".out text", "fill:#1d613b", "fill:#8fdcb2"},
+	{".agent .pill", "fill:#efe7f7;stroke:#8a5fb0", "fill:#30223f;stroke:#b98ee0"},
+	{".agent text", "fill:#613c85", "fill:#d6b8f2"},
+}
 
 // Styles is the style sheet of a theme, for pages that draw a map themselves.
 func Styles(t Theme) string {
+	var light, dark strings.Builder
+	for _, c := range colours {
+		fmt.Fprintf(&light, ".map %s{%s}\n", c.selector, c.light)
+		fmt.Fprintf(&dark, ".map %s{%s}\n", c.selector, c.dark)
+	}
 	switch t {
 	case Light:
-		return sheet + light
+		return sheet + light.String()
 	case Dark:
-		return sheet + dark
+		return sheet + dark.String()
 	}
-	return sheet + light + "@media (prefers-color-scheme:dark){\n" + dark + "}\n"
+	return sheet + light.String() + "@media (prefers-color-scheme:dark){\n" + dark.String() + "}\n"
 }

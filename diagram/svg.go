@@ -202,11 +202,7 @@ func (d *drawing) name(id uint8) string { return d.m.Tables[d.index[id]].Name }
 
 func (d *drawing) edgeTitle(i int) string {
 	e := &d.m.Edges[i]
-	words := make([]string, len(e.Kinds))
-	for k := range e.Kinds {
-		words[k] = string(e.Kinds[k])
-	}
-	s := fmt.Sprintf("%s → %s: %s, %s", d.name(e.From), d.name(e.To), strings.Join(words, ", "), counted(e.Entries, "entry", "entries"))
+	s := fmt.Sprintf("%s → %s: %s, %s", d.name(e.From), d.name(e.To), e.words(), counted(e.Entries, "entry", "entries"))
 	if l := d.o.Load; l != nil {
 		s += ", " + l.text(l.Edges[i]) + " packets"
 	}

@@ -29,28 +29,27 @@ func not(a node) node {
 	return func(c *code, yes, no int) int { return a(c, no, yes) }
 }
 
-// anyOf is the disjunction of several nodes; never if there are none.
+// anyOf holds if one of the nodes does.
 func anyOf(all ...node) node {
-	n := never
-	for i := len(all) - 1; i >= 0; i-- {
-		if i == len(all)-1 {
-			n = all[i]
-		} else {
-			n = or(all[i], n)
-		}
+	n := node(never)
+	for _, m := range all {
+		n = or(n, m)
 	}
 	return n
 }
 
-// allOf is the conjunction of several nodes.
-func allOf(first node, more ...node) node {
-	for _, m := range more {
-		first = and(first, m)
+// allOf holds if all nodes do.
+func allOf(all ...node) node {
+	n := node(always)
+	for _, m := range all {
+		n = and(n, m)
 	}
-	return first
+	return n
 }
 
-func never(_ *code, _, no int) int { return no }
+// never and always test nothing, and need no code.
+func never(_ *code, _, no int) int   { return no }
+func always(_ *code, yes, _ int) int { return yes }
 
 // put writes an instruction in front and returns its label.
 func (c *code) put(i bpf.Instruction) int {

@@ -57,7 +57,7 @@ func (e *Error) Error() string {
 // error is an *Error.
 func Compile(expressions ...string) (*Filter, error) {
 	f := &Filter{}
-	wanted := node(func(_ *code, yes, _ int) int { return yes })
+	wanted := node(always)
 	for _, text := range expressions {
 		n, deep, err := parse(text)
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/antrail/antrail/packet"
 	"golang.org/x/net/bpf"
 )
 
@@ -57,7 +58,7 @@ func parse(text string) (n node, deep bool, err error) {
 		}
 	}()
 	if len(p.words) == 0 {
-		return func(_ *code, yes, _ int) int { return yes }, false, nil
+		return always, false, nil
 	}
 	n = p.expression()
 	if len(p.words) > 0 {
@@ -156,11 +157,11 @@ func (p *parser) term() node {
 func (p *parser) name() node {
 	switch p.accept("icmp", "icmp6", "igmp", "vlan", "less", "greater", "broadcast", "multicast") {
 	case "icmp":
-		return ipProto(protoICMP, p.shift)
+		return ipProto(packet.ProtoICMP, p.shift)
 	case "icmp6":
-		return ip6Proto(protoICMPv6, p.shift)
+		return ip6Proto(packet.ProtoICMPv6, p.shift)
 	case "igmp":
-		return ipProto(protoIGMP, p.shift)
+		return ipProto(packet.ProtoIGMP, p.shift)
 	case "vlan":
 		return p.vlan()
 	case "less":
@@ -168,9 +169,9 @@ func (p *parser) name() node {
 	case "greater":
 		return p.length(bpf.JumpGreaterOrEqual)
 	case "broadcast":
-		return etherHost(dst, [6]byte{255, 255, 255, 255, 255, 255})
+		return p.group(&words{proto: "ether", kind: "broadcast"})
 	case "multicast":
-		return test(bpf.JumpBitsSet, 1, byteAt(0))
+		return p.group(&words{proto: "ether", kind: "multicast"})
 	}
 	return nil
 }
@@ -309,16 +310,16 @@ func (p *parser) group(w *words) node {
 	case w.proto == "ether":
 		return test(bpf.JumpBitsSet, 1, byteAt(0))
 	case w.proto == "ip" && w.kind == "multicast":
-		return and(etherType(typeIPv4, p.shift), test(bpf.JumpGreaterOrEqual, 224, byteAt(30+p.shift)))
+		return and(etherType(packet.EtherTypeIPv4, p.shift), test(bpf.JumpGreaterOrEqual, 224, byteAt(30+p.shift)))
 	case w.proto == "ip6" && w.kind == "multicast":
-		return and(etherType(typeIPv6, p.shift), test(bpf.JumpEqual, 255, byteAt(38+p.shift)))
+		return and(etherType(packet.EtherTypeIPv6, p.shift), test(bpf.JumpEqual, 255, byteAt(38+p.shift)))
 	}
 	p.refuse("there is no %s %s here", w.proto, w.kind)
 	return nil
 }
 
 func (p *parser) ports(w *words) node {
-	protos := []uint32{protoTCP, protoUDP, protoSCTP}
+	protos := []uint32{packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP}
 	switch w.proto {
 	case "":
 	case "tcp", "udp", "sctp":

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -12,11 +13,9 @@ import (
 
 // The rows of each view, from two readings.
 
-func portRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []api.PortRecord { return r.Ports }, func(p *api.PortRecord) uint32 { return p.No })
-	for i := range r.now.Ports {
-		p := &r.now.Ports[i]
-		b := or(was[p.No])
+func portRows(r *rates) []row {
+	key := func(p *api.PortRecord) uint32 { return p.No }
+	return rowsOf(r.now.Ports, r.earlier().Ports, key, func(p, was *api.PortRecord) row {
 		link := "up"
 		switch {
 		case p.Missing != "":
@@ -24,11 +23,10 @@ func portRows(r *rates) (all []row) {
 		case !p.Up:
 			link = "down"
 		}
-		all = append(all, row{words(p.Name), words(orDash(p.Pod)),
-			r.per(p.Rx.Packets, b.Rx.Packets), r.bits(p.Rx.Bytes, b.Rx.Bytes), r.per(p.Tx.Packets, b.Tx.Packets), r.bits(p.Tx.Bytes, b.Tx.Bytes),
-			r.per(droppedBy(p), droppedBy(b)), percent(p.Load), count(p.Worker), words(p.Driver), words(link)})
-	}
-	return all
+		return row{words(p.Name), words(orDash(p.Pod)),
+			r.per(p.Rx.Packets, was.Rx.Packets), r.bits(p.Rx.Bytes, was.Rx.Bytes), r.per(p.Tx.Packets, was.Tx.Packets), r.bits(p.Tx.Bytes, was.Tx.Bytes),
+			r.per(droppedBy(p), droppedBy(was)), percent(p.Load), count(p.Worker), words(p.Driver), words(link)}
+	})
 }
 
 // bits is the rate of bytes, in bits.
@@ -37,26 +35,20 @@ func (r *rates) bits(now, was uint64) cell { return r.per(8*now, 8*was) }
 // droppedBy is how many packets a port dropped in both directions.
 func droppedBy(p *api.PortRecord) uint64 { return p.Rx.Dropped + p.Tx.Dropped }
 
-func workerRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []api.WorkerRecord { return r.Workers }, func(w *api.WorkerRecord) int { return w.No })
-	for i := range r.now.Workers {
-		w := &r.now.Workers[i]
-		b := or(was[w.No])
-		all = append(all, row{count(w.No), count(len(w.OFPorts)), r.per(w.Packets, b.Packets), r.per(w.Batches, b.Batches), percent(w.Load),
-			r.share(w.WorkingNS, b.WorkingNS), r.share(w.SpinningNS, b.SpinningNS), r.share(w.AsleepNS, b.AsleepNS), r.per(w.Sleeps, b.Sleeps)})
-	}
-	return all
+func workerRows(r *rates) []row {
+	key := func(w *api.WorkerRecord) int { return w.No }
+	return rowsOf(r.now.Workers, r.earlier().Workers, key, func(w, was *api.WorkerRecord) row {
+		return row{count(w.No), count(len(w.OFPorts)), r.per(w.Packets, was.Packets), r.per(w.Batches, was.Batches), percent(w.Load),
+			r.share(w.WorkingNS, was.WorkingNS), r.share(w.SpinningNS, was.SpinningNS), r.share(w.AsleepNS, was.AsleepNS), r.per(w.Sleeps, was.Sleeps)}
+	})
 }
 
-func tableRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []api.Table { return r.Tables }, func(t *api.Table) uint8 { return t.ID })
-	for i := range r.now.Tables {
-		t := &r.now.Tables[i]
-		b := or(was[t.ID])
-		all = append(all, row{words(t.Name), count(t.Entries), count(t.Learned), r.per(t.Lookups, b.Lookups), r.per(t.Matched, b.Matched),
-			r.per(dropped(t), dropped(b)), count(int(t.LookupNS.Nanoseconds())), words(t.Shape)})
-	}
-	return all
+func tableRows(r *rates) []row {
+	key := func(t *api.Table) uint8 { return t.ID }
+	return rowsOf(r.now.Tables, r.earlier().Tables, key, func(t, was *api.Table) row {
+		return row{words(t.Name), count(t.Entries), count(t.Learned), r.per(t.Lookups, was.Lookups), r.per(t.Matched, was.Matched),
+			r.per(dropped(t), dropped(was)), count(int(t.LookupNS.Nanoseconds())), words(t.Shape)}
+	})
 }
 
 func dropped(t *api.Table) (n uint64) {
@@ -72,31 +64,31 @@ type ruleKey struct {
 	index             int
 }
 
-func ruleRows(r *rates) (all []row) {
-	was := map[ruleKey]*policy.RuleRow{}
-	if r.was != nil {
-		eachRule(r.was, func(k ruleKey, rule *policy.RuleRow) { was[k] = rule })
-	}
-	eachRule(r.now, func(k ruleKey, rule *policy.RuleRow) {
-		b := or(was[k])
-		all = append(all, row{words(shortKind(k.policy)), words(rule.Name), words(string(rule.Action)),
+// ruleOf is a rule and the object of its policy.
+type ruleOf struct {
+	policy string
+	*policy.RuleRow
+}
+
+func ruleRows(r *rates) []row {
+	key := func(x *ruleOf) ruleKey { return ruleKey{x.policy, x.Direction, x.Index} }
+	all := rowsOf(rulesOf(r.now), rulesOf(r.earlier()), key, func(rule, was *ruleOf) row {
+		b := cmp.Or(was.RuleRow, new(policy.RuleRow))
+		return row{words(shortKind(rule.policy)), words(rule.Name), words(string(rule.Action)),
 			r.per(rule.Sessions, b.Sessions), r.per(rule.Packets, b.Packets), r.bits(rule.Bytes, b.Bytes),
-			words(rule.Direction), count(rule.Sessions), words(string(rule.State))})
+			words(rule.Direction), count(rule.Sessions), words(string(rule.State))}
 	})
 	return append(all, cookieRows(r)...)
 }
 
 // cookieRows replace the rows of rules if entries have no objects.
-func cookieRows(r *rates) (all []row) {
-	was := before(r, func(r *Reading) []api.CookieRecord { return r.Cookies }, func(c *api.CookieRecord) string { return c.Object })
+func cookieRows(r *rates) []row {
 	none := cell{text: "-", number: -1}
-	for i := range r.now.Cookies {
-		c := &r.now.Cookies[i]
-		b := or(was[c.Object])
-		all = append(all, row{words(c.Object), words(fmt.Sprintf("%d entries in %d tables", c.Entries, c.Tables)), none,
-			none, r.per(c.Packets, b.Packets), r.bits(c.Bytes, b.Bytes), none, none, none})
-	}
-	return all
+	key := func(c *api.CookieRecord) string { return c.Object }
+	return rowsOf(r.now.Cookies, r.earlier().Cookies, key, func(c, was *api.CookieRecord) row {
+		return row{words(c.Object), words(fmt.Sprintf("%d entries in %d tables", c.Entries, c.Tables)), none,
+			none, r.per(c.Packets, was.Packets), r.bits(c.Bytes, was.Bytes), none, none, none}
+	})
 }
 
 // kinds are the short names that kubectl has for policies.
@@ -113,28 +105,25 @@ func shortKind(object string) string {
 	return object
 }
 
-func eachRule(r *Reading, visit func(ruleKey, *policy.RuleRow)) {
+func rulesOf(r *Reading) (all []ruleOf) {
 	for i := range r.Policies {
 		p := &r.Policies[i]
 		for j := range p.Rules {
-			visit(ruleKey{p.Text, p.Rules[j].Direction, p.Rules[j].Index}, &p.Rules[j])
+			all = append(all, ruleOf{p.Text, &p.Rules[j]})
 		}
-	}
-}
-
-func connectionRows(r *rates) (all []row) {
-	type key struct{ name, label string }
-	was := before(r, func(r *Reading) []api.Counter { return r.Connections }, func(c *api.Counter) key { return key{c.Name, c.Label} })
-	for i := range r.now.Connections {
-		c := &r.now.Connections[i]
-		b := or(was[key{c.Name, c.Label}])
-		change := r.per(c.Value, b.Value)
-		if !strings.HasSuffix(c.Name, "_total") {
-			change = r.drift(c.Value, b.Value)
-		}
-		all = append(all, row{words(c.Name), words(orDash(c.Label)), count(c.Value), change})
 	}
 	return all
+}
+
+func connectionRows(r *rates) []row {
+	key := func(c *api.Counter) [2]string { return [2]string{c.Name, c.Label} }
+	return rowsOf(r.now.Connections, r.earlier().Connections, key, func(c, was *api.Counter) row {
+		change := r.per(c.Value, was.Value)
+		if !strings.HasSuffix(c.Name, "_total") {
+			change = r.drift(c.Value, was.Value)
+		}
+		return row{words(c.Name), words(orDash(c.Label)), count(c.Value), change}
+	})
 }
 
 // drift is the rate of a value that may fall.
@@ -156,12 +145,9 @@ func dropRows(r *rates) (all []row) {
 	return all
 }
 
-func reasonRows(r *rates) (all []row) {
-	type key struct{ table, reason string }
-	was := before(r, func(r *Reading) []api.Drop { return r.Reasons }, func(d *api.Drop) key { return key{d.Table, d.Reason} })
-	for i := range r.now.Reasons {
-		d := &r.now.Reasons[i]
-		all = append(all, row{words(d.Table), words(d.Reason), r.per(d.Packets, or(was[key{d.Table, d.Reason}]).Packets), count(d.Packets), words(d.Meaning)})
-	}
-	return all
+func reasonRows(r *rates) []row {
+	key := func(d *api.Drop) [2]string { return [2]string{d.Table, d.Reason} }
+	return rowsOf(r.now.Reasons, r.earlier().Reasons, key, func(d, was *api.Drop) row {
+		return row{words(d.Table), words(d.Reason), r.per(d.Packets, was.Packets), count(d.Packets), words(d.Meaning)}
+	})
 }

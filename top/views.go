@@ -93,25 +93,20 @@ func (r *rates) share(now, was time.Duration) cell {
 	return percent(float64(max(0, now-was)) / float64(r.now.At.Sub(r.was.At)))
 }
 
-// before finds the items of the earlier reading by their keys.
-func before[T any, K comparable](r *rates, of func(*Reading) []T, key func(*T) K) map[K]*T {
-	all := map[K]*T{}
-	if r.was == nil {
-		return all
+// earlier is the earlier reading, or an empty one.
+func (r *rates) earlier() *Reading { return cmp.Or(r.was, new(Reading)) }
+
+// rowsOf makes a row of each item. It gives cells the earlier item with the same key, or a zero
+// one.
+func rowsOf[T any, K comparable](now, earlier []T, key func(*T) K, cells func(now, was *T) row) (all []row) {
+	before := map[K]*T{}
+	for i := range earlier {
+		before[key(&earlier[i])] = &earlier[i]
 	}
-	list := of(r.was)
-	for i := range list {
-		all[key(&list[i])] = &list[i]
+	for i := range now {
+		all = append(all, cells(&now[i], cmp.Or(before[key(&now[i])], new(T))))
 	}
 	return all
-}
-
-// or is the earlier item, or a zero one.
-func or[T any](was *T) *T {
-	if was == nil {
-		was = new(T)
-	}
-	return was
 }
 
 // Cells.
