@@ -1,6 +1,9 @@
 package packet
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"net/netip"
+)
 
 // Layers has the places of a frame's headers as byte offsets from the frame's
 // first byte. ParseLayers computes it once for all readers of a packet, by the
@@ -63,6 +66,18 @@ func ParseLayers(b []byte) Layers {
 		l.parseARP(b, off)
 	}
 	return l
+}
+
+// Addrs are the addresses of the IP header at L3. They are invalid without one.
+func (l *Layers) Addrs(b []byte) (src, dst netip.Addr) {
+	switch {
+	case l.L3 == 0:
+	case l.EtherType == EtherTypeIPv4:
+		src, dst = IPv4(b[l.L3:]).Src(), IPv4(b[l.L3:]).Dst()
+	case l.EtherType == EtherTypeIPv6:
+		src, dst = IPv6(b[l.L3:]).Src(), IPv6(b[l.L3:]).Dst()
+	}
+	return src, dst
 }
 
 // Sound reports whether the network header that EtherType names exists and its

@@ -42,7 +42,7 @@ func ethernetLines(frame []byte) []string {
 		return nil
 	}
 	e := packet.Ethernet(frame)
-	return []string{fmt.Sprintf("%s: %s -> %s", etherName(frame), mac(e.Src()), mac(e.Dst()))}
+	return []string{fmt.Sprintf("%s: %s -> %s", etherName(frame), packet.MAC(e.Src()), packet.MAC(e.Dst()))}
 }
 
 // etherName is the type of a frame's payload: IP4, IP6, ARP, or its number.
@@ -149,17 +149,13 @@ func tcpLines(h packet.TCP) []string {
 // packet is not IP. port is its input port, or its output port.
 func tupleLine(frame []byte, way string, port uint32) string {
 	frame, l := layersOf(frame)
-	var src, dst fmt.Stringer
+	src, dst := l.Addrs(frame)
+	if l.End == 0 || !src.IsValid() {
+		return ""
+	}
 	family := "ip4"
-	switch {
-	case l.End == 0:
-		return ""
-	case l.EtherType == packet.EtherTypeIPv4:
-		src, dst = packet.IPv4(frame[l.L3:]).Src(), packet.IPv4(frame[l.L3:]).Dst()
-	case l.EtherType == packet.EtherTypeIPv6:
-		family, src, dst = "ip6", packet.IPv6(frame[l.L3:]).Src(), packet.IPv6(frame[l.L3:]).Dst()
-	default:
-		return ""
+	if src.Is6() {
+		family = "ip6"
 	}
 	s := fmt.Sprintf("%s sw_if_index %d (lsb16 %d) l3 %s %v -> %v l4 proto %d", way, port, uint16(port), family, src, dst, l.Proto)
 	if l.L4 == 0 || l.End < l.L4+packet.UDPLen {

@@ -84,24 +84,19 @@ func (c *mermaidWay) node(link, open, text, shut, class string) {
 // walk writes the tables of one Node and the packet's end there.
 func (c *mermaidWay) walk(w *Walk) {
 	left := false
-	for i := 0; i < len(w.Steps); {
-		end := i + 1
-		for end < len(w.Steps) && w.Steps[end].Kind != StepEntry {
-			end++
-		}
-		c.node("-->", "[", strings.Join(tableLines(w.Steps[i:end]), "\n"), "]", "")
+	for i, steps := range w.visits() {
+		c.node("-->", "[", strings.Join(tableLines(steps), "\n"), "]", "")
 		table := c.last
-		for _, s := range w.Steps[i:end] {
+		for _, s := range steps {
 			if s.Kind == StepOutput {
 				left = true
 				c.last = table
 				c.node("-->", "([", s.Port.String(), "])", "port")
 			}
 		}
-		if end < len(w.Steps) && left {
+		if i+len(steps) < len(w.Steps) && left {
 			c.last = table
 		}
-		i = end
 	}
 	switch {
 	case w.Verdict.Reason != "":

@@ -22,19 +22,16 @@ func Summary(frame []byte) string {
 		return fmt.Sprintf("%d bytes", len(frame))
 	}
 	l := packet.ParseLayers(frame)
+	src, dst := l.Addrs(frame)
 	switch {
-	case l.EtherType == packet.EtherTypeIPv4 && l.L3 != 0:
-		ip := packet.IPv4(frame[l.L3:])
-		return summaryIP(frame, &l, ip.Src(), ip.Dst())
-	case l.EtherType == packet.EtherTypeIPv6 && l.L3 != 0:
-		ip := packet.IPv6(frame[l.L3:])
-		return summaryIP(frame, &l, ip.Src(), ip.Dst())
+	case src.IsValid():
+		return summaryIP(frame, &l, src, dst)
 	case l.EtherType == packet.EtherTypeARP && l.L3 != 0:
 		a := packet.ARP(frame[l.L3:])
 		return fmt.Sprintf("arp %s %v > %v", map[uint16]string{1: "request", 2: "reply"}[a.Op()], a.SPA(), a.TPA())
 	}
 	e := packet.Ethernet(frame)
-	return fmt.Sprintf("ethertype 0x%04x %s > %s", e.Type(), mac(e.Src()), mac(e.Dst()))
+	return fmt.Sprintf("ethertype 0x%04x %s > %s", e.Type(), packet.MAC(e.Src()), packet.MAC(e.Dst()))
 }
 
 func summaryIP(frame []byte, l *packet.Layers, src, dst netip.Addr) string {
@@ -72,8 +69,4 @@ func tcpFlags(flags uint16) string {
 		}
 	}
 	return strings.Join(all, ",")
-}
-
-func mac(a [6]byte) string {
-	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3], a[4], a[5])
 }

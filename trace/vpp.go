@@ -2,7 +2,6 @@ package trace
 
 import (
 	"cmp"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"slices"
@@ -75,13 +74,8 @@ func (p *vppPrinter) walk() {
 	p.b.WriteString(title + "\n\n")
 	p.findChanges()
 	p.entrance()
-	for i := 0; i < len(w.Steps); {
-		end := i + 1
-		for end < len(w.Steps) && w.Steps[end].Kind != StepEntry {
-			end++
-		}
-		p.table(i, end)
-		i = end
+	for i, steps := range w.visits() {
+		p.table(i, i+len(steps))
 	}
 	p.b.WriteByte('\n')
 }
@@ -204,10 +198,7 @@ func (p *vppPrinter) table(from, to int) {
 }
 
 func (p *vppPrinter) entry(s *Step, at int) {
-	match := s.Entry.Match
-	if match == "" {
-		match = "any"
-	}
+	match := cmp.Or(s.Entry.Match, "any")
 	p.lines(fmt.Sprintf("table %d, priority %d, match: %s%s", s.TableID, s.Entry.Priority, match, bracket(s.Entry.Marks)), "actions: "+s.Entry.Actions)
 	for _, o := range s.Entry.Objects {
 		p.lines("for " + o.String())
@@ -247,9 +238,10 @@ func (p *vppPrinter) rewritten() {
 	p.shown = true
 	s := &p.w.Steps[p.output]
 	p.lines(fmt.Sprintf("tx_sw_if_index %d : via %s", s.Port.No, s.Port.label()))
-	b := s.Frame[:min(len(s.Frame), rewrittenShown)]
-	for at := 0; at < len(b); at += hexLine {
-		p.lines(fmt.Sprintf("%08x: %s", at, hex.EncodeToString(b[at:min(len(b), at+hexLine)])))
+	at := 0
+	for b := range slices.Chunk(s.Frame[:min(len(s.Frame), rewrittenShown)], hexLine) {
+		p.lines(fmt.Sprintf("%08x: %x", at, b))
+		at += hexLine
 	}
 }
 

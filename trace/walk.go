@@ -19,6 +19,7 @@ package trace
 
 import (
 	"encoding/hex"
+	"iter"
 	"strings"
 	"time"
 )
@@ -197,6 +198,23 @@ func bracket(words []string) string {
 
 // At is the time when a step began.
 func (w *Walk) At(s *Step) time.Time { return w.Time.Add(time.Duration(s.AfterNS)) }
+
+// visits are the walk's steps by tables, with the index of the first: each list begins with the
+// step that enters its table.
+func (w *Walk) visits() iter.Seq2[int, []Step] {
+	return func(yield func(int, []Step) bool) {
+		for from := 0; from < len(w.Steps); {
+			to := from + 1
+			for to < len(w.Steps) && w.Steps[to].Kind != StepEntry {
+				to++
+			}
+			if !yield(from, w.Steps[from:to]) {
+				return
+			}
+			from = to
+		}
+	}
+}
 
 // Carried reports whether the packet left through a tunnel, so that another Node may have a walk
 // of it.

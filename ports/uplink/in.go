@@ -62,7 +62,8 @@ func (p *Port) unwrap(f *packet.Frame) bool {
 		}
 		start += packet.UDPLen
 	}
-	inner, t, ok := p.Admit(b[min(start, l.End):l.End], addressAt(b, &l, true), addressAt(b, &l, false))
+	src, dst := l.Addrs(b)
+	inner, t, ok := p.Admit(b[min(start, l.End):l.End], src, dst)
 	if !ok {
 		return false
 	}

@@ -124,17 +124,3 @@ func (p *Port) outer6(h packet.IPv6, to netip.Addr, hash uint32) {
 	h.SetSrc(p.config.Local)
 	h.SetDst(to)
 }
-
-// addressAt is the source or destination of an IP packet.
-func addressAt(b []byte, l *packet.Layers, src bool) netip.Addr {
-	if l.EtherType == packet.EtherTypeIPv4 {
-		if src {
-			return packet.IPv4(b[l.L3:]).Src()
-		}
-		return packet.IPv4(b[l.L3:]).Dst()
-	}
-	if src {
-		return packet.IPv6(b[l.L3:]).Src()
-	}
-	return packet.IPv6(b[l.L3:]).Dst()
-}
