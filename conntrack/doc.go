@@ -27,6 +27,7 @@
 //
 //	conntable.go               Table and its Config
 //	limits.go, shares.go       how many connections there may be
+//	pages.go                   values of zones and ports by number
 //	fair.go, evict.go          a port's fair share, and which connection makes room
 //	sweep.go, purge.go         how connections end
 //	pass.go, warm.go           known connections, faster: for the flow caches, for a batch

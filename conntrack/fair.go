@@ -59,10 +59,10 @@ func (t *Table) divide(from *portShare, counted bool) (d division) {
 		left--
 	}
 	split := int64(0) // the number of ports for the split
-	t.shares.all(func(_ uint32, s *portShare) {
+	for _, s := range t.shares.pages.all() {
 		n := s.count.Load()
 		if n <= 0 {
-			return
+			continue
 		}
 		w := d.weight(s, n)
 		switch {
@@ -74,7 +74,7 @@ func (t *Table) divide(from *portShare, counted bool) (d division) {
 			split++
 		}
 		d.consider(s, w)
-	})
+	}
 	d.fair = even
 	if split > 0 {
 		d.fair = max(even, left*d.pods/split)

@@ -161,7 +161,7 @@ func (b *bench) checkOrder() {
 func (b *bench) checkShares() {
 	held, in := int64(0), [evictable]map[uint32]bool{{}, {}}
 	active := map[bool]int64{}
-	b.shares.all(func(_ uint32, s *portShare) {
+	for _, s := range b.shares.pages.all() {
 		held += s.count.Load()
 		if s.count.Load() > 0 {
 			active[s.many]++
@@ -169,7 +169,7 @@ func (b *bench) checkShares() {
 		for l := range s.lists {
 			b.checkList(&s.lists[l], in[l])
 		}
-	})
+	}
 	if pods, shared := b.shares.pods.Load(), b.shares.shared.Load(); pods != active[false] || shared != active[true] {
 		b.Fatalf("%d ports and %d shared ones hold connections, counted %d and %d", active[false], active[true], pods, shared)
 	}

@@ -15,12 +15,8 @@ type limits struct {
 	total, max atomic.Int64
 	// byDefault limits each zone without a limit of its own. 0 means no limit.
 	byDefault atomic.Uint32
-	// zones are indexed by the upper and the lower half of their numbers. A page is made when one
-	// of its zones is first used.
-	zones [256]atomic.Pointer[zonePage]
+	zones     paged[zoneLimit]
 }
-
-type zonePage [256]zoneLimit
 
 type zoneLimit struct {
 	count atomic.Int64
@@ -30,27 +26,13 @@ type zoneLimit struct {
 
 // zone is a zone's count and limit. A Scratch begins with those of its parent.
 func (t *Table) zone(id uint16) *zoneLimit {
-	at := &t.limits.zones[id>>8]
-	for {
-		if p := at.Load(); p != nil {
-			return &p[id&0xff]
-		}
-		fresh := new(zonePage)
-		if t.parent != nil {
-			fresh.copy(t.parent.limits.zones[id>>8].Load())
-		}
-		at.CompareAndSwap(nil, fresh)
+	if t.parent == nil {
+		return t.limits.zones.at(id)
 	}
-}
-
-func (p *zonePage) copy(from *zonePage) {
-	if from == nil {
-		return
-	}
-	for i := range p {
-		p[i].count.Store(from[i].count.Load())
-		p[i].own.Store(from[i].own.Load())
-	}
+	return t.limits.zones.over(id, &t.parent.limits.zones, func(z, from *zoneLimit) {
+		z.count.Store(from.count.Load())
+		z.own.Store(from.own.Load())
+	})
 }
 
 // full says whether n connections exceed the zone's limit.
@@ -118,20 +100,15 @@ func (t *Table) Zones() []ZoneLimit {
 
 // zones is the zones for which take is true, with the limits that apply.
 func (t *Table) zones(take func(*zoneLimit) bool) (zones []ZoneLimit) {
-	for page := range t.limits.zones {
-		p := t.limits.zones[page].Load()
-		if p == nil {
+	for no, z := range t.limits.zones.all() {
+		if !take(z) {
 			continue
 		}
-		for i := range p {
-			if z := &p[i]; take(z) {
-				limit := t.limits.byDefault.Load()
-				if own := z.own.Load(); own > 0 {
-					limit = uint32(own - 1)
-				}
-				zones = append(zones, ZoneLimit{uint16(page<<8 | i), limit, int(z.count.Load())})
-			}
+		limit := t.limits.byDefault.Load()
+		if own := z.own.Load(); own > 0 {
+			limit = uint32(own - 1)
 		}
+		zones = append(zones, ZoneLimit{no, limit, int(z.count.Load())})
 	}
 	return zones
 }

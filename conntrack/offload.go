@@ -201,19 +201,10 @@ func (t *Table) updateOffload(c *store.Cell, e *store.Entry) {
 	}
 }
 
-// offloadWordsOf is the shared words of the connection in a cell whose lock is held. It is nil
-// if the connection is not offloaded.
-func (t *Table) offloadWordsOf(c *store.Cell) *OffloadWords {
-	if c.Flags()&store.Offloaded == 0 || t.offloads == nil {
-		return nil
-	}
-	return &t.offloads[c.OffloadSlot()]
-}
-
 // withdrawOffload ends the offload of a connection that ends. The caller holds the cell's lock.
 func (t *Table) withdrawOffload(c *store.Cell) {
-	if w := t.offloadWordsOf(c); w != nil {
-		w[offloadLive].Store(0)
+	if c.Flags()&store.Offloaded != 0 && t.offloads != nil {
+		t.offloads[c.OffloadSlot()][offloadLive].Store(0)
 		t.ended.Store(true)
 	}
 }

@@ -36,10 +36,7 @@ func (t *Table) RemoveConnection(zone uint16, d *Direction) bool {
 func (d *Direction) key(zone uint16) tuple.Key {
 	k := tuple.Key{
 		Src: tuple.AddressOf(d.Src), Dst: tuple.AddressOf(d.Dst), SrcPort: d.SrcPort, DstPort: d.DstPort,
-		Zone: zone, Proto: d.Proto, Family: tuple.IPv6,
-	}
-	if d.Src.Is4() {
-		k.Family = tuple.IPv4
+		Zone: zone, Proto: d.Proto, Family: tuple.FamilyOf(d.Src),
 	}
 	if k.ICMP() {
 		k.SrcPort, k.DstPort = d.ID, d.SrcPort<<8|d.DstPort

@@ -99,35 +99,8 @@ const (
 type restoreWorker struct {
 	*restorer
 	found [restoreOutcomes]int
-	zones byNumber[uint32]  // connections
-	ports byNumber[holding] // lastShare included
-}
-
-// byNumber are values by the upper and the lower half of their numbers. A page is made when one
-// of its values is first used, because a Node has few zones and ports.
-type byNumber[T any] [256]*[256]T
-
-// at is the value of a number.
-func (b *byNumber[T]) at(no uint16) *T {
-	page := &b[no>>8]
-	if *page == nil {
-		*page = new([256]T)
-	}
-	return &(*page)[no&0xff]
-}
-
-// all are the numbers and values of all pages.
-func (b *byNumber[T]) all(yield func(no uint16, value *T) bool) {
-	for high, page := range b {
-		if page == nil {
-			continue
-		}
-		for low := range page {
-			if !yield(uint16(high<<8|low), &page[low]) {
-				return
-			}
-		}
-	}
+	zones paged[uint32]  // connections
+	ports paged[holding] // lastShare included
 }
 
 // holding is a port's connections, and its lists of evictable ones.
@@ -200,12 +173,12 @@ func (k *restoreWorker) settle() {
 	sum.Expired += k.found[cellExpired]
 	sum.Refused += k.found[cellRefused]
 	t.limits.total.Add(int64(k.found[cellTaken]))
-	for zone, count := range k.zones.all {
+	for zone, count := range k.zones.all() {
 		if *count > 0 {
 			t.zone(zone).count.Add(int64(*count))
 		}
 	}
-	for port, h := range k.ports.all {
+	for port, h := range k.ports.all() {
 		if h.count == 0 {
 			continue
 		}

@@ -60,11 +60,10 @@ func listFor(flags proto.Flags, protocol uint8) listed {
 	return answered
 }
 
-// shares is the shares of a table by port number, in pages of 256. A page is made when one of
-// its ports is first seen.
+// shares is the shares of a table by port number.
 type shares struct {
 	limit rateLimit
-	pages [256]atomic.Pointer[sharePage]
+	pages paged[portShare]
 	// pods and shared count the ports that hold connections: those of one sender
 	// each, and those of Config.SharedPorts.
 	pods, shared atomic.Int64
@@ -89,48 +88,21 @@ func (s *shares) countConnections(of *portShare, n int64) {
 	}
 }
 
-type sharePage [256]portShare
-
 // lastShare is the share of all ports whose numbers exceed 16 bits. In practice these are
 // OpenFlow's reserved ports.
 const lastShare = 1<<16 - 1
 
 // ofPort is a port's share. A Scratch begins with a copy of its parent's.
 func (s *shares) ofPort(t *Table, port uint32) *portShare {
-	port = min(port, lastShare)
-	at := &s.pages[port>>8]
-	for {
-		if p := at.Load(); p != nil {
-			return &p[port&0xff]
-		}
-		fresh := new(sharePage)
-		if t.parent != nil {
-			fresh.copy(t.parent.shares.pages[port>>8].Load())
-		}
-		at.CompareAndSwap(nil, fresh)
+	no := uint16(min(port, lastShare))
+	if t.parent == nil {
+		return s.pages.at(no)
 	}
-}
-
-func (p *sharePage) copy(from *sharePage) {
-	if from == nil {
-		return
-	}
-	for i := range p {
-		p[i].many = from[i].many
-		p[i].count.Store(from[i].count.Load())
-		p[i].bucket.Store(from[i].bucket.Load())
-	}
-}
-
-// all calls f with every share that may be in use, and its port.
-func (s *shares) all(f func(port uint32, s *portShare)) {
-	for i := range s.pages {
-		if p := s.pages[i].Load(); p != nil {
-			for j := range p {
-				f(uint32(i<<8|j), &p[j])
-			}
-		}
-	}
+	return s.pages.over(no, &t.parent.shares.pages, func(s, from *portShare) {
+		s.many = from.many
+		s.count.Store(from.count.Load())
+		s.bucket.Store(from.bucket.Load())
+	})
 }
 
 // move moves a connection from one list to the end of another. The caller holds the cell's

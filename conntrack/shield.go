@@ -44,10 +44,7 @@ func (t *Table) Shield(endpoints []netip.AddrPort, until int64) {
 
 func endpointOf(e netip.AddrPort) endpoint {
 	a := e.Addr().Unmap()
-	if a.Is4() {
-		return endpoint{tuple.AddressOf(a), tuple.IPv4, e.Port()}
-	}
-	return endpoint{tuple.AddressOf(a), tuple.IPv6, e.Port()}
+	return endpoint{tuple.AddressOf(a), tuple.FamilyOf(a), e.Port()}
 }
 
 // serverFirst says whether the packet must not make a connection because it comes from a

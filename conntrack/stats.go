@@ -95,12 +95,12 @@ type PortStats struct {
 // Ports is every port with a count above 0, by number. Ports beyond 16 bits count together, as
 // 65535.
 func (t *Table) Ports() (all []PortStats) {
-	t.shares.all(func(port uint32, s *portShare) {
-		p := PortStats{port, int(s.count.Load()), s.dropped.Load(), s.evicted.Load()}
+	for port, s := range t.shares.pages.all() {
+		p := PortStats{uint32(port), int(s.count.Load()), s.dropped.Load(), s.evicted.Load()}
 		if p.Entries > 0 || p.Refused > 0 || p.Evicted > 0 {
 			all = append(all, p)
 		}
-	})
+	}
 	return all
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -59,10 +60,8 @@ func (s *State) UnmarshalText(text []byte) error {
 
 // stateBits reads a word, or a number.
 func stateBits(word string) (State, error) {
-	for i, w := range stateWords {
-		if w == word {
-			return 1 << i, nil
-		}
+	if i := slices.Index(stateWords[:], word); i >= 0 {
+		return 1 << i, nil
 	}
 	n, err := strconv.ParseUint(word, 0, 32)
 	if err != nil {
@@ -102,13 +101,12 @@ func (r DropReason) MarshalText() ([]byte, error) {
 
 // UnmarshalText implements encoding.TextUnmarshaler. The error names the text.
 func (r *DropReason) UnmarshalText(text []byte) error {
-	for i, name := range dropNames {
-		if name == string(text) {
-			*r = DropReason(i)
-			return nil
-		}
+	i := slices.Index(dropNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("%.40q is not a drop reason of conntrack; expected one of %s", text, strings.Join(dropNames[:], " "))
 	}
-	return fmt.Errorf("%.40q is not a drop reason of conntrack; expected one of %s", text, strings.Join(dropNames[:], " "))
+	*r = DropReason(i)
+	return nil
 }
 
 // plainStats is Stats without its methods. wireStats hides its fields Drops and NATTries.
@@ -186,16 +184,12 @@ func (m *Meta) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("a packet's connection: %w", err)
 	}
 	if o := w.Original; o != nil {
-		f := tuple.IPv6
-		if o.Src.Is4() {
-			f = tuple.IPv4
-		}
 		if !o.Src.IsValid() || !o.Dst.IsValid() || o.Src.Is4() != o.Dst.Is4() || o.Src.Zone()+o.Dst.Zone() != "" {
 			return fmt.Errorf("a packet's connection: original: %v and %v are not two addresses of one family", o.Src, o.Dst)
 		}
 		got.orig = tuple.Key{
 			Src: tuple.AddressOf(o.Src), Dst: tuple.AddressOf(o.Dst), SrcPort: o.SrcPort, DstPort: o.DstPort,
-			Zone: o.Zone, Proto: o.Proto, Family: f,
+			Zone: o.Zone, Proto: o.Proto, Family: tuple.FamilyOf(o.Src),
 		}
 	}
 	*m = got

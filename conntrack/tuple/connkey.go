@@ -21,6 +21,14 @@ const (
 	IPv6 Family = 6
 )
 
+// FamilyOf is the family of an address.
+func FamilyOf(a netip.Addr) Family {
+	if a.Is4() {
+		return IPv4
+	}
+	return IPv6
+}
+
 // Key is one direction of a connection in one zone. A packet is looked up by its key. Keys are
 // compared whole, so every field is always set.
 //
