@@ -234,7 +234,7 @@ func doorPeers(nodes []underlay.Peer) (all []door.TunnelPeer) {
 func gatewaySpec(c *config.Config) *door.PortSpec {
 	g := &c.Gateway
 	return &door.PortSpec{
-		No: g.OFPort, Name: g.Name, Link: g.Name, Driver: config.DriverTap, Security: l2.PortSecurity{MACs: []packet.MAC{g.MAC}},
+		No: g.OFPort, Name: g.Name, Link: g.Name, Driver: config.DriverTap, Security: l2.PortSecurity{MACs: []l2.MAC{g.MAC}},
 		Tap: &door.TapSpec{MAC: net.HardwareAddr(g.MAC[:]).String(), MTU: g.MTU, Marks: true, Owner: ownerOf(c)},
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/antrail/antrail/dataplane/l2"
 	"github.com/antrail/antrail/door"
 	"github.com/antrail/antrail/host"
-	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports/underlay"
 	"github.com/antrail/antrail/tables"
 )
@@ -43,7 +42,7 @@ func (a *Agent) openTunnel() error {
 		peers = nodesOf(a.live.objects.NodeSide().Peers)
 	}
 	err := a.opened.openPort(&door.PortSpec{
-		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: l2.PortSecurity{MACs: []packet.MAC{tables.GlobalVirtualMAC}},
+		No: t.OFPort, Name: t.Name, Driver: door.DriverTunnel, Security: l2.PortSecurity{MACs: []l2.MAC{tables.GlobalVirtualMAC}},
 		Tunnel: &door.TunnelSpec{
 			Kind: t.Type, Local: t.LocalAddress, MTU: a.config.Gateway.MTU, Peers: doorPeers(peers), Pods: a.config.PodCIDRs,
 			AnyNetwork: a.config.Flows != "", Driver: t.Driver, Uplink: t.Uplink,

@@ -14,6 +14,10 @@
 // here changes after it was made.
 package diagram
 
+import (
+	"github.com/antrail/antrail/flow"
+)
+
 // Map is a pipeline: tables in the order of their numbers, edges by where they
 // begin and end. Packets enter at table First.
 type Map struct {
@@ -65,6 +69,24 @@ var kinds = []Kind{Goto, Resubmit, CT, Group, Learn}
 
 // Hop is a step of a packet's walk. From is the table that led to To; for the first, To itself.
 type Hop struct{ From, To uint8 }
+
+// Build makes the map of a program. stage is the stage of a table, "" for none. packets is the
+// counter of an entry. Both may be nil.
+func Build(p *flow.Program, stage func(table string) string, packets func(*flow.Entry) uint64) *Map {
+	s := NewSketch(p, stage)
+	var counts []Count
+	for _, e := range p.Entries {
+		class := s.Class(e)
+		for len(counts) <= class {
+			counts = append(counts, Count{})
+		}
+		counts[class].Entries++
+		if packets != nil {
+			counts[class].Packets += packets(e)
+		}
+	}
+	return s.Map(counts)
+}
 
 // Table is the table of a number, nil when there is none.
 func (m *Map) Table(id uint8) *Table {

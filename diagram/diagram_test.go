@@ -38,7 +38,7 @@ func program(t testing.TB) *flow.Program {
 	return p
 }
 
-func sample(t testing.TB) *Map { return buildMap(program(t), tables.Stage, nil) }
+func sample(t testing.TB) *Map { return Build(program(t), tables.Stage, nil) }
 
 // TestSample holds the map of the sample cluster against a text that a person
 // has read: tables, stages and every way.
@@ -91,7 +91,7 @@ func TestWaysAreThoseOfTheText(t *testing.T) {
 // entry moves no packet, and a rate is never negative.
 func TestCounts(t *testing.T) {
 	p := program(t)
-	count := func(n uint64) *Map { return buildMap(p, tables.Stage, func(*flow.Entry) uint64 { return n }) }
+	count := func(n uint64) *Map { return Build(p, tables.Stage, func(*flow.Entry) uint64 { return n }) }
 	first, second := count(5), count(7)
 	for _, tab := range second.Tables {
 		if tab.Packets != 7*uint64(tab.Entries) || tab.Dropped != 7*uint64(tab.Drops) {
@@ -288,7 +288,7 @@ func TestHostileNames(t *testing.T) {
 	p.Names.SetTable(0, `"]; x [label="</text><script>`)
 	p.Names.SetTable(1, "a\n-->\x00b\"")
 	p.Entries = []*flow.Entry{{Actions: []flow.Action{flow.GotoTable{Table: 1}}}, {Table: 1}}
-	m := buildMap(p, func(s string) string { return s + "<b>" }, nil)
+	m := Build(p, func(s string) string { return s + "<b>" }, nil)
 	svg := draw(t, m, Options{})
 	wellFormed(t, svg)
 	if strings.Contains(svg, "<script") || strings.Contains(svg, "<b>") {
@@ -339,23 +339,6 @@ func TestTextForms(t *testing.T) {
 
 // TestNothing: a switch without entries has a map too.
 func TestNothing(t *testing.T) {
-	m := buildMap(&flow.Program{}, nil, nil)
+	m := Build(&flow.Program{}, nil, nil)
 	wellFormed(t, draw(t, m, Options{Load: m.Total()}))
-}
-
-// buildMap makes the map of a program whose entries have counted so many packets.
-func buildMap(p *flow.Program, stage func(table string) string, packets func(*flow.Entry) uint64) *Map {
-	s := NewSketch(p, stage)
-	var counts []Count
-	for _, e := range p.Entries {
-		class := s.Class(e)
-		for len(counts) <= class {
-			counts = append(counts, Count{})
-		}
-		counts[class].Entries++
-		if packets != nil {
-			counts[class].Packets += packets(e)
-		}
-	}
-	return s.Map(counts)
 }

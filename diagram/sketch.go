@@ -23,8 +23,7 @@ type Sketch struct {
 // Count is the number of a class's entries, and of their packets.
 type Count struct{ Entries, Packets uint64 }
 
-// NewSketch begins the map of a program, without its entries. stage is the stage of a
-// table, "" for none; it may be nil.
+// NewSketch begins the map of a program, without its entries. stage is that of Build.
 func NewSketch(p *flow.Program, stage func(table string) string) *Sketch {
 	s := &Sketch{names: p.Names, stage: stage, groups: map[uint32]*flow.Group{}, first: p.First, index: map[string]int{}}
 	for _, g := range p.Groups {

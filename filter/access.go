@@ -1,7 +1,6 @@
 package filter
 
 import (
-	"github.com/antrail/antrail/packet"
 	"golang.org/x/net/bpf"
 )
 
@@ -62,7 +61,7 @@ func (p *parser) header(name string) (only node, load func(off uint32, size int)
 	case "ip", "ip6", "arp", "rarp":
 		return etherType(etherTypes[name], p.shift), at(14 + p.shift)
 	case "icmp6":
-		return and(etherType(packet.EtherTypeIPv6, p.shift), test(bpf.JumpEqual, packet.ProtoICMPv6, byteAt(20+p.shift))), at(54 + p.shift)
+		return and(etherType(typeIPv6, p.shift), test(bpf.JumpEqual, protoICMPv6, byteAt(20+p.shift))), at(54 + p.shift)
 	case "tcp", "udp", "sctp", "icmp", "igmp": // of IPv4, as in libpcap
 		length := bpf.LoadMemShift{Off: 14 + p.shift}
 		first := test(bpf.JumpBitsNotSet, 0x1fff, halfAt(20+p.shift))

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/antrail/antrail/packet"
 	"golang.org/x/net/bpf"
 )
 
@@ -157,11 +156,11 @@ func (p *parser) term() node {
 func (p *parser) name() node {
 	switch p.accept("icmp", "icmp6", "igmp", "vlan", "less", "greater", "broadcast", "multicast") {
 	case "icmp":
-		return ipProto(packet.ProtoICMP, p.shift)
+		return ipProto(protoICMP, p.shift)
 	case "icmp6":
-		return ip6Proto(packet.ProtoICMPv6, p.shift)
+		return ip6Proto(protoICMPv6, p.shift)
 	case "igmp":
-		return ipProto(packet.ProtoIGMP, p.shift)
+		return ipProto(protoIGMP, p.shift)
 	case "vlan":
 		return p.vlan()
 	case "less":
@@ -310,16 +309,16 @@ func (p *parser) group(w *words) node {
 	case w.proto == "ether":
 		return test(bpf.JumpBitsSet, 1, byteAt(0))
 	case w.proto == "ip" && w.kind == "multicast":
-		return and(etherType(packet.EtherTypeIPv4, p.shift), test(bpf.JumpGreaterOrEqual, 224, byteAt(30+p.shift)))
+		return and(etherType(typeIPv4, p.shift), test(bpf.JumpGreaterOrEqual, 224, byteAt(30+p.shift)))
 	case w.proto == "ip6" && w.kind == "multicast":
-		return and(etherType(packet.EtherTypeIPv6, p.shift), test(bpf.JumpEqual, 255, byteAt(38+p.shift)))
+		return and(etherType(typeIPv6, p.shift), test(bpf.JumpEqual, 255, byteAt(38+p.shift)))
 	}
 	p.refuse("there is no %s %s here", w.proto, w.kind)
 	return nil
 }
 
 func (p *parser) ports(w *words) node {
-	protos := []uint32{packet.ProtoTCP, packet.ProtoUDP, packet.ProtoSCTP}
+	protos := []uint32{protoTCP, protoUDP, protoSCTP}
 	switch w.proto {
 	case "":
 	case "tcp", "udp", "sctp":

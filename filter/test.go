@@ -4,27 +4,38 @@ import (
 	"encoding/binary"
 	"net/netip"
 
-	"github.com/antrail/antrail/packet"
 	"golang.org/x/net/bpf"
 )
 
 // Tests of header fields. Offsets are from the frame's first byte. shift is 4 for each VLAN tag
 // that the expression has named before.
 
-// protoGRE and protoESP are protocols that package packet does not read.
 const (
-	protoGRE = 47
-	protoESP = 50
+	typeIPv4 = 0x0800
+	typeARP  = 0x0806
+	typeRARP = 0x8035
+	typeIPv6 = 0x86dd
+
+	protoICMP     = 1
+	protoIGMP     = 2
+	protoTCP      = 6
+	protoUDP      = 17
+	protoFragment = 44
+	protoGRE      = 47
+	protoESP      = 50
+	protoAH       = 51
+	protoICMPv6   = 58
+	protoSCTP     = 132
 )
 
 // protocols are the names of IP protocol numbers.
 var protocols = map[string]uint32{
-	"icmp": packet.ProtoICMP, "igmp": packet.ProtoIGMP, "tcp": packet.ProtoTCP, "udp": packet.ProtoUDP, "gre": protoGRE, "esp": protoESP, "ah": packet.ProtoAH,
-	"icmp6": packet.ProtoICMPv6, "sctp": packet.ProtoSCTP,
+	"icmp": protoICMP, "igmp": protoIGMP, "tcp": protoTCP, "udp": protoUDP, "gre": protoGRE, "esp": protoESP, "ah": protoAH,
+	"icmp6": protoICMPv6, "sctp": protoSCTP,
 }
 
 // etherTypes are the names of Ethernet types.
-var etherTypes = map[string]uint32{"ip": packet.EtherTypeIPv4, "arp": packet.EtherTypeARP, "rarp": packet.EtherTypeRARP, "ip6": packet.EtherTypeIPv6}
+var etherTypes = map[string]uint32{"ip": typeIPv4, "arp": typeARP, "rarp": typeRARP, "ip6": typeIPv6}
 
 // byteAt, halfAt and fieldAt load a number of one, two or size bytes.
 func byteAt(off uint32) bpf.Instruction         { return fieldAt(off, 1) }
@@ -38,14 +49,14 @@ func etherType(t, shift uint32) node { return test(bpf.JumpEqual, t, halfAt(12+s
 
 // ipProto matches IPv4 packets of a protocol.
 func ipProto(p, shift uint32) node {
-	return and(etherType(packet.EtherTypeIPv4, shift), test(bpf.JumpEqual, p, byteAt(23+shift)))
+	return and(etherType(typeIPv4, shift), test(bpf.JumpEqual, p, byteAt(23+shift)))
 }
 
 // ip6Proto matches IPv6 packets of a protocol, also behind a fragment header.
 func ip6Proto(p, shift uint32) node {
 	next := func(p uint32) node { return test(bpf.JumpEqual, p, byteAt(20+shift)) }
-	fragment := and(next(packet.ProtoFragment), test(bpf.JumpEqual, p, byteAt(54+shift)))
-	return and(etherType(packet.EtherTypeIPv6, shift), or(next(p), fragment))
+	fragment := and(next(protoFragment), test(bpf.JumpEqual, p, byteAt(54+shift)))
+	return and(etherType(typeIPv6, shift), or(next(p), fragment))
 }
 
 func bothProto(p, shift uint32) node { return or(ipProto(p, shift), ip6Proto(p, shift)) }
@@ -81,17 +92,17 @@ func network(proto string, d direction, p netip.Prefix, shift uint32) node {
 		return and(etherType(typ, shift), d.ends(inNetwork(p, source+shift), inNetwork(p, destination+shift)))
 	}
 	if p.Addr().Is6() {
-		return at(packet.EtherTypeIPv6, 22, 38)
+		return at(typeIPv6, 22, 38)
 	}
 	switch proto {
 	case "ip":
-		return at(packet.EtherTypeIPv4, 26, 30)
+		return at(typeIPv4, 26, 30)
 	case "arp":
-		return at(packet.EtherTypeARP, 28, 38)
+		return at(typeARP, 28, 38)
 	case "rarp":
-		return at(packet.EtherTypeRARP, 28, 38)
+		return at(typeRARP, 28, 38)
 	}
-	return anyOf(at(packet.EtherTypeIPv4, 26, 30), at(packet.EtherTypeARP, 28, 38), at(packet.EtherTypeRARP, 28, 38))
+	return anyOf(at(typeIPv4, 26, 30), at(typeARP, 28, 38), at(typeRARP, 28, 38))
 }
 
 // inNetwork compares the address at an offset, 32 bits at a time.
@@ -126,8 +137,8 @@ func portNumbers(protos []uint32, d direction, from, to, shift uint32) node {
 		return between(from, to, length, bpf.LoadIndirect{Off: 14 + shift + off, Size: 2})
 	}
 	whole := test(bpf.JumpBitsNotSet, 0x1fff, halfAt(20+shift))
-	ip := allOf(etherType(packet.EtherTypeIPv4, shift), anyOf(four...), whole, d.ends(at(0), at(2)))
-	ip6 := allOf(etherType(packet.EtherTypeIPv6, shift), anyOf(six...), d.ends(between(from, to, halfAt(54+shift)), between(from, to, halfAt(56+shift))))
+	ip := allOf(etherType(typeIPv4, shift), anyOf(four...), whole, d.ends(at(0), at(2)))
+	ip6 := allOf(etherType(typeIPv6, shift), anyOf(six...), d.ends(between(from, to, halfAt(54+shift)), between(from, to, halfAt(56+shift))))
 	return or(ip, ip6)
 }
 

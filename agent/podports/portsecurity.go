@@ -4,7 +4,6 @@ import (
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/dataplane/l2"
-	"github.com/antrail/antrail/packet"
 )
 
 // Port security of this Node's ports. The switch knows no Pods (dataplane/security.go), so the
@@ -25,7 +24,7 @@ func Security(p *config.Port, tags bool) l2.PortSecurity {
 	if p.MAC == (config.MAC{}) || p.Role == config.RoleUplink || p.Role == config.RoleBridge {
 		return l2.PortSecurity{}
 	}
-	return l2.PortSecurity{MACs: []packet.MAC{p.MAC}, Enforced: true, Tags: tags && p.VLAN == 0, VLAN: p.VLAN}
+	return l2.PortSecurity{MACs: []l2.MAC{p.MAC}, Enforced: true, Tags: tags && p.VLAN == 0, VLAN: p.VLAN}
 }
 
 // opensAlike says whether two ports are opened alike. They may have different security.
@@ -47,7 +46,7 @@ func SecurityOf(c *cluster.NodeConfig) map[uint32]l2.PortSecurity {
 	if c == nil {
 		return nil
 	}
-	all := map[uint32]l2.PortSecurity{c.Gateway.OFPort: {MACs: []packet.MAC{c.Gateway.MAC}}}
+	all := map[uint32]l2.PortSecurity{c.Gateway.OFPort: {MACs: []l2.MAC{c.Gateway.MAC}}}
 	for i := range c.Ports {
 		p := config.Port{MAC: MAC(&c.Ports[i]), VLAN: c.Ports[i].VLAN}
 		all[c.Ports[i].OFPort] = Security(&p, false)

@@ -7,11 +7,14 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
+// MAC is an Ethernet address.
+type MAC = packet.MAC
+
 // PortSecurity limits what a port may send. The zero value has no limits.
 type PortSecurity struct {
 	// MACs are the port's own addresses. NORMAL learns them at no other port, and
 	// sends frames for them to this one.
-	MACs []packet.MAC `json:"macs,omitzero"`
+	MACs []MAC `json:"macs,omitzero"`
 	// Enforced drops frames whose source is not in MACs, and packets that no end system needs to
 	// send.
 	Enforced bool `json:"enforced,omitzero"`
