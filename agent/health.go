@@ -139,9 +139,12 @@ func (a *Agent) addHealth(mux *http.ServeMux) {
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeConditions(w, r, a.readiness(), a.warnings()) })
 }
 
-// stillTicks is how many seconds a worker's counters may stand still. A healthy worker moves a
-// batch or sleeps, and no sleep is longer than one second.
-const stillTicks = 10
+// stillTicks is how many ticks a worker's counters may stand still, together ten seconds. A
+// healthy worker moves a batch or sleeps, and no sleep is longer than five seconds.
+const (
+	beatEvery  = 2 * time.Second
+	stillTicks = 5
+)
 
 // beats detects workers that hang. It counts ticks and reads no clock, so a suspended machine
 // does not look like a hanging worker.
@@ -173,15 +176,15 @@ func (b *beats) check() error {
 	defer b.mu.Unlock()
 	for i, n := range b.still {
 		if n >= stillTicks {
-			return fmt.Errorf("worker %d has neither moved a packet nor slept for %d seconds", i, n)
+			return fmt.Errorf("worker %d has neither moved a packet nor slept for %d seconds", i, n*int(beatEvery/time.Second))
 		}
 	}
 	return nil
 }
 
-// runBeats samples the workers every second until ctx ends.
+// runBeats samples the workers at each tick until ctx ends.
 func (a *Agent) runBeats(ctx context.Context) {
-	tick := time.NewTicker(time.Second)
+	tick := time.NewTicker(beatEvery)
 	defer tick.Stop()
 	for {
 		select {

@@ -83,13 +83,13 @@ func TestLiveness(t *testing.T) {
 	stands := telemetry.WorkerStats{No: 1, Batches: 7}
 	for i := range stillTicks + 1 {
 		if code, text := getPath(t, h, "/healthz"); code != 200 || text != "workers: ok\n" {
-			t.Fatalf("after %d seconds: %d %s", i, code, text)
+			t.Fatalf("after %d ticks: %d %s", i, code, text)
 		}
 		moves.Sleeps++
 		a.beats.noteTick([]telemetry.WorkerStats{moves, stands})
 	}
 	code, text := getPath(t, h, "/healthz")
-	if code != 503 || !strings.Contains(text, "worker 1 has neither") {
+	if code != 503 || !strings.Contains(text, "worker 1 has neither moved a packet nor slept for 10 seconds") {
 		t.Errorf("%d %s", code, text)
 	}
 	stands.Batches++

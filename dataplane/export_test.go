@@ -48,3 +48,17 @@ func (s *Switch) Drain() {
 		w.drain()
 	}
 }
+
+// Upkeep does the upkeep of a second, in which all workers sleep. It returns how many were called.
+func (s *Switch) Upkeep(second int) (called int) {
+	for _, w := range s.workers {
+		w.counts.wakes.Sleeps(true)
+	}
+	s.upkeep(second)
+	for _, w := range s.workers {
+		if w.counts.wakes.Called.Load() != 0 {
+			called++
+		}
+	}
+	return called
+}

@@ -94,6 +94,7 @@ type Switch struct {
 	gone           telemetry.PacketCounters // of removed ports that hold no packet
 	past           []*account               // … that may hold fragments; both under mu
 	packetIns      chan *telemetry.PacketIn
+	seconds        chan struct{}
 	controllerAway atomic.Bool
 	tellsTTL       atomic.Bool
 	learnings      atomic.Uint64           // changes of learned entries, counted from 1
@@ -137,8 +138,11 @@ func (s *portSet) port(no uint32) *switchPort {
 func New(c Config) (*Switch, error) {
 	s := &Switch{
 		conntrack: c.Conntrack, clock: c.Clock, onPacket: c.PacketIn, onRemoved: c.FlowRemoved, answers: c.Answers,
-		hashSeed: c.SelectSeed, packetIns: make(chan *telemetry.PacketIn, packetInQueue),
+		hashSeed: c.SelectSeed, seconds: make(chan struct{}, 1), packetIns: make(chan *telemetry.PacketIn, packetInQueue),
 		window: c.Clock(),
+	}
+	if s.onPacket == nil {
+		s.onPacket = func(*telemetry.PacketIn) {}
 	}
 	if s.onRemoved == nil {
 		s.onRemoved = func(*telemetry.FlowRemoved) {}
@@ -362,36 +366,43 @@ func (s *Switch) Run(ctx context.Context) error {
 	return errors.Join(all...)
 }
 
-// runUpkeep hands packet-ins to the subscriber. Every second it also removes expired state and
-// balances the ports over the workers.
+// runUpkeep hands packet-ins to the subscriber. Every second it also calls upkeep.
 func (s *Switch) runUpkeep(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
-	for {
+	for seconds := 0; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case pi := <-s.packetIns:
-			s.deliver(pi)
+			s.onPacket(pi)
 		case <-tick.C:
-			s.Expire()
-			for _, w := range s.workers {
-				w.call()
-			}
-			s.balance()
+			s.upkeep(seconds)
+			seconds++
 		}
 	}
 }
 
-func (s *Switch) deliver(pi *telemetry.PacketIn) {
-	if s.onPacket != nil {
-		s.onPacket(pi)
+// upkeep removes expired state and balances the ports over the workers. Seconds count from 0.
+func (s *Switch) upkeep(second int) {
+	s.Expire()
+	if second%callEvery == 0 {
+		for _, w := range s.workers {
+			w.call()
+		}
+	}
+	s.balance()
+	select {
+	case s.seconds <- struct{}{}:
+	default:
 	}
 }
 
+// Seconds has a value after each second's upkeep, for one goroutine that needs no ticker of its own.
+func (s *Switch) Seconds() <-chan struct{} { return s.seconds }
+
 // Expire removes flow entries, learned addresses, connections and waiting fragments whose
-// timeouts have passed. Run calls it every second. A caller that advances the clock by hand calls
-// it itself.
+// timeouts have passed. Run calls it every second. A caller that turns the clock calls it, too.
 func (s *Switch) Expire() {
 	now := s.clock()
 	s.offload.Tend(now)
@@ -418,7 +429,7 @@ func (s *Switch) Poll() {
 		}
 		select {
 		case pi := <-s.packetIns:
-			s.deliver(pi)
+			s.onPacket(pi)
 		default:
 			return
 		}

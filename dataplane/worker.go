@@ -64,6 +64,7 @@ type worker struct {
 	bytes   int         // of the first packets of each batch of the round
 
 	overload       sched.Overload
+	moved          bool // packets came since the last sleep
 	crowded        bool // it has been behind for a window: relieve it after the round
 	poller         *ports.Poller
 	woken          []uint32 // ports that the poller named

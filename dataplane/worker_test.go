@@ -265,7 +265,7 @@ func (p *trimmed) Receive(batch []*packet.Frame) int {
 }
 
 // TestIdleSwitch: with a hundred ports that the kernel announces frames of and
-// no packet, nobody asks them, and each worker wakes up about twice a second.
+// no packet, nobody asks them, and each worker wakes up about every five seconds.
 func TestIdleSwitch(t *testing.T) {
 	ps, all := map[uint32]ports.Port{}, make([]*bell, 100)
 	for i := range all {
@@ -292,7 +292,7 @@ func TestIdleSwitch(t *testing.T) {
 	time.Sleep(watch)
 	t.Logf("100 ports, 2 workers, %v: %d calls of Receive, %d sleeps, %.2f %% of a core", watch, polls()-before,
 		r.sw.Sleeps()-sleeps, 100*(cpuTime(t)-used).Seconds()/watch.Seconds())
-	if n := r.sw.Sleeps() - sleeps; n > 100 {
+	if n := r.sw.Sleeps() - sleeps; n > 10 {
 		t.Errorf("%d sleeps in %v, want a few", n, watch)
 	}
 	if n := polls() - before; n > 100*100 {

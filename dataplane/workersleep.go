@@ -17,9 +17,14 @@ const (
 	// calls of the poller.
 	lookRounds  = 8
 	lookPackets = 32
-	// sleep limits one sleep; blindSleep limits it if a port has no descriptor.
-	sleep      = time.Second
+	// sleep limits one sleep; firstSleep limits it after packets, because a ring may have left some
+	// of them to the next settle. blindSleep limits it if a port has no descriptor.
+	sleep      = 5 * time.Second
+	firstSleep = time.Second
 	blindSleep = time.Millisecond
+	// callEvery is the number of seconds between two calls of the workers. After a call, Go's
+	// runtime wakes up about sixty times.
+	callEvery = 5
 	// vainWakes is how many times in a row a worker may wake for nothing. The cause is a port
 	// that is readable and gives no frame (empty pool, broken link). After that, the worker asks
 	// only every millisecond.
@@ -50,6 +55,7 @@ func (w *worker) runWorker(ctx context.Context) error {
 			w.sw.relieve()
 		}
 		if n > 0 {
+			w.moved = true
 			if idle > 0 {
 				w.hold.Hop(w.polling.Talks())
 			}
@@ -103,6 +109,9 @@ func (w *worker) rest() error {
 		return w.look(0)
 	}
 	timeout := sleep
+	if w.moved {
+		w.moved, timeout = false, firstSleep
+	}
 	if w.receive.Load().blind > 0 {
 		timeout = blindSleep
 	}

@@ -122,26 +122,27 @@ func parseKept(b []byte, now int64) (*kept, *flow.Bundle, error) {
 	return k, bundle, nil
 }
 
-// keepPause is the pause between two checks for changed entries. keepShare times the duration of
-// the last write is another pause, so writing takes a twentieth of a processor at most.
-const (
-	keepPause = time.Second
-	keepShare = 20
-)
+// keepShare times the duration of a write is the pause after it, so writing takes a twentieth of a
+// processor at most.
+const keepShare = 20
 
-// runKeep writes the file of entries and ports after changes, until ctx ends, and then once more.
+// runKeep writes the file of entries and ports in the second after a change, until ctx ends, and
+// then once more.
 func (p *Process) runKeep(ctx context.Context) error {
 	var last string
-	for ctx.Err() == nil {
-		start := time.Now()
-		p.keepIfChanged(&last)
+	p.keepIfChanged(&last)
+	for pause := time.Now(); ; {
 		select {
 		case <-ctx.Done():
-		case <-time.After(max(keepPause, keepShare*time.Since(start))):
+			p.keepIfChanged(&last)
+			return nil
+		case <-p.sw.Seconds():
+		}
+		if start := time.Now(); start.After(pause) {
+			p.keepIfChanged(&last)
+			pause = time.Now().Add(keepShare * time.Since(start))
 		}
 	}
-	p.keepIfChanged(&last)
-	return nil
 }
 
 // keepIfChanged writes the file if something has changed since last.

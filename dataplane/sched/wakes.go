@@ -13,7 +13,7 @@ import (
 func Clock() time.Duration { return time.Since(started) }
 
 // WakeTimes measures how long a sleeping worker takes to run after a wake-up. The switch calls
-// each worker once a second for that.
+// each worker every few seconds for that.
 type WakeTimes struct {
 	Asleep atomic.Bool
 	Called atomic.Int64 // clock of the call; 0 when there was none

@@ -122,8 +122,8 @@ type WorkerStats struct {
 	// Load is the part of its time that packets took in the last second, 0 to 1. The time is
 	// shorter if a worker fell behind meanwhile.
 	Load float64 `json:"load"`
-	// Wakes counts how long the worker took to run after a wake-up in its sleep, measured about
-	// once a second. Bucket i is for less than 2^i microseconds.
+	// Wakes counts how long the worker took to run after a wake-up in its sleep, measured every
+	// five seconds. Bucket i is for less than 2^i microseconds.
 	Wakes WakeCounts `json:"wakes"`
 }
 
