@@ -2,6 +2,8 @@ package dataplane
 
 import (
 	"cmp"
+	"fmt"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -153,6 +155,20 @@ func (s *Switch) Ports() (all []telemetry.PortStats) {
 		all = append(all, telemetry.PortStats{No: p.no, Name: p.port.Name(), Worker: p.share.Worker(), Load: p.share.Part(), Info: p.port.Info(), Config: *p.config.Load(), Stats: st, ByKernel: by, MACs: p.macs.Stats()})
 	}
 	return all
+}
+
+// PortsMark returns a number that changes when a port comes, goes or drops a frame. A port that has
+// sent frames since the last call reads its link's state, to count frames to a link that is down.
+func (s *Switch) PortsMark() uint64 {
+	h := fnv.New64a()
+	for _, p := range s.ports.Load().list {
+		st := p.port.Stats()
+		if p.sent.Swap(st.TxPackets) != st.TxPackets {
+			p.port.Info()
+		}
+		fmt.Fprintln(h, p.no, p.port.Name(), st.RxDropped, st.RxErrors, st.TxDropped, st.TxErrors)
+	}
+	return h.Sum64()
 }
 
 // DropSample is the last packet that a port dropped for a reason in its own words, if

@@ -28,7 +28,8 @@ type switchPort struct {
 	account account       // counters of packets that entered by it or left by it
 	guard   atomic.Pointer[l2.Guard]
 	macs    l2.MACShare
-	backlog backlog // of the worker that receives from it
+	sent    atomic.Uint64 // frames until the last PortsMark
+	backlog backlog       // of the worker that receives from it
 
 	share sched.Share // which worker receives from it, and its part of that worker's time; changed under Switch.mu
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/antrail/antrail/conntrack"
+	"github.com/antrail/antrail/dataplane"
 	"github.com/antrail/antrail/packet"
 	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/memory"
@@ -76,3 +78,63 @@ type deaf struct {
 func (d deaf) FD() int { return d.fd }
 
 func (deaf) Receive([]*packet.Frame) int { return 0 }
+
+// stoppedSwitch is a switch of two workers without a pipeline, whose clock stands still.
+func stoppedSwitch(t *testing.T) *dataplane.Switch {
+	t.Helper()
+	clock := func() int64 { return 1 }
+	sw, err := dataplane.New(dataplane.Config{Conntrack: conntrack.NewTable(conntrack.Config{Now: clock}), Clock: clock, Workers: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sw.Close() })
+	return sw
+}
+
+// TestUpkeepCallsSeldom: each sleeping worker is called in every fifth second, from the first on. Each
+// second has a value for the goroutine that waits for it.
+func TestUpkeepCallsSeldom(t *testing.T) {
+	sw := stoppedSwitch(t)
+	var called []int
+	for second := range 11 {
+		called = append(called, sw.Upkeep(second))
+		select {
+		case <-sw.Seconds():
+		default:
+			t.Errorf("second %d has no value", second)
+		}
+	}
+	if want := []int{2, 0, 0, 0, 0, 2, 0, 0, 0, 0, 2}; !slices.Equal(called, want) {
+		t.Errorf("workers called: %v, want %v", called, want)
+	}
+}
+
+// TestPortsMark: the mark changes when a port comes, drops a frame or goes, and not by packets.
+func TestPortsMark(t *testing.T) {
+	sw := stoppedSwitch(t)
+	last := sw.PortsMark()
+	step := func(what string, changes bool) {
+		t.Helper()
+		now := sw.PortsMark()
+		if (now != last) != changes {
+			t.Errorf("%s: the mark was %x and is %x", what, last, now)
+		}
+		last = now
+	}
+	step("nothing", false)
+	p := memory.New("p", memory.Options{})
+	if err := sw.AddPort(1, p); err != nil {
+		t.Fatal(err)
+	}
+	step("a port", true)
+	p.Inject(udp(1, 2, 0))
+	sw.Poll()
+	step("a packet", false)
+	p.Close()
+	p.Transmit([]*packet.Frame{udp(1, 2, 0)})
+	step("a drop", true)
+	if err := sw.RemovePort(1); err != nil {
+		t.Fatal(err)
+	}
+	step("no port", true)
+}

@@ -114,6 +114,8 @@ type DropsAnswer struct {
 	Packets []telemetry.DroppedPacket `json:"packets"`
 	Next    uint64                    `json:"next"`
 	Missed  uint64                    `json:"missed"`
+	// Ports changes when a port comes, goes or drops a frame. Then /v1/ports has news.
+	Ports uint64 `json:"ports"`
 }
 
 // OffloadAnswer describes the kernel's offload.

@@ -124,10 +124,11 @@ func (c *Client) do(ctx context.Context, method, path string, query url.Values, 
 		return err
 	}
 	defer resp.Body.Close()
-	if v == nil {
-		_, err = io.Copy(io.Discard, resp.Body)
-	} else {
+	if v != nil {
 		err = json.NewDecoder(resp.Body).Decode(v)
+	}
+	if err == nil { // to the end, or the connection cannot be used again
+		_, err = io.Copy(io.Discard, resp.Body)
 	}
 	if err != nil {
 		err = fmt.Errorf("answer of %s to %s: %w", c.socket, path, err)
@@ -397,11 +398,11 @@ func (c *Client) LearnedMACs() []telemetry.LearnedMAC {
 }
 
 // DropsSince are dropped packets.
-func (c *Client) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
+func (c *Client) DropsSince(no uint64) DropsAnswer {
 	before := c.Failures()
 	a := get[DropsAnswer](c, "/v1/drops", url.Values{"since": {fmt.Sprint(no)}})
 	if c.Failures() != before {
-		return nil, no, 0
+		return DropsAnswer{Next: no}
 	}
-	return a.Packets, a.Next, a.Missed
+	return a
 }

@@ -115,10 +115,10 @@ type Packets interface {
 	// Resume continues a packet that an entry has paused.
 	Resume(*telemetry.Paused) error
 	// DropsSince are the stored dropped packets from a number on, oldest first. Numbers begin
-	// at 0 when the switch starts. next is the number for the next call. If next-no is more
-	// than len(all), the switch no longer has the others. missed is the number of packets since
-	// the start that the switch had no room to number.
-	DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64)
+	// at 0 when the switch starts. Next is the number for the next call. If Next-no is more
+	// than len(Packets), the switch no longer has the others. Missed is the number of packets
+	// since the start that the switch had no room to number.
+	DropsSince(no uint64) DropsAnswer
 	// PacketCounters counts the outcomes of all packets at one moment; the workers stop
 	// meanwhile. RunningPacketCounters differs by the packets under way.
 	PacketCounters() *telemetry.SwitchPacketCounters

@@ -203,9 +203,7 @@ func (s *Server) addPackets(mux *http.ServeMux) {
 		if err != nil {
 			return nil, fmt.Errorf("since: %w", err)
 		}
-		var a DropsAnswer
-		a.Packets, a.Next, a.Missed = s.sw.DropsSince(since)
-		return a, nil
+		return s.sw.DropsSince(since), nil
 	})
 	answer(mux, "POST /v1/trace", withBody(func(_ *http.Request, q *telemetry.TraceRequest) (any, error) { return s.sw.Trace(q) }))
 	mux.HandleFunc("POST /v1/trace/live", s.answerLive)

@@ -41,6 +41,7 @@ type dropLog struct {
 	seen   uint64 // number of the switch's next packet
 	late   uint64 // packets that the switch overwrote before they were read
 	Ports  portLosses
+	mark   portMark // of Ports
 
 	pending  sync.Mutex // protects the fields below; held only for moments
 	refusals []refusal
@@ -78,16 +79,24 @@ func (l *dropLog) MissedSoFar() uint64 {
 // log stays as it is.
 func (l *dropLog) takeFromSwitch() {
 	failed := l.p.BeginAsking()
-	all, next, missed := l.p.Switch.DropsSince(l.seen)
-	ports := l.p.portStats()
+	fresh := l.p.Switch.DropsSince(l.seen)
+	mark := l.p.portMark(fresh.Ports)
+	var ports []telemetry.PortStats
+	moved := mark != l.mark || fresh.Ports == 0 // 0: a switch of an older release
+	if moved {
+		ports = l.p.portStats()
+	}
 	if failed() != nil {
 		return
 	}
 	l.names.refresh()
-	missed += l.advance(next, len(all))
+	all, missed := fresh.Packets, fresh.Missed+l.advance(fresh.Next, len(fresh.Packets))
 	now, clock := time.Now(), l.p.Clock()
 	l.owners.refresh(l.p)
-	lost := l.Ports.since(l.p, ports, &l.names, now)
+	var lost []api.DroppedPacket
+	if moved {
+		lost, l.mark = l.Ports.since(l.p, ports, &l.names, now), mark
+	}
 	for i := range lost {
 		if r := &lost[i]; r.Leaving && r.Length > 0 {
 			r.Source, r.Destination = l.owners.of(wholeOf(r.Frame, r.Length))

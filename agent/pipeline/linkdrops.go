@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -32,17 +33,46 @@ type linkDrops struct {
 func (p *Pipeline) portStats() []telemetry.PortStats {
 	all := p.Switch.Ports()
 	p.TunnelDrops.addTo(all)
-	for i := range all {
-		if all[i].Driver != config.DriverAFPacket {
-			continue
+	if slices.ContainsFunc(all, func(s telemetry.PortStats) bool { return s.Driver == config.DriverAFPacket }) {
+		if now := dropsNow(); now != nil {
+			p.links.addToStats(all, now)
 		}
-		// One read has all links, and takes no lock of the kernel.
-		if text, err := os.ReadFile("/proc/thread-self/net/dev"); err == nil {
-			p.links.addToStats(all, receiveDrops(text))
-		}
-		break
 	}
 	return all
+}
+
+// portMark changes when portStats may have news.
+type portMark struct {
+	ports         uint64 // door.DropsAnswer.Ports
+	links, tunnel uint64 // frames that links and nftables have dropped
+}
+
+func (p *Pipeline) portMark(ports uint64) portMark {
+	return portMark{ports, p.links.sum(), p.TunnelDrops.read()}
+}
+
+// sum is what the links of the ports at the last addToStats have dropped until now.
+func (l *linkDrops) sum() (n uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.base) == 0 {
+		return 0
+	}
+	now := dropsNow()
+	for name := range l.base {
+		n += now[name]
+	}
+	return n
+}
+
+// dropsNow is what each of the Node's links has dropped; nil if the kernel does not tell. One read
+// has all links, and takes no lock of the kernel.
+func dropsNow() map[string]uint64 {
+	text, err := os.ReadFile("/proc/thread-self/net/dev")
+	if err != nil {
+		return nil
+	}
+	return receiveDrops(text)
 }
 
 // addToStats adds to ports on packet sockets what their links have dropped. Counting starts

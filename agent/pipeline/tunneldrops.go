@@ -33,6 +33,16 @@ func (d *tunnelDrops) Watch(gateway string, count func() (uint64, error)) {
 	d.gateway, d.count = gateway, count
 }
 
+// read is how many packets nftables have dropped so.
+func (d *tunnelDrops) read() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.count != nil {
+		d.readCount()
+	}
+	return d.sum
+}
+
 // addTo adds to the gateway's port, if it is in all, what nftables have dropped behind it.
 func (d *tunnelDrops) addTo(all []telemetry.PortStats) {
 	d.mu.Lock()

@@ -247,13 +247,13 @@ func TestDropsAreForAll(t *testing.T) {
 	r.send(t, 1, 53) // no pipeline is loaded
 	r.load(t)
 	for range 2 {
-		all, next, missed := r.client.DropsSince(0)
-		if len(all) != 1 || next != 1 || missed != 0 || all[0].Reason != telemetry.DropNoPipeline || len(all[0].Frame()) == 0 {
-			t.Errorf("dropped %+v, next %d, missed %d", all, next, missed)
+		a := r.client.DropsSince(0)
+		if all := a.Packets; len(all) != 1 || a.Next != 1 || a.Missed != 0 || all[0].Reason != telemetry.DropNoPipeline || len(all[0].Frame()) == 0 {
+			t.Errorf("dropped %+v", a)
 		}
 	}
-	if all, next, _ := r.client.DropsSince(1); len(all) != 0 || next != 1 {
-		t.Errorf("then %+v, next %d", all, next)
+	if a := r.client.DropsSince(1); len(a.Packets) != 0 || a.Next != 1 {
+		t.Errorf("then %+v", a)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/antrail/antrail/dataplane/telemetry"
+	"github.com/antrail/antrail/door"
 )
 
 // The last dropped packets, for several callers. The workers' rings (dataplane/lost.go) may have
@@ -21,19 +22,21 @@ type dropRing struct {
 }
 
 // DropsSince implements door.Packets.
-func (s *Switch) DropsSince(no uint64) (all []telemetry.DroppedPacket, next, missed uint64) {
+func (s *Switch) DropsSince(no uint64) (a door.DropsAnswer) {
+	a.Ports = s.PortsMark()
 	l := &s.drops
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	fresh, missed := s.Switch.DroppedPackets()
+	fresh, missed := s.DroppedPackets()
 	for _, p := range fresh {
 		l.add(p)
 	}
 	first := max(no, l.next-uint64(len(l.ring)))
 	for n := first; n < l.next; n++ {
-		all = append(all, l.ring[n%dropsKept])
+		a.Packets = append(a.Packets, l.ring[n%dropsKept])
 	}
-	return all, l.next, missed
+	a.Next, a.Missed = l.next, missed
+	return a
 }
 
 // add stores a packet, in place of the oldest if the ring is full.
