@@ -21,7 +21,7 @@ import (
 // switch. A port whose link the switch makes opens when it is wanted.
 //
 // The kernel's link messages only trigger a check, which compares the wanted ports with the
-// existing links. So a lost message costs at most the time until the next check.
+// existing links. If the kernel has lost messages, it says so, which triggers a check, too.
 type Ports struct {
 	sw    portSwitch
 	open  func(config.Port) (Opened, error)
@@ -65,8 +65,9 @@ type portSwitch interface {
 }
 
 const (
-	// lookAgain is how long a lost link message delays the next check.
-	lookAgain = 2 * time.Second
+	// lookAgain is the pause between two checks without link messages, lookWatched with them.
+	lookAgain   = 2 * time.Second
+	lookWatched = time.Minute
 	// firstRetry is the pause before the next try to open a link. It doubles with each try, up
 	// to lookAgain. A killed agent's queue is free once the kernel has closed its socket.
 	firstRetry = 20 * time.Millisecond
@@ -159,7 +160,7 @@ func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(p.nextLook()):
+		case <-time.After(p.nextLook(changes != nil)):
 		case <-p.again:
 		case _, ok := <-changes:
 			if !ok { // the watch has ended; the regular checks remain
@@ -170,10 +171,13 @@ func (p *Ports) Run(ctx context.Context, changes <-chan struct{}) {
 	}
 }
 
-// nextLook is the pause before the next check.
-func (p *Ports) nextLook() time.Duration {
+// nextLook is the pause before the next check. watched says that the kernel sends link messages.
+func (p *Ports) nextLook(watched bool) time.Duration {
 	if !p.refused {
 		p.retry = 0
+		if watched {
+			return lookWatched
+		}
 		return lookAgain
 	}
 	p.retry = min(max(2*p.retry, firstRetry), lookAgain)

@@ -323,13 +323,13 @@ func TestPodPortsRetry(t *testing.T) {
 	p := New(nil, recorder{}, nil, slog.New(slog.DiscardHandler))
 	for _, want := range []time.Duration{20, 40, 80, 160, 320, 640, 1280, 2000, 2000} {
 		p.refused = true
-		if got := p.nextLook(); got != want*time.Millisecond {
+		if got := p.nextLook(false); got != want*time.Millisecond {
 			t.Errorf("next look after %v, want %v ms", got, want)
 		}
 	}
-	for _, want := range []time.Duration{lookAgain, firstRetry} {
+	for _, want := range []time.Duration{lookAgain, lookWatched, firstRetry} {
 		p.refused = want == firstRetry
-		if got := p.nextLook(); got != want {
+		if got := p.nextLook(want != lookAgain); got != want {
 			t.Errorf("next look after %v, want %v", got, want)
 		}
 	}
