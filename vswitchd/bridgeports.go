@@ -1,6 +1,7 @@
 package vswitchd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
-// AddPort implements bridge.Switch. A port that the switch has already stays, because the
-// switch goes on while this process is away.
+// AddPort implements bridge.Switch. A port that the switch already has stays, because the switch
+// continues when this process ends.
 func (b *bridges) AddPort(br string, p bridge.Port) error {
 	spec, err := specOf(&p)
 	if err != nil {
@@ -26,33 +27,37 @@ func (b *bridges) AddPort(br string, p bridge.Port) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now == nil || b.now.Name != br {
+	if b.current == nil || b.current.Name != br {
 		return fmt.Errorf("there is no bridge %s", br)
 	}
-	if had := b.stats(spec.No); had == nil || had.Name != p.Name {
+	if had := b.portStats(spec.No); had == nil || had.Name != p.Name {
 		err = b.openPort(spec)
 	} else {
-		err = b.client.SecurePort(spec.No, spec.Security) // its VLANs may be others by now
+		err = b.client.SecurePort(spec.No, spec.Security) // its VLANs may have changed
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		b.portChanged(p)
 	}
-	b.ports[p.Name] = p
-	b.followMarks(&p)
-	b.tunnelChanged(&p)
-	b.watchPorts()
-	return nil
+	return err
 }
 
-// watchPorts tells controllers of ports that changed.
+// portChanged updates the settings that depend on a new or changed port. b.mu is held.
+func (b *bridges) portChanged(p bridge.Port) {
+	b.ports[p.Name] = p
+	b.updateMarksFor(&p)
+	b.tunnelChanged(&p)
+	b.watchPorts()
+}
+
+// watchPorts notifies controllers of changed ports.
 func (b *bridges) watchPorts() {
 	if s := b.server.Load(); s != nil {
 		s.WatchPorts()
 	}
 }
 
-// deviceOwner is whose the devices of internal ports are. They outlive the switch, as the
-// kernel's do with Open vSwitch: a Node's gateway keeps its addresses.
+// deviceOwner owns the devices of internal ports. They outlive the switch, as those of Open
+// vSwitch's kernel datapath do, so a Node's gateway keeps its addresses.
 const deviceOwner = "antrail vswitchd"
 
 func (b *bridges) openPort(spec *door.PortSpec) error {
@@ -68,61 +73,52 @@ func (b *bridges) ChangePort(_ string, p bridge.Port) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch had := b.ports[p.Name]; {
-	case had.MAC != p.MAC || had.MTU != p.MTU || !maps.Equal(had.Options, p.Options):
-		if err := b.letGo(&p); err != nil {
-			return err
-		}
-		if err := b.openPort(spec); err != nil {
-			return err
-		}
-	default:
-		if err := b.client.SecurePort(spec.No, spec.Security); err != nil {
-			return err
-		}
+	if had := b.ports[p.Name]; had.MAC == p.MAC && had.MTU == p.MTU && maps.Equal(had.Options, p.Options) {
+		err = b.client.SecurePort(spec.No, spec.Security)
+	} else if err = b.closeIfConfined(&p); err == nil {
+		err = b.openPort(spec)
 	}
-	b.ports[p.Name] = p
-	b.followMarks(&p)
-	b.tunnelChanged(&p)
-	b.watchPorts()
-	return nil
+	if err == nil {
+		b.portChanged(p)
+	}
+	return err
 }
 
-// runSwitchBegan has a switch that has begun go on where the one before was killed. If that fails,
-// the bridge begins without entries, and its controllers connect again, as after a kill of
+// runRestore gives a new switch process the state of the one that was killed. If that fails, the
+// bridge begins without entries, and its controllers have to connect again, as after a kill of
 // Open vSwitch.
-func (b *bridges) runSwitchBegan(ctx context.Context) {
+func (b *bridges) runRestore(ctx context.Context) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	again, err := b.changes.repeat(ctx)
-	if again && err != nil && b.now != nil {
-		b.log.Warn("the switch was killed, and its entries are not the last ones: controllers have to send them again", "error", err)
-		b.end()
-		err = errors.Join(b.changes.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}), b.serveBridge(*b.now))
+	again, err := b.changes.replay(ctx)
+	if again && err != nil && b.current != nil {
+		b.log.Warn("the switch was killed, and its last entries are lost: controllers have to send them again", "error", err)
+		b.disconnect()
+		err = errors.Join(b.changes.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}), b.serveBridge(*b.current))
 	}
 	if err == nil && again {
-		err = b.portsAgain()
+		err = b.restorePorts()
 	}
 	if s := b.server.Load(); s != nil {
 		err = errors.Join(err, s.RestorePorts())
 	}
 	if err != nil {
-		b.log.Warn("the switch does not go on as the one before", "error", err)
+		b.log.Warn("the new switch has not the state of the previous one", "error", err)
 	}
-	clear(b.receivers.told)
-	b.receivers.receive(b.tunnels())
+	clear(b.receivers.sent)
+	b.receivers.update(b.tunnels())
 }
 
 // tunnelChanged sets the addresses at which the tunnel of a new or changed port receives.
 // b.mu is held.
 func (b *bridges) tunnelChanged(p *bridge.Port) {
 	if slices.Contains(tunnelTypes, p.Type) {
-		delete(b.receivers.told, doorNumber(p))
-		b.receivers.receive(b.tunnels())
+		delete(b.receivers.sent, doorNumber(p))
+		b.receivers.update(b.tunnels())
 	}
 }
 
-// tunnels are those of the bridge, by their numbers. b.mu is held.
+// tunnels are the tunnels of the bridge, by their port numbers. b.mu is held.
 func (b *bridges) tunnels() map[uint32]tunnelPort {
 	all := map[uint32]tunnelPort{}
 	for _, p := range b.ports {
@@ -133,12 +129,12 @@ func (b *bridges) tunnels() map[uint32]tunnelPort {
 	return all
 }
 
-// followAddresses has tunnels follow the addresses of the Node until ctx ends.
+// followAddresses updates the tunnels when the addresses of the Node change, until ctx ends.
 func (b *bridges) followAddresses(ctx context.Context) error {
 	f, err := ways.FollowAddresses(func(bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.receivers.receive(b.tunnels())
+		b.receivers.update(b.tunnels())
 	})
 	if err != nil {
 		return err
@@ -147,9 +143,9 @@ func (b *bridges) followAddresses(ctx context.Context) error {
 	return nil
 }
 
-// portsAgain gives a switch that has begun again the ports of the bridge, and no others: its file
-// may miss the last changes. b.mu is held.
-func (b *bridges) portsAgain() error {
+// restorePorts opens the ports of the bridge in a new switch process, and removes all others: the
+// switch's file may lack the last changes. b.mu is held.
+func (b *bridges) restorePorts() error {
 	var errs []error
 	wanted := map[uint32]string{}
 	for name, p := range b.ports {
@@ -173,13 +169,13 @@ func (b *bridges) portsAgain() error {
 		}
 		errs = append(errs, err)
 	}
-	b.followAllMarks()
+	b.updateMarks()
 	return errors.Join(errs...)
 }
 
-// letGo has a confined switch close a port, whose device this process opens again. Another
-// switch closes and opens it by itself.
-func (b *bridges) letGo(p *bridge.Port) error {
+// closeIfConfined closes a port of a confined switch, because this process opens the device again.
+// A switch that is not confined closes and opens it by itself.
+func (b *bridges) closeIfConfined(p *bridge.Port) error {
 	info, err := b.client.Info(context.Background())
 	if err != nil || !info.Confined {
 		return err
@@ -194,7 +190,7 @@ func (b *bridges) RemovePort(_, name string) error {
 	return b.removePort(name)
 }
 
-// removePort closes a port. This process undoes the changes that a confined switch may not undo.
+// removePort closes a port. It undoes the changes of the link that a confined switch may not undo.
 func (b *bridges) removePort(name string) error {
 	p, is := b.ports[name]
 	if !is {
@@ -202,13 +198,13 @@ func (b *bridges) removePort(name string) error {
 	}
 	delete(b.ports, name)
 	defer b.watchPorts()
-	defer b.followMarks(&p)
+	defer b.updateMarksFor(&p)
 	defer b.tunnelChanged(&p)
 	no := doorNumber(&p)
 	if s := b.server.Load(); s != nil {
 		s.ForgetPort(no)
 	}
-	had := b.stats(no)
+	had := b.portStats(no)
 	if had == nil {
 		return nil
 	}
@@ -228,7 +224,7 @@ func doorNumber(p *bridge.Port) uint32 {
 	return uint32(p.Number)
 }
 
-// specOf is a port at the door. The error is for what a port of antrail cannot be.
+// specOf is the spec of a port at the door. The error is for settings that are not supported.
 func specOf(p *bridge.Port) (*door.PortSpec, error) {
 	spec := &door.PortSpec{No: doorNumber(p), Name: p.Name, Link: p.Name, Driver: door.DriverAuto}
 	var err error
@@ -241,12 +237,12 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 		spec.Driver, spec.Link, spec.Tunnel = door.DriverTunnel, "", t
 		return spec, err
 	case len(p.Options) > 0:
-		return nil, errors.New("options are not supported")
+		return nil, fmt.Errorf("options are not supported for type %s", cmp.Or(p.Type, "system"))
 	}
 	switch p.Type {
 	case "", "system":
 		if p.MAC != "" || p.MTU != 0 {
-			return nil, errors.New("mac and mtu_request are not supported for a link that is there")
+			return nil, errors.New("mac and mtu_request are not supported for a link that exists already")
 		}
 	case "internal", "tap":
 		spec.Driver, spec.Tap = door.DriverTap, &door.TapSpec{MAC: p.MAC, MTU: p.MTU, Marks: true, Owner: deviceOwner}
@@ -256,8 +252,8 @@ func specOf(p *bridge.Port) (*door.PortSpec, error) {
 	return spec, nil
 }
 
-// vlansOf are the VLANs of a port for NORMAL. The columns have the meaning that they have in Open
-// vSwitch: a trunk ignores tag, and an access port ignores trunks.
+// vlansOf are the VLANs of a port for NORMAL. The columns mean the same as in Open vSwitch: a trunk
+// ignores tag, and an access port ignores trunks.
 func vlansOf(p *bridge.Port) (s l2.PortSecurity, err error) {
 	s.VLANMode = l2.VLANMode(p.VLANMode)
 	if p.Tag >= 0 && s.VLANMode == "" {
@@ -274,8 +270,8 @@ func vlansOf(p *bridge.Port) (s l2.PortSecurity, err error) {
 	return s, s.Check()
 }
 
-// stats are the counters and facts of a port of the switch; nil without one.
-func (b *bridges) stats(no uint32) *telemetry.PortStats {
+// portStats are the counters and state of the switch's port; nil if it has none of the number.
+func (b *bridges) portStats(no uint32) *telemetry.PortStats {
 	for _, p := range b.client.Ports() {
 		if p.No == no {
 			return &p
@@ -288,18 +284,15 @@ func (b *bridges) stats(no uint32) *telemetry.PortStats {
 func (b *bridges) PortState(_, name string) bridge.PortState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	p, is := b.ports[name]
-	if !is {
-		return bridge.PortState{}
+	if p, is := b.ports[name]; is {
+		if s := b.portStats(doorNumber(&p)); s != nil {
+			return stateOf(s)
+		}
 	}
-	s := b.stats(doorNumber(&p))
-	if s == nil {
-		return bridge.PortState{}
-	}
-	return stateOf(s)
+	return bridge.PortState{}
 }
 
-// stateOf is a port of the switch in the columns of a row.
+// stateOf is the state of a port for the columns of its row.
 func stateOf(s *telemetry.PortStats) bridge.PortState {
 	state := bridge.PortState{
 		MAC: s.MAC.String(), MTU: s.MTU, AdminUp: s.Up, LinkUp: s.Up,

@@ -18,34 +18,34 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// bridges is the switch as the database's rows configure it (bridge.Switch). A switch has one
-// pipeline, so it is one bridge. Another one is refused: a controller may use all 254 tables of the
-// pipeline, and none is left for a second bridge. So patch ports are refused, too (docs/decisions/075-one-bridge.md).
+// bridges implements bridge.Switch by the switch behind the door. A switch has one pipeline, so it
+// is one bridge. A second bridge is refused, because a controller may use all 254 tables. So patch
+// ports are refused, too (docs/decisions/075-one-bridge.md).
 type bridges struct {
 	client  *door.Client
-	changes *changes // of client, for whatever changes entries
-	runDir  string   // of the bridge's socket
+	changes *changeRecorder // of client, for all changes of entries
+	runDir  string          // of the bridge's socket
 	release string
 	log     *slog.Logger
 	ctx     context.Context // ends with the process
 	server  atomic.Pointer[ofserver.Server]
 	served  sync.WaitGroup
 
-	mu    sync.Mutex
-	now   *bridge.Bridge            // nil without one
-	stop  context.CancelFunc        // ends the connections of now
-	ways  map[string]*controllerWay // of now, by target
-	ports map[string]bridge.Port    // of now, by name
+	mu      sync.Mutex
+	current *bridge.Bridge               // nil without one
+	stop    context.CancelFunc           // ends the connections of current
+	targets map[string]*controllerTarget // of current, by target
+	ports   map[string]bridge.Port       // of current, by name
 
 	receivers receivers
 }
 
-// failSecure is the fail mode of a bridge that is left without entries. Any other bridge begins
-// with an entry that makes it a learning switch, as with Open vSwitch.
+// failSecure is the fail mode of a bridge that begins without entries. Any other bridge begins with
+// one entry that makes it a learning switch, as with Open vSwitch.
 const failSecure = "secure"
 
-// Facts implements bridge.Switch. The version is that of Open vSwitch whose tools the process
-// is compared with.
+// Facts implements bridge.Switch. The version is that of the Open vSwitch with whose tools the
+// tests compare this process.
 func (b *bridges) Facts() bridge.Facts {
 	return bridge.Facts{
 		Version: "3.1.0", DatapathTypes: []string{"netdev", "system"},
@@ -57,36 +57,36 @@ func (b *bridges) Facts() bridge.Facts {
 func (b *bridges) AddBridge(br bridge.Bridge) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now != nil && b.now.Name != br.Name {
-		return fmt.Errorf("a switch of antrail is one bridge, and %s is there", b.now.Name)
+	if b.current != nil && b.current.Name != br.Name {
+		return fmt.Errorf("the switch is bridge %s already, and cannot be a second one", b.current.Name)
 	}
 	return b.serveBridge(br)
 }
 
-// ChangeBridge implements bridge.Switch. Controllers stay connected if packets are to be held
-// or no longer held, and nothing else changes.
+// ChangeBridge implements bridge.Switch. Controllers stay connected if only FlowRestoreWait
+// changes.
 func (b *bridges) ChangeBridge(br bridge.Bridge) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now == nil || b.now.Name != br.Name {
+	if b.current == nil || b.current.Name != br.Name {
 		return fmt.Errorf("there is no bridge %s", br.Name)
 	}
-	if s, same := b.server.Load(), *b.now; s != nil {
+	if s, same := b.server.Load(), *b.current; s != nil {
 		if same.FlowRestoreWait = br.FlowRestoreWait; reflect.DeepEqual(same, br) {
-			b.now = &br
+			b.current = &br
 			return s.Hold(br.FlowRestoreWait)
 		}
 	}
 	return b.serveBridge(br)
 }
 
-// serveBridge serves OpenFlow for a bridge, with its settings of now.
+// serveBridge serves OpenFlow for a bridge, in place of the current one.
 func (b *bridges) serveBridge(br bridge.Bridge) error {
 	versions, err := versionsOf(br.Protocols)
 	if err != nil {
 		return err
 	}
-	if err := b.begin(&br); err != nil {
+	if err := b.installDefaultFlow(&br); err != nil {
 		return err
 	}
 	s, err := ofserver.New(ofserver.Config{
@@ -98,18 +98,18 @@ func (b *bridges) serveBridge(br bridge.Bridge) error {
 	if err := s.Hold(br.FlowRestoreWait); err != nil {
 		return err
 	}
-	b.end()
-	if err := b.connect(s, &br); err != nil {
-		b.end()
+	b.disconnect()
+	if err := b.openSockets(s, &br); err != nil {
+		b.disconnect()
 		return err
 	}
-	b.now = &br
+	b.current = &br
 	b.server.Store(s)
 	return nil
 }
 
-// begin gives a switch without a pipeline that of a new bridge.
-func (b *bridges) begin(br *bridge.Bridge) error {
+// installDefaultFlow installs the entry of a new bridge in a switch without a pipeline.
+func (b *bridges) installDefaultFlow(br *bridge.Bridge) error {
 	if b.client.Names() != nil || br.FailMode == failSecure {
 		return nil
 	}
@@ -117,8 +117,8 @@ func (b *bridges) begin(br *bridge.Bridge) error {
 	return b.changes.Apply(&flow.Bundle{Names: flow.NewNames(), Add: []*flow.Entry{normal}})
 }
 
-// end ends the connections of the bridge.
-func (b *bridges) end() {
+// disconnect closes the connections and sockets of the bridge.
+func (b *bridges) disconnect() {
 	if b.stop != nil {
 		b.stop()
 		b.served.Wait()
@@ -127,27 +127,27 @@ func (b *bridges) end() {
 	b.server.Store(nil)
 }
 
-// RemoveBridge implements bridge.Switch. The switch is left without entries.
+// RemoveBridge implements bridge.Switch. It removes all entries.
 func (b *bridges) RemoveBridge(name string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.now == nil || b.now.Name != name {
+	if b.current == nil || b.current.Name != name {
 		return nil
 	}
-	b.end()
+	b.disconnect()
 	var errs []error
 	for port := range b.ports {
 		errs = append(errs, b.removePort(port))
 	}
-	b.now = nil
+	b.current = nil
 	errs = append(errs, b.changes.Apply(&flow.Bundle{Replace: true, Names: flow.NewNames()}))
 	return errors.Join(errs...)
 }
 
-// wait returns when no controller is connected. ctx must have ended.
-func (b *bridges) wait() { b.served.Wait() }
+// awaitDisconnected returns when no controller is connected. ctx must have ended.
+func (b *bridges) awaitDisconnected() { b.served.Wait() }
 
-// versionsOf are the versions that a bridge's protocols name; all if there is none.
+// versionsOf are the versions that a bridge's protocols name; nil if there are none.
 func versionsOf(protocols []string) (all []openflow.Version, err error) {
 	for _, name := range protocols {
 		i := slices.IndexFunc(openflow.Versions, func(v openflow.Version) bool { return v.String() == name })
@@ -159,7 +159,8 @@ func versionsOf(protocols []string) (all []openflow.Version, err error) {
 	return all, nil
 }
 
-// datapathID is the number of a bridge that has none: a MAC address that nobody has bought.
+// datapathID is the default datapath ID of a bridge: a locally administered MAC address that the
+// name gives.
 func datapathID(name string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(name))

@@ -16,14 +16,15 @@ import (
 	"github.com/antrail/antrail/vswitchd/rundir"
 )
 
-// Controllers connect to the bridge's own socket, BRIDGE.mgmt, and to those that its rows name
-// (ptcp, punix). The process connects to other controllers (tcp, unix), and again after an end.
+// Controllers connect to the bridge's own socket, BRIDGE.mgmt, and to the listening targets of its
+// rows (ptcp, punix). The process connects to the other targets (tcp, unix), and again after a
+// connection has ended.
 
-// The time between two tries to connect, which doubles.
+// The time between two attempts to connect begins with firstBackoff and doubles up to lastBackoff.
 const firstBackoff, lastBackoff = time.Second, 8 * time.Second
 
-// connect opens the sockets of a bridge and serves them until b.stop is called.
-func (b *bridges) connect(s *ofserver.Server, br *bridge.Bridge) error {
+// openSockets opens the sockets of a bridge and serves them until b.stop is called.
+func (b *bridges) openSockets(s *ofserver.Server, br *bridge.Bridge) error {
 	var ctx context.Context
 	ctx, b.stop = context.WithCancel(b.ctx)
 	if err := os.MkdirAll(b.runDir, 0o755); err != nil {
@@ -37,11 +38,11 @@ func (b *bridges) connect(s *ofserver.Server, br *bridge.Bridge) error {
 	b.served.Go(func() { b.runServer(ctx, s, ln); os.Remove(path) })
 	b.log.Info("serving OpenFlow", "bridge", br.Name, "socket", path, "switch", b.client.Socket())
 	b.served.Go(func() { runPortWatch(ctx, s) })
-	b.ways = map[string]*controllerWay{}
+	b.targets = map[string]*controllerTarget{}
 	for _, c := range br.Controllers {
-		way := &controllerWay{ctx: ctx}
-		b.ways[c.Target] = way
-		from, err := way.open(c.Target)
+		way := &controllerTarget{ctx: ctx}
+		b.targets[c.Target] = way
+		from, err := way.listen(c.Target)
 		if err != nil {
 			way.fault = err
 			b.log.Warn("a controller is not connected", "target", c.Target, "error", err)
@@ -57,10 +58,10 @@ func (b *bridges) connect(s *ofserver.Server, br *bridge.Bridge) error {
 	return nil
 }
 
-// portWatchTime is how often ports are looked at, for links that go up and down by themselves.
+// portWatchTime is the interval between two checks for links that went up or down.
 const portWatchTime = time.Second
 
-// runPortWatch tells controllers of ports that change, until ctx ends.
+// runPortWatch notifies controllers of changed ports, until ctx ends.
 func runPortWatch(ctx context.Context, s *ofserver.Server) {
 	t := time.NewTicker(portWatchTime)
 	defer t.Stop()
@@ -77,11 +78,11 @@ func runPortWatch(ctx context.Context, s *ofserver.Server) {
 // runServer serves a listener until ctx ends.
 func (b *bridges) runServer(ctx context.Context, s *ofserver.Server, ln net.Listener) {
 	serve := s.Serve
-	if _, own := ln.(*controllerWay); own {
+	if _, own := ln.(*controllerTarget); own {
 		serve = s.ServeOwn
 	}
 	if err := serve(ctx, ln); err != nil {
-		b.log.Error("controllers are not served any more", "at", ln.Addr(), "error", err)
+		b.log.Error("controllers are no longer served", "at", ln.Addr(), "error", err)
 	}
 }
 
@@ -90,9 +91,9 @@ func (b *bridges) ControllerStates(string) map[string]bridge.ControllerState {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all := map[string]bridge.ControllerState{}
-	for target, way := range b.ways {
+	for target, way := range b.targets {
 		state := bridge.ControllerState{Connected: way.connected.Load(), Role: "other"}
-		if fault := way.why(); fault != "" {
+		if fault := way.lastError(); fault != "" {
 			state.Status = map[string]string{"last_error": fault}
 		}
 		all[target] = state
@@ -100,21 +101,21 @@ func (b *bridges) ControllerStates(string) map[string]bridge.ControllerState {
 	return all
 }
 
-// controllerWay is the way to a controller. As a listener it brings the connection to it, and
-// the next one after that has ended.
-type controllerWay struct {
+// controllerTarget is a target of a bridge's rows. As a net.Listener it connects to the controller:
+// Accept returns a new connection after the previous one has ended.
+type controllerTarget struct {
 	ctx           context.Context
 	network, addr string
-	fault         error // of the target
+	fault         error // why the target is not usable; nil if it is
 
 	connected atomic.Bool
-	over      chan struct{} // closed when the connection has ended; nil before the first
+	ended     chan struct{} // closed when the connection has ended; nil before the first
 	backoff   time.Duration
-	last      atomic.Pointer[string] // why the last try failed
+	last      atomic.Pointer[string] // the error of the last attempt
 }
 
-// open returns what brings the connections of a target.
-func (w *controllerWay) open(target string) (net.Listener, error) {
+// listen returns the listener that accepts the connections of a target.
+func (w *controllerTarget) listen(target string) (net.Listener, error) {
 	kind, rest, _ := strings.Cut(target, ":")
 	switch kind {
 	case "punix":
@@ -132,11 +133,11 @@ func (w *controllerWay) open(target string) (net.Listener, error) {
 		}
 		return w, nil
 	}
-	return nil, fmt.Errorf("%s is not a target of kind tcp, unix, ptcp or punix", target)
+	return nil, fmt.Errorf("target %s: expected tcp:, unix:, ptcp: or punix:", target)
 }
 
-// why is why the controller is not connected; "" if that is not known.
-func (w *controllerWay) why() string {
+// lastError is the reason why the controller is not connected; "" if it is connected or unknown.
+func (w *controllerTarget) lastError() string {
 	if w.fault != nil {
 		return w.fault.Error()
 	}
@@ -147,31 +148,31 @@ func (w *controllerWay) why() string {
 }
 
 // Accept implements net.Listener.
-func (w *controllerWay) Accept() (net.Conn, error) {
-	if w.over != nil {
+func (w *controllerTarget) Accept() (net.Conn, error) {
+	if w.ended != nil {
 		select {
 		case <-w.ctx.Done():
 			return nil, net.ErrClosed
-		case <-w.over:
+		case <-w.ended:
 		}
-		w.pause()
+		w.waitBackoff()
 	}
 	for w.ctx.Err() == nil {
 		c, err := (&net.Dialer{Timeout: lastBackoff}).DialContext(w.ctx, w.network, w.addr)
 		if err == nil {
-			w.over, w.backoff = make(chan struct{}), firstBackoff
+			w.ended, w.backoff = make(chan struct{}), firstBackoff
 			w.connected.Store(true)
-			return &outgoing{Conn: c, way: w}, nil
+			return &outgoing{Conn: c, target: w}, nil
 		}
 		text := err.Error()
 		w.last.Store(&text)
-		w.pause()
+		w.waitBackoff()
 	}
 	return nil, net.ErrClosed
 }
 
-// pause waits until the next try.
-func (w *controllerWay) pause() {
+// waitBackoff waits until the next attempt.
+func (w *controllerTarget) waitBackoff() {
 	select {
 	case <-w.ctx.Done():
 	case <-time.After(w.backoff):
@@ -179,25 +180,25 @@ func (w *controllerWay) pause() {
 	w.backoff = min(2*w.backoff, lastBackoff)
 }
 
-// Close implements net.Listener. The connections end with the context.
-func (w *controllerWay) Close() error { return nil }
+// Close implements net.Listener. The connections end with ctx.
+func (w *controllerTarget) Close() error { return nil }
 
 // Addr implements net.Listener.
-func (w *controllerWay) Addr() net.Addr { return &net.UnixAddr{Name: w.addr, Net: w.network} }
+func (w *controllerTarget) Addr() net.Addr { return &net.UnixAddr{Name: w.addr, Net: w.network} }
 
 // outgoing is a connection to a controller.
 type outgoing struct {
 	net.Conn
-	way  *controllerWay
-	once sync.Once
+	target *controllerTarget
+	once   sync.Once
 }
 
-// Close tells the way that the connection has ended.
+// Close also makes the target's Accept connect again.
 func (o *outgoing) Close() error {
 	err := o.Conn.Close()
 	o.once.Do(func() {
-		o.way.connected.Store(false)
-		close(o.way.over)
+		o.target.connected.Store(false)
+		close(o.target.ended)
 	})
 	return err
 }

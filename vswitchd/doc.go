@@ -3,12 +3,12 @@
 // sockets where ovs-vsctl, ovs-ofctl, ovs-appctl and controllers look for them.
 //
 //	vswitchd.go         the process
-//	bridges.go          the bridge that rows of the database ask for, as the switch
+//	bridges.go          the bridge of the database's rows
 //	bridgeports.go      its ports
 //	tunnelports.go      its tunnels
-//	tunneladdresses.go  where they receive
-//	recentchanges.go    what a killed switch may have lost
+//	tunneladdresses.go  the addresses at which tunnels receive
+//	recentchanges.go    changes that a killed switch may have lost
 //	portmarks.go        packet marks on its internal ports
-//	connections.go      OpenFlow: where controllers connect, or are connected to
+//	connections.go      OpenFlow connections with controllers
 //	commands.go         commands of ovs-appctl
 package vswitchd

@@ -15,14 +15,14 @@ import (
 
 // A packet that leaves by an internal port carries its pkt_mark as the mark of the host's packet,
 // and vice versa, as with Open vSwitch. Antrea's agent translates the addresses of Egresses by
-// marks. A tap shows a mark as a source address (package tap). Rules of nftables turn that into a
-// mark and back, one bit each. No single rule can copy a whole number in network order.
+// marks. A tap shows a mark in the source MAC address (package tap). Rules of nftables copy it to
+// the mark and back, one bit each, because no single rule copies a whole number in network order.
 
-// marksTable is the table of both families: inet for what comes from the switch, netdev
-// for what goes there.
+// marksTable is the name of two tables: that of family inet for packets from the switch, and that of
+// family netdev for packets to it.
 const marksTable = "antrail-vswitchd"
 
-// writeMarks makes the rules for the devices of internal ports, in place of those before.
+// writeMarks replaces the rules by those for the devices of internal ports.
 func writeMarks(devices []string) error {
 	var s nft.Script
 	in, out := s.Table("inet", marksTable), s.Table("netdev", marksTable)
@@ -52,7 +52,7 @@ func writeMarks(devices []string) error {
 	return nil
 }
 
-// addOutward has the packets that the host sends to a device show their marks.
+// addOutward adds the rules that write the marks into packets from the host to a device.
 func addOutward(t nft.Table, chain, device string, unmarked [6]byte) {
 	t.Chain(chain, "filter", "egress device "+strconv.Quote(device), nft.Filter)
 	t.Rule(chain, "ether type != { ip, ip6 } accept")
@@ -63,10 +63,10 @@ func addOutward(t nft.Table, chain, device string, unmarked [6]byte) {
 	}
 }
 
-// firstMarkBit is where the mark begins in a frame: behind the destination and two bytes.
+// firstMarkBit is the offset in bits of the mark in a frame: behind the destination and two bytes.
 const firstMarkBit = 64
 
-// bitsOfMark are the bits of a mark, in the order of the network.
+// bitsOfMark are the bits of a mark, in network order.
 var bitsOfMark = func() (all [32]uint32) {
 	for i := range all {
 		all[i] = 1 << (31 - i)
@@ -85,17 +85,17 @@ func (b *bridges) internalDevices() (names []string) {
 	return names
 }
 
-// followMarks makes the rules for the ports of now. Without nftables, packets have no marks
-// on internal ports, and the log says so.
-func (b *bridges) followMarks(changed *bridge.Port) {
+// updateMarksFor updates the rules if a changed port is an internal one. b.mu is held.
+func (b *bridges) updateMarksFor(changed *bridge.Port) {
 	if spec, err := specOf(changed); err != nil || spec.Driver != door.DriverTap {
 		return
 	}
-	b.followAllMarks()
+	b.updateMarks()
 }
 
-// followAllMarks makes the rules for all internal ports. b.mu is held.
-func (b *bridges) followAllMarks() {
+// updateMarks writes the rules for all internal ports. Without nftables, it logs that packets have
+// no marks. b.mu is held.
+func (b *bridges) updateMarks() {
 	if err := writeMarks(b.internalDevices()); err != nil {
 		b.log.Warn("packets of internal ports have no marks on the host's side", "error", err)
 	}

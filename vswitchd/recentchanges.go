@@ -11,32 +11,32 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// A switch that is killed begins again with the entries of its file, which may miss the last
-// changes. Controllers do not notice, so nobody would repeat those changes. This process does:
-// it remembers each change until the file has it.
+// A switch that was killed begins again with the entries of its file, which may lack the last
+// changes. Controllers do not notice the kill, so they do not send those changes again. This
+// process does: it records each change until the file has it.
 //
-// The changes are repeated in their order, and some may be in the file already. The result is
-// right all the same: a change says what an entry, group or meter is, not how it differs.
+// The process replays the changes in their order. The file may already have some of them. That does
+// no harm, because a change gives the whole entry, group or meter and not a difference.
 
-// changes is the switch as controllers change it. It implements door.Switch.
-type changes struct {
+// changeRecorder is a switch that records its changes. It implements door.Switch.
+type changeRecorder struct {
 	*door.Client
 
-	mu       sync.Mutex // held during a change, so that they are repeated in their order
-	instance string     // the switch that has them
-	recent   []recentChange
-	size     int  // of all recent
-	missing  bool // there were too many to remember
-	inFile   bool // some are forgotten, because the file has them
-	// The file has the first marked changes when it is of generation mark.
+	mu        sync.Mutex // held during a change, so that recent has the switch's order
+	instance  string     // the process of the switch that has the changes
+	recent    []recentChange
+	size      int  // of all recent
+	missing   bool // recent is empty because there were more than maxRecent
+	forgotten bool // some changes were dropped from recent, because the file has them
+	// A file of generation mark or later has the first marked changes.
 	marked int
 	mark   uint64
 }
 
-// maxRecent is how many entries, groups and meters are remembered at most.
+// maxRecent is the largest number of recorded entries, groups and meters.
 const maxRecent = 1 << 20
 
-// forgetTime is how often the switch is asked what its file has.
+// forgetTime is the interval between two checks of the generation in the switch's file.
 const forgetTime = time.Second
 
 // recentChange is a change: a bundle, or the text of one.
@@ -55,22 +55,22 @@ func (r *recentChange) apply(to *door.Client) error {
 }
 
 // Apply implements door.Pipeline.
-func (c *changes) Apply(b *flow.Bundle) error {
+func (c *changeRecorder) Apply(b *flow.Bundle) error {
 	own := *b
 	if b.Names != nil {
-		own.Names = b.Names.Clone() // the caller may go on with its own
+		own.Names = b.Names.Clone() // the caller may change its own
 	}
 	n := len(b.Add) + len(b.Delete) + len(b.Groups) + len(b.Meters) + len(b.DeleteGroups) + len(b.DeleteMeters)
-	return c.change(recentChange{bundle: &own, size: n})
+	return c.applyAndRecord(recentChange{bundle: &own, size: n})
 }
 
 // ApplyText implements ofserver.Switch.
-func (c *changes) ApplyText(t *door.BundleText) error {
-	return c.change(recentChange{text: t, size: t.Entries()})
+func (c *changeRecorder) ApplyText(t *door.BundleText) error {
+	return c.applyAndRecord(recentChange{text: t, size: t.Entries()})
 }
 
-// change applies a change, and remembers it.
-func (c *changes) change(r recentChange) error {
+// applyAndRecord applies a change and records it.
+func (c *changeRecorder) applyAndRecord(r recentChange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := r.apply(c.Client); err != nil {
@@ -78,7 +78,7 @@ func (c *changes) change(r recentChange) error {
 	}
 	if r.bundle != nil && r.bundle.Replace {
 		c.forgetAll()
-		c.inFile = false
+		c.forgotten = false
 	}
 	if c.missing {
 		return nil
@@ -92,58 +92,58 @@ func (c *changes) change(r recentChange) error {
 	return nil
 }
 
-// forgetAll forgets all changes. c.mu is held.
-func (c *changes) forgetAll() {
+// forgetAll drops all recorded changes. c.mu is held.
+func (c *changeRecorder) forgetAll() {
 	c.recent, c.size, c.missing, c.marked, c.mark = nil, 0, false, 0, 0
 }
 
-// runForget forgets what the switch's file has, until ctx ends.
-func (c *changes) runForget(ctx context.Context) {
+// runForget drops the changes that the switch's file has, until ctx ends.
+func (c *changeRecorder) runForget(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(forgetTime):
-			c.forget(ctx)
+			c.forgetWritten(ctx)
 		}
 	}
 }
 
-// forget forgets what the switch's file has.
-func (c *changes) forget(ctx context.Context) {
+// forgetWritten drops the changes that the switch's file has.
+func (c *changeRecorder) forgetWritten(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.recent) == 0 && !c.missing {
 		return
 	}
 	i, err := c.Info(ctx)
-	if err != nil || i.Instance != c.instance { // another switch, which has not begun yet
+	if err != nil || i.Instance != c.instance { // a new process, for which replay has not run yet
 		return
 	}
 	switch {
 	case i.Kept >= i.Generation: // c.mu is held, so there are no later changes
 		c.forgetAll()
-		c.inFile = true
+		c.forgotten = true
 	case c.mark != 0 && i.Kept >= c.mark:
 		for _, r := range c.recent[:c.marked] {
 			c.size -= 1 + r.size
 		}
 		c.recent, c.marked, c.mark = slices.Clone(c.recent[c.marked:]), 0, 0
-		c.inFile = true
+		c.forgotten = true
 	case c.mark == 0:
 		c.marked, c.mark = len(c.recent), i.Generation
 	}
 }
 
-// Why changes are not repeated.
+// The reasons why changes are not replayed.
 var (
 	errMissing = errors.New("there were too many since the file was written")
 	errNoFile  = errors.New("the switch has not read the file")
 )
 
-// repeat has a switch that has begun go on where the one before was killed. again says that
-// there was one before. After an error the entries are not those that controllers have sent.
-func (c *changes) repeat(ctx context.Context) (again bool, err error) {
+// replay applies the recorded changes to a new process of the switch. again is false if there was
+// no process before. After an error the switch lacks entries that controllers have sent.
+func (c *changeRecorder) replay(ctx context.Context) (again bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i, err := c.Info(ctx)
@@ -158,7 +158,7 @@ func (c *changes) repeat(ctx context.Context) (again bool, err error) {
 	case c.missing:
 		c.forgetAll()
 		return true, errMissing
-	case c.inFile && i.Names == nil:
+	case c.forgotten && i.Names == nil:
 		c.forgetAll()
 		return true, errNoFile
 	}

@@ -38,11 +38,11 @@ func TestKilledSwitchLosesNoChange(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	client := door.Dial(sw.Socket)
 	c := controller{Process: &Process{Switch: sw.Socket}, client: client, log: log, begun: make(chan struct{}, 1)}
-	b := &bridges{client: client, changes: &changes{Client: client}, runDir: t.TempDir(), log: log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: client, log: log}}
+	b := &bridges{client: client, changes: &changeRecorder{Client: client}, runDir: t.TempDir(), log: log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: client, log: log}}
 	c.bridges = b
 	over := make(chan struct{})
 	go c.runControl(ctx, cancel, over)
-	defer func() { cancel(nil); <-over; b.wait() }()
+	defer func() { cancel(nil); <-over; b.awaitDisconnected() }()
 	<-c.begun
 	if err := b.AddBridge(bridge.Bridge{Name: "br0", DatapathID: 1, FailMode: failSecure}); err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestKilledSwitchLosesNoChange(t *testing.T) {
 		return len(b.changes.recent)
 	}
 	apply(7, &flow.Bundle{Add: []*flow.Entry{entry(1), entry(2), entry(3)}})
-	nstest.Until(t, "the file to have the first changes", func() bool { b.changes.forget(ctx); return remembered() == 0 })
+	nstest.Until(t, "the file to have the first changes", func() bool { b.changes.forgetWritten(ctx); return remembered() == 0 })
 	old, err := os.ReadFile(kept)
 	if err != nil {
 		t.Fatal(err)

@@ -36,10 +36,10 @@ func TestVLANsOfRows(t *testing.T) {
 	}
 }
 
-// TestOneBridge: a second bridge is refused with the name of the first, and patch ports are no type.
+// TestOneBridge: a second bridge is refused with the name of the first, and so is a patch port.
 func TestOneBridge(t *testing.T) {
-	b := &bridges{now: &bridge.Bridge{Name: "br-int"}}
-	if err := b.AddBridge(bridge.Bridge{Name: "br-ex"}); err == nil || !strings.Contains(err.Error(), "one bridge, and br-int is there") {
+	b := &bridges{current: &bridge.Bridge{Name: "br-int"}}
+	if err := b.AddBridge(bridge.Bridge{Name: "br-ex"}); err == nil || !strings.Contains(err.Error(), "bridge br-int already") {
 		t.Errorf("a second bridge: %v", err)
 	}
 	if _, err := specOf(&bridge.Port{Name: "p", Type: "patch", Tag: -1}); err == nil {

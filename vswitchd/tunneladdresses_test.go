@@ -36,7 +36,7 @@ func TestReachable(t *testing.T) {
 	}
 	add("127.0.0.1/8", "192.168.77.210/32", "::1/128", "169.254.0.253/32", "10.10.1.1/24", "fe80::1/64", "fd00::7/64", "10.10.1.1/32")
 	for own, want := range map[string]string{"10.10.1.1": "[10.10.1.1 192.168.77.210]", "fd00::7": "[fd00::7]"} {
-		here, left := reachable(netip.MustParseAddr(own), links)
+		here, left := reachableAddresses(netip.MustParseAddr(own), links)
 		if got := fmt.Sprint(here); got != want || left != 0 {
 			t.Errorf("%s: %s and %d more, want %s", own, got, left, want)
 		}
@@ -44,7 +44,7 @@ func TestReachable(t *testing.T) {
 	for i := range 2 * maxTunnelAddresses {
 		add(fmt.Sprintf("10.96.0.%d/32", i))
 	}
-	here, left := reachable(netip.MustParseAddr("10.10.1.1"), links)
+	here, left := reachableAddresses(netip.MustParseAddr("10.10.1.1"), links)
 	if len(here) != maxTunnelAddresses || left != maxTunnelAddresses+2 {
 		t.Errorf("%d and %d more", len(here), left)
 	}
@@ -96,10 +96,10 @@ func TestTunnelFollowsAddresses(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	c := controller{Process: &Process{Switch: sw.Socket}, client: door.Dial(sw.Socket), log: log, begun: make(chan struct{}, 1)}
-	c.bridges = &bridges{client: c.client, changes: &changes{Client: c.client}, runDir: t.TempDir(), log: log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: c.client, log: log}}
+	c.bridges = &bridges{client: c.client, changes: &changeRecorder{Client: c.client}, runDir: t.TempDir(), log: log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: c.client, log: log}}
 	over := make(chan struct{})
 	go c.runControl(ctx, cancel, over)
-	defer func() { cancel(nil); <-over; c.bridges.wait() }()
+	defer func() { cancel(nil); <-over; c.bridges.awaitDisconnected() }()
 	<-c.begun
 	tunnel := bridge.Port{Name: "tun0", Type: "geneve", Number: 1, Tag: -1, Options: map[string]string{"remote_ip": "flow", "key": "flow"}}
 	for _, err := range []error{

@@ -14,15 +14,15 @@ import (
 	"github.com/antrail/antrail/vswitchd/bridge"
 )
 
-// A tunnel port leads to the addresses that entries write to tun_dst (options:remote_ip=flow).
-// Anybody may send to it, as to Open vSwitch's: entries check tun_src. Or it leads to one address,
-// and takes frames from there alone. Open vSwitch can have several ports of one kind at one local
-// address, and finds the port by the sender. Here the switch refuses the second one.
+// With options:remote_ip=flow, a tunnel port sends to the addresses that entries write to tun_dst.
+// It receives from any address, as Open vSwitch's does: entries check tun_src. With an address, it
+// sends only there and receives only from there. Open vSwitch allows several ports of one kind at
+// one local address, and chooses the port by the sender. Here the switch refuses the second one.
 
-// tunnelTypes are the types of a row for a tunnel. Their words are those of package tunnel.
+// tunnelTypes are the types of a row for a tunnel: names of kinds in package tunnel.
 var tunnelTypes = []string{"geneve", "gre", "vxlan"}
 
-// tunnelSpec is a tunnel at the door. The error is for options that antrail does not have.
+// tunnelSpec is the spec of a tunnel at the door. The error is for options that are not supported.
 func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 	kind, known := tunnel.KindNamed(p.Type)
 	if !known {
@@ -37,7 +37,7 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 		t.MTU = linkMTU(local) - kind.Overhead(local.Is6())
 	}
 	for name, value := range p.Options {
-		if err := tunnelOption(t, kind, name, value); err != nil {
+		if err := applyTunnelOption(t, kind, name, value); err != nil {
 			return nil, err
 		}
 	}
@@ -52,14 +52,14 @@ func tunnelSpec(p *bridge.Port) (*door.TunnelSpec, error) {
 	return t, nil
 }
 
-// tunnelOption takes an option of a tunnel into account.
-func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) error {
+// applyTunnelOption sets one option of a tunnel's row in t.
+func applyTunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) error {
 	supported := false
 	switch name {
 	case "local_ip":
 		supported = true
 	case "remote_ip":
-		return remoteOption(t, value)
+		return applyRemoteIP(t, value)
 	case "key":
 		t.AnyNetwork = value == "flow"
 		n, err := strconv.ParseUint(value, 0, 24) // the width of a VNI
@@ -76,8 +76,8 @@ func tunnelOption(t *door.TunnelSpec, kind tunnel.Kind, name, value string) erro
 	return nil
 }
 
-// remoteOption takes options:remote_ip into account.
-func remoteOption(t *door.TunnelSpec, value string) error {
+// applyRemoteIP sets options:remote_ip in t.
+func applyRemoteIP(t *door.TunnelSpec, value string) error {
 	if t.AnyPeer = value == "flow"; t.AnyPeer {
 		return nil
 	}
@@ -88,8 +88,8 @@ func remoteOption(t *door.TunnelSpec, value string) error {
 	return nil
 }
 
-// localAddress is the address of a tunnel: the configured one, or else the one that
-// the kernel sends from by its default route.
+// localAddress is the address of a tunnel: the configured one, or the source address of the
+// kernel's default route.
 func localAddress(configured string) (netip.Addr, error) {
 	if configured != "" {
 		a, err := netip.ParseAddr(configured)

@@ -13,32 +13,32 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/server"
 )
 
-// Process is what the process is started with.
+// Process has the options of the process.
 type Process struct {
 	// Switch is the unix socket of the door.
 	Switch string
-	// RunDir is the directory of sockets and pid files, as Open vSwitch has them.
+	// RunDir is the directory of sockets and pid files, with the names that Open vSwitch uses.
 	RunDir string
-	// Database is the file of the database, which says what bridge and ports there are.
+	// Database is the file of the database, whose rows configure the bridge and its ports.
 	Database string
-	// DatabaseServer is the unix socket of an ovsdb-server that has the database, in place of Database.
-	// "" is none.
+	// DatabaseServer is the unix socket of an ovsdb-server that has the database, in place of
+	// Database; "" for none.
 	DatabaseServer string
-	// Bridge is the name of the bridge in place of a database, if it is not "". DatapathID is
-	// its number in OpenFlow. If it is 0, it is made of the bridge's name.
+	// Bridge is the name of a bridge without a database; "" with one. DatapathID is its datapath ID;
+	// if it is 0, the bridge's name gives one.
 	Bridge     string
 	DatapathID uint64
-	// TakeOver takes the place of a controller that is connected.
+	// TakeOver replaces a connected controller.
 	TakeOver bool
 	Release  string
 	Log      slog.Handler
 }
 
-// retryTime is how long the process waits before it asks again for a switch that is away.
+// retryTime is the pause before the process connects again to a switch that does not answer.
 const retryTime = time.Second
 
-// Run serves until ctx ends. The error says why it cannot: the switch does not answer or has
-// another controller, or something is at one of the sockets.
+// Run serves until ctx ends. It returns an error if the switch does not answer or has another
+// controller, and if one of the sockets cannot be opened.
 func (p *Process) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -48,7 +48,7 @@ func (p *Process) Run(ctx context.Context) error {
 		return err
 	}
 	c := controller{Process: p, client: client, log: slog.New(p.Log), begun: make(chan struct{}, 1)}
-	c.bridges = &bridges{client: client, changes: &changes{Client: client}, runDir: p.RunDir, release: p.Release, log: c.log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: client, log: c.log}}
+	c.bridges = &bridges{client: client, changes: &changeRecorder{Client: client}, runDir: p.RunDir, release: p.Release, log: c.log, ctx: ctx, ports: map[string]bridge.Port{}, receivers: receivers{client: client, log: c.log}}
 	if err := c.bridges.followAddresses(ctx); err != nil {
 		return fmt.Errorf("follow the addresses of the Node: %w", err)
 	}
@@ -58,14 +58,14 @@ func (p *Process) Run(ctx context.Context) error {
 	err := p.serve(ctx, &c)
 	cancel(nil)
 	<-over
-	c.bridges.wait()
+	c.bridges.awaitDisconnected()
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	return err
 }
 
-// serve serves once the process is the switch's controller.
+// serve serves the database or the bridge, once the process is the switch's controller.
 func (p *Process) serve(ctx context.Context, c *controller) error {
 	select {
 	case <-ctx.Done():
@@ -103,12 +103,12 @@ type controller struct {
 	begun   chan struct{}
 }
 
-// runControl stays the controller until ctx ends. If the switch goes away, it asks again: the
-// next switch goes on with the entries of the one before.
+// runControl keeps the process the controller until ctx ends. If the switch does not answer any
+// more, it connects again: the next process of the switch restores the entries.
 func (c *controller) runControl(ctx context.Context, cancel context.CancelCauseFunc, over chan<- struct{}) {
 	defer close(over)
 	for {
-		err := c.client.Control(ctx, "vswitchd", c.TakeOver, c.began, c.tell)
+		err := c.client.Control(ctx, "vswitchd", c.TakeOver, c.onControl, c.forwardEvent)
 		if ctx.Err() != nil {
 			return
 		}
@@ -116,7 +116,7 @@ func (c *controller) runControl(ctx context.Context, cancel context.CancelCauseF
 			cancel(fmt.Errorf("the switch at %s: %w", c.Switch, err))
 			return
 		}
-		c.log.Warn("the switch is away", "error", err)
+		c.log.Warn("the switch does not answer any more", "error", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -125,17 +125,17 @@ func (c *controller) runControl(ctx context.Context, cancel context.CancelCauseF
 	}
 }
 
-// began tells serve that changes are allowed.
-func (c *controller) began() {
-	go c.bridges.runSwitchBegan(c.bridges.ctx)
+// onControl signals to serve that the process is the controller, and restores a new switch process.
+func (c *controller) onControl() {
+	go c.bridges.runRestore(c.bridges.ctx)
 	select {
 	case c.begun <- struct{}{}:
 	default:
 	}
 }
 
-// tell hands packet-ins and expired entries to the controllers of the bridge.
-func (c *controller) tell(e *door.Event) {
+// forwardEvent passes packet-ins and expired entries to the controllers of the bridge.
+func (c *controller) forwardEvent(e *door.Event) {
 	s := c.bridges.server.Load()
 	switch {
 	case s == nil:

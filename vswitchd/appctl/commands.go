@@ -10,8 +10,8 @@ import (
 // Commands are the commands of ovs-appctl that read or empty the switch.
 func (s *Switch) Commands() []unixctl.Command {
 	return slices.Concat(s.absent(), s.otherLists(), refused(), []unixctl.Command{
-		{Name: "ofproto/list", Run: s.list},
-		{Name: "ofproto/trace", Usage: traceUsage, Min: 1, Max: math.MaxInt, Run: s.trace},
+		{Name: "ofproto/list", Run: s.listBridges},
+		{Name: "ofproto/trace", Usage: traceUsage, Min: 1, Max: math.MaxInt, Run: s.runTrace},
 		{Name: "bridge/dump-flows", Usage: "[--offload-stats] bridge", Min: 1, Max: 2, Run: s.dumpFlows},
 		{Name: "fdb/show", Usage: "bridge", Min: 1, Max: 1, Run: s.showLearned},
 		{Name: "fdb/flush", Usage: "[bridge]", Max: 1, Run: s.flushLearned},

@@ -66,23 +66,23 @@ func headersOf(k *flow.Key) []string {
 	return names
 }
 
-// commit adds the actions that make the packet what k is.
-func (p *pass) commit(k *flow.Key) {
+// addSets adds the actions that make the packet what k is.
+func (p *pass) addSets(k *flow.Key) {
 	have := headersOf(k)
 	for i := range datapathSets {
 		if slices.Contains(have, datapathSets[i].of) {
-			p.set(&datapathSets[i], k)
+			p.addSet(&datapathSets[i], k)
 		}
 	}
-	p.setVLAN(k)
+	p.addVLAN(k)
 	if mark := k.PktMark(); mark != p.base.PktMark() {
 		p.actions = append(p.actions, fmt.Sprintf("set(skb_mark(%s))", hexText(flow.Value{Lo: uint64(mark)})))
 	}
 	p.base = *k
 }
 
-// set adds a set() of the fields that are not as they were.
-func (p *pass) set(s *datapathSet, k *flow.Key) {
+// addSet adds a set() of the fields that are not as they were.
+func (p *pass) addSet(s *datapathSet, k *flow.Key) {
 	var words []string
 	for _, f := range s.fields {
 		field := flow.FieldByID(f.id)
@@ -104,8 +104,8 @@ func datapathValue(id flow.FieldID, k *flow.Key) string {
 	return value
 }
 
-// setVLAN adds what pushes, pops or changes the tag.
-func (p *pass) setVLAN(k *flow.Key) {
+// addVLAN adds what pushes, pops or changes the tag.
+func (p *pass) addVLAN(k *flow.Key) {
 	before, now := get(&p.base, flow.VlanTCI), get(k, flow.VlanTCI)
 	if before == now {
 		return
@@ -118,9 +118,9 @@ func (p *pass) setVLAN(k *flow.Key) {
 	}
 }
 
-// output adds an output.
-func (p *pass) output(st *telemetry.Step, n *flow.Names) {
-	p.commit(&p.key)
+// addOutput adds an output.
+func (p *pass) addOutput(st *telemetry.Step, n *flow.Names) {
+	p.addSets(&p.key)
 	if t := &st.Tunnel; t.Dst.IsValid() {
 		family := "dst"
 		if t.Dst.Is6() {
@@ -159,9 +159,9 @@ func datapathNumber(port uint32) uint32 { return port & 0xffff }
 // packetInReasons are the numbers of reasons of packet-ins (OpenFlow 1.5, section 7.4.1).
 var packetInReasons = map[string]int{"no_match": 0, "action": 1, "": 1, "invalid_ttl": 2, "action_set": 3, "group": 4, "packet_out": 5}
 
-// packetIn adds a packet-in.
-func (p *pass) packetIn(a flow.Controller, cookie uint64) {
-	p.commit(&p.key)
+// addPacketIn adds a packet-in.
+func (p *pass) addPacketIn(a flow.Controller, cookie uint64) {
+	p.addSets(&p.key)
 	pause := 0
 	if a.Pause {
 		pause = 1

@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// list is ofproto/list.
-func (s *Switch) list(context.Context, []string) (string, error) {
+// listBridges is ofproto/list.
+func (s *Switch) listBridges(context.Context, []string) (string, error) {
 	if name := s.Bridge(); name != "" {
 		return name + "\n", nil
 	}
@@ -91,7 +91,7 @@ func (s *Switch) listDatapaths(context.Context, []string) (string, error) {
 
 // showPorts is dpif/show: each port with its number in OpenFlow and in the datapath, and its driver.
 func (s *Switch) showPorts(context.Context, []string) (string, error) {
-	hits, misses := s.cached()
+	hits, misses := s.cacheCounts()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: hit:%d missed:%d\n", datapath, hits, misses)
 	name := s.Bridge()
@@ -108,8 +108,8 @@ func (s *Switch) showPorts(context.Context, []string) (string, error) {
 	return b.String(), nil
 }
 
-// cached counts packets that the exact-match cache knew, and others.
-func (s *Switch) cached() (hits, misses uint64) {
+// cacheCounts counts packets that the exact-match cache knew, and others.
+func (s *Switch) cacheCounts() (hits, misses uint64) {
 	e := s.Switch.Cache().Events
 	return e[telemetry.CacheHit] + e[telemetry.CacheFirst], e[telemetry.CacheMiss]
 }
@@ -130,7 +130,7 @@ func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) 
 	if _, err := ofDatapath(args); err != nil {
 		return "", fmt.Errorf("ovs-vswitchd: %w", err)
 	}
-	hits, misses := s.cached()
+	hits, misses := s.cacheCounts()
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:\n  lookups: hit:%d missed:%d lost:0\n  flows: %d\n", datapath, hits, misses, s.Switch.Cache().Entries)
 	for _, p := range s.sortedPorts(func(a, b telemetry.PortStats) int { return int(datapathNumber(a.No)) - int(datapathNumber(b.No)) }) {

@@ -66,8 +66,8 @@ func readState(text string) (s conntrack.State, err error) {
 	return s, nil
 }
 
-// trace is ofproto/trace.
-func (s *Switch) trace(_ context.Context, args []string) (string, error) {
+// runTrace is ofproto/trace.
+func (s *Switch) runTrace(_ context.Context, args []string) (string, error) {
 	a, err := readTraceArguments(args)
 	if err != nil {
 		return "", err
@@ -118,8 +118,8 @@ func (s *Switch) traceText(req *telemetry.TraceRequest, a *traceArguments) (stri
 			return "", err
 		}
 		t.frames, t.all, t.answers, t.resume, t.last = nil, nil, 0, nil, nil
-		first := t.passes(tr)
-		states := t.states(first, a.ctNext)
+		first := t.readPasses(tr)
+		states := t.passStates(first, a.ctNext)
 		if slices.Equal(states, req.CTNext) {
 			return writePasses(first, s.Bridge(), t.names), nil
 		}

@@ -61,14 +61,14 @@ func (t *tracer) enterTable(st *telemetry.Step) {
 	if t.resume != nil {
 		p := t.resume
 		t.resume = nil
-		thaw := p.node.add(nodeTable, "thaw")
-		thaw.add(nodeTable, "Resuming from table %d", st.Table)
+		thaw := p.node.addLine(nodeTable, "thaw")
+		thaw.addLine(nodeTable, "Resuming from table %d", st.Table)
 		t.frames = append(t.frames, frame{depth: st.Depth, node: &p.node, pass: p, root: true})
 	}
 	f := t.top()
 	text := fmt.Sprintf("%2d. ", st.Table)
 	if st.Entry == nil {
-		f.node.add(nodeTable, "%sNo match.", text).add(nodeAction, "drop")
+		f.node.addLine(nodeTable, "%sNo match.", text).addLine(nodeAction, "drop")
 		t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.subs[len(f.node.subs)-1], pass: f.pass})
 		return
 	}
@@ -79,36 +79,36 @@ func (t *tracer) enterTable(st *telemetry.Step) {
 	if st.Entry.Cookie != 0 {
 		text += fmt.Sprintf(", cookie %#x", st.Entry.Cookie)
 	}
-	t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.add(nodeTable, "%s", text), pass: f.pass, entry: st.Entry})
+	t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.addLine(nodeTable, "%s", text), pass: f.pass, entry: st.Entry})
 }
 
 // enterBucket begins a bucket of a group.
 func (t *tracer) enterBucket(g *flow.Group, i, depth int) {
 	f := t.top()
 	if g.Type != flow.GroupAll {
-		f.node.add(nodeDetail, "using bucket %d", i)
+		f.node.addLine(nodeDetail, "using bucket %d", i)
 	}
 	t.frames = append(t.frames, frame{
-		depth: depth, node: f.node.add(nodeBucket, "bucket %d", i), pass: f.pass,
+		depth: depth, node: f.node.addLine(nodeBucket, "bucket %d", i), pass: f.pass,
 		apart: true, left: len(g.Buckets[i].Actions), saved: f.pass.key, group: g, bucket: i,
 	})
 }
 
-// action tells an action, and what it made of a field.
-func (t *tracer) action(st *telemetry.Step) {
+// showAction tells an action, and what it made of a field.
+func (t *tracer) showAction(st *telemetry.Step) {
 	f := t.top()
 	if f.apart && f.depth == st.Depth {
 		f.left--
 	}
 	t.last = st.Action
-	f.node.add(nodeAction, "%s", t.text(st.Action))
+	f.node.addLine(nodeAction, "%s", t.actionText(st.Action))
 	switch a := st.Action.(type) {
 	case flow.Move:
-		t.moved(f.node, a, &st.After)
+		t.showMove(f.node, a, &st.After)
 	case flow.OutputReg:
-		f.node.add(nodeDetail, "output port is %d", a.Src.Get(&f.pass.key).Lo)
+		f.node.addLine(nodeDetail, "output port is %d", a.Src.Get(&f.pass.key).Lo)
 	case flow.Normal:
-		f.node.add(nodeDetail, "%s", t.way(&f.pass.key))
+		f.node.addLine(nodeDetail, "%s", t.normalText(&f.pass.key))
 	case flow.GroupAction:
 		if g := t.groups[a.ID]; g != nil && g.Type == flow.GroupAll && len(g.Buckets) > 0 {
 			t.enterBucket(g, 0, st.Depth)
@@ -117,27 +117,27 @@ func (t *tracer) action(st *telemetry.Step) {
 		t.frames = append(t.frames, frame{depth: st.Depth, node: f.node, pass: f.pass, apart: true, left: len(a.Actions), saved: f.pass.key})
 	case *flow.CT:
 		t.ct, t.at = a, f.pass.key
-		t.tracked(f.node, a)
+		t.showCT(f.node, a)
 	}
 }
 
-func (t *tracer) text(a flow.Action) string {
+func (t *tracer) actionText(a flow.Action) string {
 	return flow.ActionsText([]flow.Action{a}, flow.Format{Names: t.names})
 }
 
-// moved tells what a move() made of a field.
-func (t *tracer) moved(n *node, a flow.Move, k *flow.Key) {
-	name, _, _ := strings.Cut(strings.TrimPrefix(t.text(flow.OutputReg{Src: a.Dst}), "output:"), " ")
+// showMove tells what a move() made of a field.
+func (t *tracer) showMove(n *node, a flow.Move, k *flow.Key) {
+	name, _, _ := strings.Cut(strings.TrimPrefix(t.actionText(flow.OutputReg{Src: a.Dst}), "output:"), " ")
 	value := a.Dst.Get(k)
 	text := hexText(value)
 	if f := flow.FieldByID(a.Dst.Field); a.Dst == f.Full() {
 		_, text, _ = strings.Cut(flow.FieldText(f.ID, k, t.names), "=")
 	}
-	n.add(nodeDetail, "%s is now %s", name, text)
+	n.addLine(nodeDetail, "%s is now %s", name, text)
 }
 
-// way is where NORMAL sends a packet.
-func (t *tracer) way(k *flow.Key) string {
+// normalText is where NORMAL sends a packet.
+func (t *tracer) normalText(k *flow.Key) string {
 	key := macOfVLAN{mac: get(k, flow.EthDst)}
 	if get(k, flow.VlanTCI)&packet.VLANPresent != 0 {
 		key.vlan = uint16(get(k, flow.VlanVID))
@@ -151,29 +151,29 @@ func (t *tracer) way(k *flow.Key) string {
 	return "no learned MAC for destination, flooding"
 }
 
-// tracked tells what a ct() does with the connection.
-func (t *tracer) tracked(n *node, a *flow.CT) {
+// showCT tells what a ct() does with the connection.
+func (t *tracer) showCT(n *node, a *flow.CT) {
 	actions := 0
 	if a.NAT != nil {
 		actions++
-		n.add(nodeAction, "%s", natAction(a))
+		n.addLine(nodeAction, "%s", natAction(a))
 	}
 	for _, x := range a.Exec {
 		actions++
-		n.add(nodeAction, "%s", t.text(x))
+		n.addLine(nodeAction, "%s", t.actionText(x))
 		if m, ok := x.(flow.Move); ok {
 			k := t.at
 			m.Dst.Put(&k, m.Src.Get(&t.at))
-			t.moved(n, m, &k)
+			t.showMove(n, m, &k)
 		}
 	}
 	if actions == 0 {
-		n.add(nodeAction, "drop")
+		n.addLine(nodeAction, "drop")
 	}
 	if a.Table != flow.NoTable {
-		n.add(nodeDetail, "A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table %d.", a.Table)
+		n.addLine(nodeDetail, "A clone of the packet is forked to recirculate. The forked pipeline will be resumed at table %d.", a.Table)
 	}
-	n.add(nodeDetail, "Sets the packet to an untracked state, and clears all the conntrack fields.")
+	n.addLine(nodeDetail, "Sets the packet to an untracked state, and clears all the conntrack fields.")
 }
 
 // natAction is the nat() of a ct() as an action of its own.
@@ -182,12 +182,12 @@ func natAction(a *flow.CT) string {
 	return strings.TrimSuffix(strings.TrimPrefix(only, "ct("), ")")
 }
 
-// track tells the datapath's ct(), and begins a pass if the ct() has a table.
-func (t *tracer) track(st *telemetry.Step) {
+// beginCT tells the datapath's ct(), and begins a pass if the ct() has a table.
+func (t *tracer) beginCT(st *telemetry.Step) {
 	p := t.top().pass
 	answer := t.answers
 	t.answers++
-	p.commit(&t.at)
+	p.addSets(&t.at)
 	p.actions = append(p.actions, datapathCT(t.ct, st.CT))
 	if t.ct.Table == flow.NoTable {
 		p.base = st.After // the datapath's nat() has written what the packet has now
@@ -202,24 +202,24 @@ func (t *tracer) track(st *telemetry.Step) {
 	p.before = p.key
 }
 
-// drop tells why a packet goes nowhere from here.
-func (t *tracer) drop(st *telemetry.Step) {
+// showDrop tells why a packet goes nowhere from here.
+func (t *tracer) showDrop(st *telemetry.Step) {
 	f := t.top()
 	switch st.Reason {
 	case telemetry.DropTableMiss:
 	case telemetry.DropByEntry:
-		f.node.add(nodeAction, "drop")
+		f.node.addLine(nodeAction, "drop")
 	case telemetry.DropNoBucket:
-		f.node.add(nodeDetail, "no live bucket")
+		f.node.addLine(nodeDetail, "no live bucket")
 	case telemetry.DropToInPort:
 		if _, normal := t.last.(flow.Normal); !normal {
-			f.node.add(nodeWarning, "skipping output to input port")
+			f.node.addLine(nodeWarning, "skipping output to input port")
 		}
 	case telemetry.DropNoSuchPort:
 		switch t.last.(type) {
 		case flow.Flood, flow.All, flow.Normal:
 		default:
-			f.node.add(nodeWarning, "Nonexistent output port")
+			f.node.addLine(nodeWarning, "Nonexistent output port")
 		}
 	case telemetry.DropTTL:
 		family := "IPv4"
@@ -227,9 +227,9 @@ func (t *tracer) drop(st *telemetry.Step) {
 			family = "IPv6"
 		}
 		f.left = 0
-		f.node.add(nodeWarning, "%s decrement TTL exception", family)
-		f.pass.packetIn(flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}, t.cookie())
+		f.node.addLine(nodeWarning, "%s decrement TTL exception", family)
+		f.pass.addPacketIn(flow.Controller{Reason: "invalid_ttl", MaxLen: 65535}, t.cookie())
 	default:
-		f.node.add(nodeWarning, "%s", st.Reason.Sentence())
+		f.node.addLine(nodeWarning, "%s", st.Reason.Sentence())
 	}
 }

@@ -8,27 +8,27 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// passes reads the steps of a trace. The first pass leads to the others.
-func (t *tracer) passes(tr *telemetry.Trace) *pass {
+// readPasses reads the steps of a trace. The first pass leads to the others.
+func (t *tracer) readPasses(tr *telemetry.Trace) *pass {
 	first := t.newPass(&tr.Start)
 	t.frames = []frame{{node: &first.node, pass: first, root: true}}
 	for i := range tr.Steps {
 		st := &tr.Steps[i]
-		t.leave(st)
-		t.step(st)
+		t.endFrames(st)
+		t.readStep(st)
 		if p := t.top().pass; st.Kind != telemetry.StepCT || t.resume == nil {
 			p.before, p.key = p.key, st.After
 		}
 	}
 	for len(t.frames) > 1 && !t.top().root {
-		t.end()
+		t.popFrame()
 	}
 	return first
 }
 
-// states are what the ct() actions of the walk are to answer, so that the passes begin with the
+// passStates are what the ct() actions of the walk are to answer, so that the passes begin with the
 // wanted states, in their order. Any other pass begins with a new connection.
-func (t *tracer) states(first *pass, wanted []conntrack.State) []conntrack.State {
+func (t *tracer) passStates(first *pass, wanted []conntrack.State) []conntrack.State {
 	all := slices.Repeat([]conntrack.State{conntrack.Tracked | conntrack.New}, t.answers)
 	for i, p := range inOrder(first)[1:] {
 		if p.given = i < len(wanted); p.given {
@@ -38,18 +38,18 @@ func (t *tracer) states(first *pass, wanted []conntrack.State) []conntrack.State
 	return all
 }
 
-// leave ends the frames that a step does not belong to. The last step of a pass shows the packet
+// endFrames ends the frames that a step does not belong to. The last step of a pass shows the packet
 // of the pass to which the walk returns.
-func (t *tracer) leave(st *telemetry.Step) {
-	for len(t.frames) > 1 && t.over(t.top(), st) {
-		if f := t.end(); f.group != nil && f.bucket+1 < len(f.group.Buckets) && f.group.Type == flow.GroupAll {
+func (t *tracer) endFrames(st *telemetry.Step) {
+	for len(t.frames) > 1 && t.frameEnds(t.top(), st) {
+		if f := t.popFrame(); f.group != nil && f.bucket+1 < len(f.group.Buckets) && f.group.Type == flow.GroupAll {
 			t.enterBucket(f.group, f.bucket+1, f.depth)
 		}
 	}
 }
 
-// end ends the innermost frame.
-func (t *tracer) end() frame {
+// popFrame ends the innermost frame.
+func (t *tracer) popFrame() frame {
 	f := *t.top()
 	t.frames = t.frames[:len(t.frames)-1]
 	switch {
@@ -62,37 +62,37 @@ func (t *tracer) end() frame {
 	return f
 }
 
-// over reports whether a frame ends before a step.
-func (t *tracer) over(f *frame, st *telemetry.Step) bool {
+// frameEnds reports whether a frame ends before a step.
+func (t *tracer) frameEnds(f *frame, st *telemetry.Step) bool {
 	if st.Depth < f.depth {
 		return true
 	}
 	return f.apart && f.left == 0 && st.Depth == f.depth && st.Kind == telemetry.StepAction
 }
 
-func (t *tracer) step(st *telemetry.Step) {
+func (t *tracer) readStep(st *telemetry.Step) {
 	f := t.top()
 	switch st.Kind {
 	case telemetry.StepEntry:
 		t.enterTable(st)
 	case telemetry.StepAction:
-		t.action(st)
+		t.showAction(st)
 	case telemetry.StepBucket:
 		t.enterBucket(st.Group, st.Bucket, st.Depth)
 	case telemetry.StepCT:
-		t.track(st)
+		t.beginCT(st)
 	case telemetry.StepLearn:
-		f.node.add(nodeWarning, "suppressing side effects, so learn action ignored")
+		f.node.addLine(nodeWarning, "suppressing side effects, so learn action ignored")
 	case telemetry.StepOutput:
-		f.pass.output(st, t.names)
+		f.pass.addOutput(st, t.names)
 	case telemetry.StepPacketIn:
 		if a, ok := st.Action.(flow.Controller); ok {
-			f.pass.packetIn(a, t.cookie())
+			f.pass.addPacketIn(a, t.cookie())
 		}
 	case telemetry.StepWait:
-		f.node.add(nodeWarning, "waits for the rest of its datagram: only that can be tracked")
+		f.node.addLine(nodeWarning, "waits for the rest of its datagram: only that can be tracked")
 	case telemetry.StepDrop:
-		t.drop(st)
+		t.showDrop(st)
 	}
 }
 

@@ -31,8 +31,8 @@ type node struct {
 	subs []*node
 }
 
-// add adds a line below.
-func (n *node) add(kind nodeKind, format string, args ...any) *node {
+// addLine adds a line below.
+func (n *node) addLine(kind nodeKind, format string, args ...any) *node {
 	sub := &node{kind: kind, text: fmt.Sprintf(format, args...)}
 	n.subs = append(n.subs, sub)
 	return sub

@@ -29,7 +29,7 @@ func (r *Reconciler) install(w *wanted) {
 		}
 		r.installBridge(b)
 	}
-	maps.DeleteFunc(r.told, func(key, _ string) bool { return !kept[key] })
+	maps.DeleteFunc(r.logged, func(key, _ string) bool { return !kept[key] })
 }
 
 // removeBridges removes bridges that no row asks for, and those whose datapath type changed.
@@ -51,40 +51,40 @@ func (r *Reconciler) removeBridges(w *wanted) {
 // ports have the reason.
 func (r *Reconciler) installBridge(b *wantedBridge) {
 	if err := r.installSettings(b); err != nil {
-		r.tellOnce("a bridge was not made", b.Name, "", err)
+		r.logOnce("a bridge was not made", b.Name, "", err)
 		for _, p := range b.ports {
 			p.err = fmt.Errorf("bridge %s: %w", b.Name, err)
 		}
 		return
 	}
-	r.tellOnce("", b.Name, "", nil)
+	r.logOnce("", b.Name, "", nil)
 	now := r.bridges[b.Name]
-	assignNumbers(now.ports, numbered(b.ports))
+	assignNumbers(now.ports, withoutFault(b.ports))
 	r.removePorts(b, now)
 	for _, p := range b.ports {
 		if p.err == nil {
 			p.err = r.installPort(b, now, p)
 		}
-		r.tellOnce("a port was not made", b.Name, p.Name, p.err)
+		r.logOnce("a port was not made", b.Name, p.Name, p.err)
 	}
 }
 
-// tellOnce logs why a bridge or port was refused, but not again in each round that tries it. A
+// logOnce logs why a bridge or port was refused, but not again in each round that tries it. A
 // nil error ends the matter.
-func (r *Reconciler) tellOnce(what, of, port string, err error) {
+func (r *Reconciler) logOnce(what, of, port string, err error) {
 	key := of + "/" + port
 	if err == nil {
-		delete(r.told, key)
+		delete(r.logged, key)
 		return
 	}
-	if r.told[key] != err.Error() {
-		r.told[key] = err.Error()
+	if r.logged[key] != err.Error() {
+		r.logged[key] = err.Error()
 		r.log.Warn(what, "bridge", of, "port", port, "err", err)
 	}
 }
 
-// numbered are the ports that need a number.
-func numbered(ports []*wantedPort) []*wantedPort {
+// withoutFault are the ports that need a number.
+func withoutFault(ports []*wantedPort) []*wantedPort {
 	return slices.DeleteFunc(slices.Clone(ports), func(p *wantedPort) bool { return p.err != nil })
 }
 

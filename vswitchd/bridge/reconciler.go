@@ -22,16 +22,16 @@ type Reconciler struct {
 	bridges map[string]*installed
 	// controllers are the states of connections, by bridge and target.
 	controllers map[string]map[string]ControllerState
-	// told are the refusals that the log has, by "BRIDGE/PORT".
-	told map[string]string
-	wake chan struct{}
+	// logged are the refusals that the log has, by "BRIDGE/PORT".
+	logged map[string]string
+	wake   chan struct{}
 }
 
 // New makes a reconciler of the database Open_vSwitch.
 func New(db *store.Database, sw Switch, log *slog.Logger) *Reconciler {
 	return &Reconciler{
 		db: db, sw: sw, facts: sw.Facts(), log: log, bridges: map[string]*installed{},
-		controllers: map[string]map[string]ControllerState{}, told: map[string]string{}, wake: make(chan struct{}, 1),
+		controllers: map[string]map[string]ControllerState{}, logged: map[string]string{}, wake: make(chan struct{}, 1),
 	}
 }
 
@@ -52,7 +52,7 @@ const awayTime = time.Second
 
 // Run follows the rows until ctx ends. The row of Open_vSwitch is made if it is not there.
 func (r *Reconciler) Run(ctx context.Context) error {
-	stop := r.db.Observe(nil, r.tell)
+	stop := r.db.Observe(nil, r.wakeIfConfigured)
 	defer stop()
 	if err := r.db.Transact("the row of the switch", makeRoot); err != nil {
 		return err
@@ -95,8 +95,8 @@ func (r *Reconciler) Wake() {
 	}
 }
 
-// tell wakes the loop if a transaction changed what the switch follows.
-func (r *Reconciler) tell(changes []store.Change) {
+// wakeIfConfigured wakes the loop if a transaction changed what the switch follows.
+func (r *Reconciler) wakeIfConfigured(changes []store.Change) {
 	if slices.ContainsFunc(changes, isConfiguration) {
 		r.Wake()
 	}

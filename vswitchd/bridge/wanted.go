@@ -81,7 +81,9 @@ func readBridge(v store.View, r *store.Row) *wantedBridge {
 	for _, id := range r.Refs("ports") {
 		b.ports = append(b.ports, readPort(v, b.Name, v.Row("Port", id))...)
 	}
-	slices.SortFunc(b.ports, func(a, c *wantedPort) int { return cmp.Or(order(b, a)-order(b, c), strings.Compare(a.Name, c.Name)) })
+	slices.SortFunc(b.ports, func(a, c *wantedPort) int {
+		return cmp.Or(ownPortFirst(b, a)-ownPortFirst(b, c), strings.Compare(a.Name, c.Name))
+	})
 	return b
 }
 
@@ -115,8 +117,8 @@ func unsupportedColumns(v store.View, bridge *store.Row) (all []string) {
 	return all
 }
 
-// order puts the bridge's own port first.
-func order(b *wantedBridge, p *wantedPort) int {
+// ownPortFirst puts the bridge's own port first.
+func ownPortFirst(b *wantedBridge, p *wantedPort) int {
 	if p.Name == b.Name {
 		return 0
 	}

@@ -35,8 +35,8 @@ func (s *Switch) Facts() bridge.Facts {
 	}
 }
 
-// note takes down a call. The lock is held.
-func (s *Switch) note(format string, args ...any) {
+// record takes down a call. The lock is held.
+func (s *Switch) record(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
 
@@ -53,7 +53,7 @@ func (s *Switch) TakeCalls() []string {
 func (s *Switch) AddBridge(b bridge.Bridge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("add bridge %s", b.Name)
+	s.record("add bridge %s", b.Name)
 	if b.OtherConfig["refuse"] != "" {
 		return errors.New("refused")
 	}
@@ -65,7 +65,7 @@ func (s *Switch) AddBridge(b bridge.Bridge) error {
 func (s *Switch) ChangeBridge(b bridge.Bridge) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("change bridge %s", b.Name)
+	s.record("change bridge %s", b.Name)
 	s.bridges[b.Name] = b
 	return nil
 }
@@ -74,7 +74,7 @@ func (s *Switch) ChangeBridge(b bridge.Bridge) error {
 func (s *Switch) RemoveBridge(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("remove bridge %s", name)
+	s.record("remove bridge %s", name)
 	delete(s.bridges, name)
 	maps.DeleteFunc(s.ports, func(k string, _ bridge.Port) bool { return strings.HasPrefix(k, name+"/") })
 	return nil
@@ -84,7 +84,7 @@ func (s *Switch) RemoveBridge(name string) error {
 func (s *Switch) AddPort(b string, p bridge.Port) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("add port %s/%s %d %s", b, p.Name, p.Number, p.Type)
+	s.record("add port %s/%s %d %s", b, p.Name, p.Number, p.Type)
 	if p.Type == "system" {
 		return fmt.Errorf("could not open network device %s (No such device)", p.Name)
 	}
@@ -96,7 +96,7 @@ func (s *Switch) AddPort(b string, p bridge.Port) error {
 func (s *Switch) ChangePort(b string, p bridge.Port) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("change port %s/%s", b, p.Name)
+	s.record("change port %s/%s", b, p.Name)
 	s.ports[b+"/"+p.Name] = p
 	return nil
 }
@@ -105,7 +105,7 @@ func (s *Switch) ChangePort(b string, p bridge.Port) error {
 func (s *Switch) RemovePort(b, name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.note("remove port %s/%s", b, name)
+	s.record("remove port %s/%s", b, name)
 	delete(s.ports, b+"/"+name)
 	return nil
 }

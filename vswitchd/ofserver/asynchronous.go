@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// PacketIn hands a packet to the controllers that it is for: those with the controller id of the
-// action, which have asked for packets. It never waits: a controller that does not read loses it.
+// PacketIn sends a packet to the controllers that have the controller id of its action and want
+// packet-ins. It never waits: a controller that does not read loses the packet.
 func (s *Server) PacketIn(pi *telemetry.PacketIn) {
 	a := controllerAction(pi)
 	s.mu.Lock()
@@ -25,18 +25,18 @@ func (s *Server) PacketIn(pi *telemetry.PacketIn) {
 	}
 }
 
-// FlowRemoved tells controllers of an entry whose timeout has passed.
+// FlowRemoved notifies controllers of an entry whose timeout has passed.
 func (s *Server) FlowRemoved(e *telemetry.FlowRemoved) {
 	m := &openflow.FlowRemoved{FlowStats: flowStats(&e.Flow), Reason: openflow.RemovedIdle}
 	if e.Hard {
 		m.Reason = openflow.RemovedHard
 	}
-	s.tellRemoved(m)
+	s.notifyRemoved(m)
 }
 
-// tellRemoved tells the controllers that have asked for packets of an entry that is gone. One
-// that does not read loses that.
-func (s *Server) tellRemoved(m *openflow.FlowRemoved) {
+// notifyRemoved notifies the controllers that want it of a removed entry. A controller that does
+// not read loses the notice.
+func (s *Server) notifyRemoved(m *openflow.FlowRemoved) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.connections {
@@ -50,7 +50,7 @@ func (s *Server) tellRemoved(m *openflow.FlowRemoved) {
 	}
 }
 
-// removedFor is the notice of a removed entry as the connection wants it; nil if it does not.
+// removedFor is the notice of a removed entry for the connection; nil if it does not want one.
 func (c *connection) removedFor(m *openflow.FlowRemoved) *openflow.FlowRemoved {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *connection) removedFor(m *openflow.FlowRemoved) *openflow.FlowRemoved {
 	return &own
 }
 
-// wants reports whether the connection gets a message that it has not asked for. One that came to a
-// listener first has to say how much of a packet it wants. c.mu is held.
+// wants reports whether the connection gets an asynchronous message. A controller that connected to
+// a listener gets none before it has set miss_send_len. c.mu is held.
 func (c *connection) wants(kind openflow.AsyncKind, reason uint8) bool {
 	return c.agreed && c.missSendLen != 0 && c.async.Wants(kind, c.role, reason)
 }
@@ -85,7 +85,7 @@ func controllerAction(pi *telemetry.PacketIn) (found flow.Controller) {
 	return found
 }
 
-// packetInFor is a packet-in as the connection wants it; nil if it does not.
+// packetInFor is a packet-in for the connection; nil if it does not want it.
 func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *openflow.PacketIn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *connection) packetInFor(pi *telemetry.PacketIn, a *flow.Controller) *op
 	return p
 }
 
-// metadataFields are what a packet-in tells beside the frame, if it is not 0.
+// metadataFields are the fields that a packet-in has in addition to the frame, if they are not 0.
 var metadataFields = append(registers(), flow.Metadata, flow.TunID, flow.TunSrc, flow.TunDst, flow.PktMark,
 	flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel)
 
@@ -140,8 +140,8 @@ func metadataOf(k *flow.Key) (m flow.Match) {
 	return m
 }
 
-// tupleFields are the original direction of a packet's connection, for which a match has to
-// say what packet it is.
+// tupleFields are the original direction of a packet's connection, behind the field that they need
+// in a match.
 var tupleFields = []flow.FieldID{flow.EthType, flow.CTNwProto, flow.CTNwSrc, flow.CTNwDst, flow.CTIPv6Src, flow.CTIPv6Dst, flow.CTTpSrc, flow.CTTpDst}
 
 func addTuple(m *flow.Match, k *flow.Key) {
@@ -170,21 +170,21 @@ func (c *connection) runPacketIns() {
 // notify writes a message that does not answer a request.
 func (c *connection) notify(m openflow.Body) {
 	if err := c.reply(0, m); err != nil {
-		c.s.Log.Info("a controller is not told", "what", fmt.Sprintf("%T", m), "why", err)
+		c.s.Log.Info("a message does not reach a controller", "message", fmt.Sprintf("%T", m), "why", err)
 	}
 }
 
 // setRole gives the connection a role, and answers.
 func (c *connection) setRole(xid uint32, q *openflow.Role) error {
-	answer, err := c.takeRole(q)
+	answer, err := c.changeRole(q)
 	if err != nil {
 		return err
 	}
 	return c.reply(xid, answer)
 }
 
-// takeRole gives the connection a role. Another master becomes a slave.
-func (c *connection) takeRole(q *openflow.Role) (*openflow.Role, error) {
+// changeRole gives the connection a role. Another master becomes a slave.
+func (c *connection) changeRole(q *openflow.Role) (*openflow.Role, error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
 	if q.Counted {
@@ -195,7 +195,7 @@ func (c *connection) takeRole(q *openflow.Role) (*openflow.Role, error) {
 	}
 	if q.Role == openflow.RoleMaster {
 		for other := range c.s.connections {
-			other.set(func() {
+			other.locked(func() {
 				if other.role == openflow.RoleMaster {
 					other.role = openflow.RoleSlave
 				}
@@ -203,7 +203,7 @@ func (c *connection) takeRole(q *openflow.Role) (*openflow.Role, error) {
 		}
 	}
 	answer := &openflow.Role{Generation: c.s.generation, NX: q.NX}
-	c.set(func() {
+	c.locked(func() {
 		if q.Role != openflow.RoleNoChange {
 			c.role = q.Role
 		}

@@ -10,24 +10,24 @@ import (
 )
 
 // A bundle keeps its messages until the commit. If it only adds entries, it also keeps the text
-// for the switch. Such a bundle needs no stage, because an entry that is added
-// depends on nothing that is there. It is the usual large bundle: a hundred thousand entries
-// cost some 270 bytes each here, and the commit only sends them.
+// for the switch. Such a bundle needs no stage, because an added entry does not depend on existing
+// ones. It is the usual large bundle: each of a hundred thousand entries costs some 270 bytes here,
+// and the commit only sends the text.
 
-// messageList is messages one behind the other.
+// messageList has messages, one behind the other.
 type messageList struct {
 	pieces [][]byte
 	size   int // of all messages
 }
 
-// Messages share objects of as many bytes as there were before, within these bounds.
+// A new piece has as many bytes as all pieces before, within these bounds.
 const (
 	leastMessages = 1 << 10
 	mostMessages  = 64 << 10
 )
 
-// add copies a message, and returns the copy.
-func (l *messageList) add(message []byte) []byte {
+// appendCopy adds a copy of a message, and returns the copy.
+func (l *messageList) appendCopy(message []byte) []byte {
 	last := len(l.pieces) - 1
 	if last < 0 || cap(l.pieces[last])-len(l.pieces[last]) < len(message) {
 		l.pieces = append(l.pieces, make([]byte, 0, max(min(max(leastMessages, l.size), mostMessages), len(message))))
@@ -57,25 +57,26 @@ func (l *messageList) all() iter.Seq[[]byte] {
 // addedEntries is the text of a bundle that only adds entries.
 type addedEntries struct {
 	text door.BundleText
-	// referring are the messages of entries that name groups or meters, which have to be there
-	// at the commit.
+	// referring are the messages of entries that name groups or meters, which must exist at the
+	// commit.
 	referring [][]byte
-	// others says that some message does more than add an entry. Then text is empty.
-	others bool
+	// needsStage is set if a message does more than add an entry. Then text is empty.
+	needsStage bool
 
-	// last is the last entry's. The text of a second one would join both.
+	// last is the identity of the last entry. The text of two entries with one identity would be
+	// read as one entry in two parts.
 	last flow.Identity
 }
 
-// add adds what a message asks for. f may be written afterwards.
-func (a *addedEntries) add(f *openflow.FlowMod, message []byte) {
-	if a.others {
+// addFlowMod adds the entry of a message. The caller may change f afterwards.
+func (a *addedEntries) addFlowMod(f *openflow.FlowMod, message []byte) {
+	if a.needsStage {
 		return
 	}
 	e := &f.Entry
 	id := e.Identity()
 	if a.text.Size() > 0 && a.last == id || f.Command != openflow.FlowAdd || f.CheckOverlap || f.ResetCounts || e.Table > lastTable {
-		a.giveUp()
+		a.requireStage()
 		return
 	}
 	if anyAction(e.Actions, refers) {
@@ -85,10 +86,10 @@ func (a *addedEntries) add(f *openflow.FlowMod, message []byte) {
 	a.last = id
 }
 
-// giveUp notes that the bundle needs a stage.
-func (a *addedEntries) giveUp() { *a = addedEntries{others: true} }
+// requireStage records that the bundle needs a stage.
+func (a *addedEntries) requireStage() { *a = addedEntries{needsStage: true} }
 
-// refers reports whether an action is one that stage.references checks.
+// refers reports whether stage.checkReferences checks an action.
 func refers(a flow.Action) bool {
 	switch a := a.(type) {
 	case flow.GroupAction, flow.MeterAction:

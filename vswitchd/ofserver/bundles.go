@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxBundles is how many bundles a connection may have open. A controller may have hundreds
-	// of goroutines, each with its bundle.
+	// maxBundles is the largest number of open bundles of a connection. A controller may have
+	// hundreds of goroutines, each with its bundle.
 	maxBundles = 1024
 	// maxBundleBytes bounds the messages of all bundles of a connection, with the text of their
 	// entries. A flow mod has some 270 bytes of both.
@@ -78,8 +78,8 @@ func (c *connection) dropBundle(id uint32) {
 	}
 }
 
-// bundleAdd keeps a message for its commit. Like Open vSwitch, it opens a bundle that does not
-// exist yet. If the message by itself is wrong, the bundles stay unchanged.
+// bundleAdd keeps a message until its bundle's commit. Like Open vSwitch, it opens a bundle that
+// does not exist yet. If the message is wrong by itself, the bundles stay unchanged.
 func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
 	isFlowMod, err := c.checkBundled(xid, q.Message)
 	if err != nil {
@@ -105,11 +105,11 @@ func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
 		c.dropBundle(q.ID)
 		return openflow.Fail(fault, "bundle %d", q.ID)
 	}
-	kept := b.messages.add(q.Message)
+	kept := b.messages.appendCopy(q.Message)
 	if isFlowMod {
-		b.added.add(&c.mod, kept)
+		b.added.addFlowMod(&c.mod, kept)
 	} else {
-		b.added.giveUp()
+		b.added.requireStage()
 	}
 	c.bundles.bytes -= b.bytes
 	b.bytes = b.messages.size + b.added.text.Size()
@@ -117,7 +117,7 @@ func (c *connection) bundleAdd(xid uint32, q *openflow.BundleAdd) error {
 	return nil
 }
 
-// checkBundled returns the error of a message by itself. A flow mod is then in c.mod.
+// checkBundled returns an error if a message is wrong by itself. It decodes a flow mod into c.mod.
 func (c *connection) checkBundled(xid uint32, message []byte) (isFlowMod bool, err error) {
 	if is := binary.BigEndian.Uint32(message[4:]); is != xid {
 		return false, openflow.Fail(openflow.BundleBadXID, "the message in a bundle has transaction %#x, not %#x", is, xid)
@@ -132,8 +132,8 @@ func (c *connection) checkBundled(xid uint32, message []byte) (isFlowMod bool, e
 	return false, err
 }
 
-// commitBundle applies a bundle, whole or not at all. The first message that is wrong is
-// refused with its own transaction, and the commit with another error.
+// commitBundle applies a bundle, whole or not at all. The peer gets two errors: one for the first
+// wrong message, with its transaction, and one for the commit.
 func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 	if b == nil {
 		return noBundle(q.ID)
@@ -143,7 +143,7 @@ func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 		return openflow.Fail(openflow.BundleBadFlags, "bundle %d was opened with flags %#x", q.ID, b.flags)
 	}
 	var wrong []byte
-	err := c.change(func(st *stage) (err error) {
+	err := c.applyChange(func(st *stage) (err error) {
 		wrong, err = c.stageBundle(st, b)
 		return err
 	})
@@ -164,7 +164,7 @@ func (c *connection) commitBundle(q *openflow.BundleControl, b *bundle) error {
 
 // stageBundle puts a bundle on the stage. It returns the first message that is wrong.
 func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error) {
-	if b.added.others || st.watched { // monitors get each entry by itself
+	if b.added.needsStage || st.watched { // monitors get each entry by itself
 		for message := range b.messages.all() {
 			if err := c.stageMessage(st, message); err != nil {
 				return message, err
@@ -175,13 +175,13 @@ func (c *connection) stageBundle(st *stage, b *bundle) (wrong []byte, err error)
 	for _, message := range b.added.referring {
 		_, err := c.s.decodeFlowMod(message, &c.mod)
 		if err == nil {
-			err = st.references(c.mod.Entry.Actions)
+			err = st.checkReferences(c.mod.Entry.Actions)
 		}
 		if err != nil {
 			return message, err
 		}
 	}
-	text := b.added.text // the messages of the bundle do not stay with it
+	text := b.added.text // a copy, so that the stage does not keep the bundle's messages alive
 	st.text = &text
 	return nil, nil
 }

@@ -21,22 +21,22 @@ const (
 	writeTime = 30 * time.Second
 	// maxPending is how many packet-ins wait for a peer that does not read.
 	maxPending = 64
-	// maxNotices is how many notices of removed entries wait for it.
+	// maxNotices is how many notices of removed entries and ports wait for it.
 	maxNotices = 4096
-	// readRoom is the buffer for requests, and how many of them are one change at most.
+	// readRoom is the size of the buffer for requests, in bytes.
 	readRoom = 256 << 10
 )
 
-// Config is what a Server needs.
+// Config has the options of a Server.
 type Config struct {
-	// Switch is what controllers drive. Nobody else may change its entries meanwhile.
+	// Switch is the switch that controllers drive. Only the Server may change its entries.
 	Switch Switch
-	// Bridge is the name of the switch, and DatapathID its number in OpenFlow.
+	// Bridge is the name of the switch, and DatapathID its datapath ID.
 	Bridge     string
 	DatapathID uint64
 	// Release is the version of the program.
 	Release string
-	// Versions are those that controllers may use; all if there is none.
+	// Versions are those that controllers may use; all if it is empty.
 	Versions []openflow.Version
 	// Log gets one line for each refused request; nil for none.
 	Log *slog.Logger
@@ -45,24 +45,24 @@ type Config struct {
 // Server serves one switch. Any goroutine may call its methods.
 type Server struct {
 	Config
-	sw    driven
+	sw    drivenSwitch
 	begun time.Time
-	// watching is held while ports are compared with known, the ports that controllers know.
+	// watching guards known, the ports that controllers know.
 	watching sync.Mutex
 	known    map[uint32]openflow.Port
-	// settings are what controllers have set of ports. changes is held.
-	settings map[uint32]telemetry.PortConfig
-	// changes is held while a request changes the switch.
+	// changes is held while a request changes the switch. It guards settings and watch.
 	changes sync.Mutex
-	// watch is what flow monitors compare with. changes is held.
+	// settings are the settings of ports that controllers have made.
+	settings map[uint32]telemetry.PortConfig
+	// watch has the entries with which flow monitors compare.
 	watch flowWatch
-	// tlvs is the TLV table, by its numbers. It is never nil.
+	// tlvs is the TLV table, sorted by index. It is never nil.
 	tlvs atomic.Pointer[[]flow.TunnelOption]
 
 	mu          sync.Mutex
 	connections map[*connection]bool
-	generation  uint64 // the newest that a master or slave has named
-	counted     bool   // one has
+	generation  uint64 // the newest generation_id of a role request
+	counted     bool   // generation is set
 }
 
 // pendingFlowMod is a flow mod that has been read, and its message.
@@ -71,13 +71,13 @@ type pendingFlowMod struct {
 	bytes []byte
 }
 
-// bundles are those of a connection that wait for their commit.
+// bundles are the bundles of a connection that wait for their commit.
 type bundles struct {
 	open  map[uint32]*bundle
-	bytes int // of all messages
+	bytes int // of all bundles: messages and texts
 }
 
-// bundle is the messages of a bundle, as they came.
+// bundle has the messages of a bundle, in the order in which they came.
 type bundle struct {
 	flags    uint16
 	closed   bool
@@ -95,21 +95,21 @@ type connection struct {
 	writing sync.Mutex // held while a message is written
 
 	packetIns chan *openflow.PacketIn
-	notices   chan openflow.Body // of entries that are gone, and of ports
-	ended     chan struct{}
+	notices   chan openflow.Body // about removed entries and ports
+	ended     chan struct{}      // closed when the connection has ended
 
-	// The controller sets these. mu is held.
+	// mu guards these, which the controller sets.
 	mu           sync.Mutex
 	format       openflow.PacketInFormat
 	missSendLen  uint16
 	controllerID uint16
 	role         openflow.ControllerRole
-	agreed       bool                 // on a version
-	async        openflow.AsyncConfig // what it gets without having asked
-	nxm          bool                 // it has asked for the flow format of Nicira, in OpenFlow 1.0
+	agreed       bool                 // the version is negotiated
+	async        openflow.AsyncConfig // the asynchronous messages that it gets
+	nxm          bool                 // it uses the flow format of Nicira, in OpenFlow 1.0
 
-	// Only the connection's own goroutine uses these. spare is memory for the next message, and
-	// mod for the flow mod of a bundle.
+	// Only the connection's own goroutine uses these. spare is memory for the next message, and mod
+	// is memory for the flow mod of a bundle.
 	spare    []byte
 	mod      openflow.FlowMod
 	monitors flowMonitors
@@ -127,8 +127,8 @@ func newConnection(s *Server, peer net.Conn, missSendLen uint16) *connection {
 	}
 }
 
-// refuse tells the peer why a request failed; nothing if err is nil. An error that is not
-// OpenFlow's ends the connection.
+// refuse sends err to the peer if it is an *openflow.Error. It returns any other error, which ends
+// the connection. If err is nil, it does nothing.
 func (c *connection) refuse(b []byte, err error) error {
 	if err == nil {
 		return nil
@@ -155,7 +155,7 @@ func (c *connection) reply(xid uint32, body openflow.Body) error {
 	return c.send(openflow.Message{Version: c.version, XID: xid, Body: body})
 }
 
-// write writes bytes, and gives up a peer that does not read them.
+// write writes bytes. It closes the connection of a peer that does not read them within writeTime.
 func (c *connection) write(b []byte) error {
 	c.writing.Lock()
 	defer c.writing.Unlock()
@@ -168,9 +168,9 @@ func (c *connection) write(b []byte) error {
 	return nil
 }
 
-// change applies what f puts on a stage, if the connection may change the switch.
-func (c *connection) change(f func(*stage) error) error {
-	if err := c.mayChange(); err != nil {
+// applyChange applies the changes that f puts on a stage. The error may be that of a slave.
+func (c *connection) applyChange(f func(*stage) error) error {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	c.s.changes.Lock()
@@ -184,18 +184,18 @@ func (c *connection) change(f func(*stage) error) error {
 		return err
 	}
 	for _, gone := range st.removed() {
-		c.s.tellRemoved(gone)
+		c.s.notifyRemoved(gone)
 	}
-	c.s.watch.tell(c, st.told)
+	c.s.watch.report(c, st.monitored)
 	return nil
 }
 
-// mayChange is the error of a slave.
-func (c *connection) mayChange() error {
+// checkNotSlave returns an error if the controller is a slave.
+func (c *connection) checkNotSlave() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.role == openflow.RoleSlave {
-		return openflow.Fail(openflow.IsSlave, "a slave changes nothing")
+		return openflow.Fail(openflow.IsSlave, "a slave may not change the switch")
 	}
 	return nil
 }

@@ -1,23 +1,23 @@
-// Package ofserver serves OpenFlow to controllers and to ovs-ofctl, and drives a switch behind
-// a door (package door) by what they ask.
+// Package ofserver serves OpenFlow to controllers and to ovs-ofctl. Their requests drive a switch
+// behind a door (package door).
 //
 //	controllers ── sockets ── connection ── stage ── one bundle ── door
 //
 //	listener.go     listeners, and which peers are admitted
 //	requestloop.go  one connection: versions, then request after request
-//	requests.go     what each request does
+//	requests.go     the requests
 //	flowbatch.go    flow mods that come in a row
-//	bundles.go      changes that wait for their commit
-//	bundledentries.go  their messages, and the text of entries that they add
+//	bundles.go      bundles: changes that wait for their commit
+//	bundledentries.go  the messages of a bundle, and the text of entries that it adds
 //	listings.go     answers to multipart requests
 //	asynchronous.go packet-ins, removed entries, and roles
-//	flowmonitors.go what a connection's flow monitors tell of changes of entries
-//	flowwatch.go    the entries that they compare with
-//	updatequeue.go  what they tell, until it is written; pauses
+//	flowmonitors.go flow monitors of a connection, and their updates
+//	flowwatch.go    the entries with which flow monitors compare
+//	updatequeue.go  updates until they are written; pauses
 //	portstatus.go   settings of ports, and ports that come and go
-//	connection.go   what connections are and share; messages written; changes, one at a time
+//	connection.go   server and connections; messages written; changes, one at a time
 //	groupmods.go    groups and meters on a stage
-//	flowmods.go     entries added, modified and deleted on it, strictly and loosely
+//	flowmods.go     entries on a stage: added, modified and deleted
 //	tlvtable.go     options of Geneve that controllers give numbers
 //	holding.go      packets dropped while a controller installs its entries
 //	staging.go      a stage: changes that are not applied yet, on top of the switch's entries

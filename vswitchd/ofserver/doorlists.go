@@ -10,15 +10,15 @@ type Switch interface {
 	door.Switch
 	// ApplyText is Apply for a bundle that is text already.
 	ApplyText(*door.BundleText) error
-	// Failures counts what the switch did not answer.
+	// Failures counts requests that the switch did not answer (door.Client.Failures).
 	Failures() uint64
 }
 
-// driven is the switch that controllers drive. Its lists say whether the switch has answered.
-type driven struct{ Switch }
+// drivenSwitch is the switch that controllers drive.
+type drivenSwitch struct{ Switch }
 
-// listed asks the switch for a list. The error is that it did not answer.
-func listed[T any](d driven, ask func() []T) ([]T, error) {
+// listed returns a list of the switch, or an error if the switch did not answer.
+func listed[T any](d drivenSwitch, ask func() []T) ([]T, error) {
 	before := d.Failures()
 	all := ask()
 	if d.Failures() != before {
@@ -27,8 +27,8 @@ func listed[T any](d driven, ask func() []T) ([]T, error) {
 	return all, nil
 }
 
-// hasPort is the error of a number that no port has.
-func (d driven) hasPort(no uint32, kind openflow.ErrorKind) error {
+// checkPort returns an error of a kind if no port has the number.
+func (d drivenSwitch) checkPort(no uint32, kind openflow.ErrorKind) error {
 	all, err := listed(d, d.Ports)
 	if err != nil {
 		return err

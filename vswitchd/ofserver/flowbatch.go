@@ -4,39 +4,38 @@ import "github.com/antrail/antrail/vswitchd/openflow"
 
 // Flow mods that a controller sends in a row are one change of the switch.
 
-// maxTogether is how many flow mods are one change of the switch at most.
-const maxTogether = 4096
+// maxBatch is the largest number of flow mods in one change.
+const maxBatch = 4096
 
-// takeFlowMod keeps a flow mod until no more of them have come: those that a controller sends
-// in a row are one change.
-func (c *connection) takeFlowMod(b []byte, f *openflow.FlowMod) error {
+// queueFlowMod keeps a flow mod until the buffer has no further message.
+func (c *connection) queueFlowMod(b []byte, f *openflow.FlowMod) error {
 	c.pending = append(c.pending, pendingFlowMod{f, b})
-	if c.from.Buffered() > 0 && len(c.pending) < maxTogether {
+	if c.from.Buffered() > 0 && len(c.pending) < maxBatch {
 		return nil
 	}
-	return c.flush()
+	return c.applyPending()
 }
 
-// flush applies the flow mods that wait. Each that is wrong is refused by itself. If the switch
-// does not take them together, it gets them one by one.
-func (c *connection) flush() error {
+// applyPending applies the queued flow mods. A wrong one is refused by itself. If the switch refuses
+// the change, it gets the flow mods one by one.
+func (c *connection) applyPending() error {
 	all := c.pending
 	c.pending = nil
 	if len(all) == 0 {
 		return nil
 	}
 	wrong := make([]error, len(all))
-	err := c.change(func(st *stage) error {
+	err := c.applyChange(func(st *stage) error {
 		for i, p := range all {
-			st.begin(p.bytes)
+			st.beginMessage(p.bytes)
 			wrong[i] = st.flowMod(p.mod, c.tableID)
 		}
 		return nil
 	})
 	for i, p := range all {
 		if wrong[i] == nil && err != nil {
-			wrong[i] = c.change(func(st *stage) error {
-				st.begin(p.bytes)
+			wrong[i] = c.applyChange(func(st *stage) error {
+				st.beginMessage(p.bytes)
 				return st.flowMod(p.mod, c.tableID)
 			})
 		}

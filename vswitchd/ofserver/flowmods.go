@@ -8,8 +8,8 @@ import (
 // lastTable is the largest number of a table that controllers use.
 const lastTable = openflow.Tables - 1
 
-// flowMod puts a flow mod on the stage, which has it from then on. tableID says that the upper
-// byte of its command is a table, in OpenFlow 1.0. After an error the stage is as before.
+// flowMod puts a flow mod on the stage, to which it belongs from then on. If tableID is set, the
+// upper byte of its command is a table, in OpenFlow 1.0. After an error the stage is unchanged.
 func (st *stage) flowMod(m *openflow.FlowMod, tableID bool) error {
 	switch {
 	case tableID && m.Entry.Table == openflow.AllTables:
@@ -24,50 +24,50 @@ func (st *stage) flowMod(m *openflow.FlowMod, tableID bool) error {
 		return openflow.Fail(openflow.BadTableID, "there is no table %d", t)
 	}
 	if m.Command < openflow.FlowDelete {
-		if err := st.references(m.Entry.Actions); err != nil {
+		if err := st.checkReferences(m.Entry.Actions); err != nil {
 			return err
 		}
 	}
 	switch m.Command {
 	case openflow.FlowAdd:
-		return st.add(m)
+		return st.addFlow(m)
 	case openflow.FlowModify, openflow.FlowModifyStrict:
-		return st.modify(m)
+		return st.modifyFlows(m)
 	}
-	return st.delete(m)
+	return st.deleteFlows(m)
 }
 
-// add installs an entry.
-func (st *stage) add(m *openflow.FlowMod) error {
+// addFlow installs an entry.
+func (st *stage) addFlow(m *openflow.FlowMod) error {
 	if m.CheckOverlap {
-		if err := st.overlaps(&m.Entry); err != nil {
+		if err := st.checkOverlap(&m.Entry); err != nil {
 			return err
 		}
 	}
-	st.put(&m.Entry, m.ResetCounts)
-	st.tell(openflow.EventAdded, &m.Entry, nil)
+	st.putEntry(&m.Entry, m.ResetCounts)
+	st.recordChange(openflow.EventAdded, &m.Entry, nil)
 	return nil
 }
 
-// overlaps is the error of an entry that some packet would match as well as another entry of
-// the same priority.
-func (st *stage) overlaps(e *flow.Entry) error {
-	if err := st.load(); err != nil {
+// checkOverlap returns an error if a packet could match both an entry and another one of the same
+// priority.
+func (st *stage) checkOverlap(e *flow.Entry) error {
+	if err := st.loadFlows(); err != nil {
 		return err
 	}
 	m := e.Match.Expand()
 	for _, p := range st.slots {
-		if p.now == nil || p.table != e.Table || p.priority != e.Priority || p.match == e.Match {
+		if p.now == nil || p.Table != e.Table || p.Priority != e.Priority || p.Match == e.Match {
 			continue
 		}
-		if other := p.match.Expand(); overlap(&other, &m) {
+		if other := p.Match.Expand(); overlap(&other, &m) {
 			return openflow.Fail(openflow.FlowOverlap, "%s overlaps %s", e.String(), p.now.String())
 		}
 	}
 	return nil
 }
 
-// overlap reports whether some packet may match both.
+// overlap reports whether a packet may match both.
 func overlap(a, b *flow.Match) bool {
 	for i := range a.Mask {
 		if (a.Value[i]^b.Value[i])&a.Mask[i]&b.Mask[i] != 0 {
@@ -77,9 +77,9 @@ func overlap(a, b *flow.Match) bool {
 	return true
 }
 
-// chosen are the slots that a modification or deletion is about.
-func (st *stage) chosen(m *openflow.FlowMod) (all []*slot, err error) {
-	if err := st.load(); err != nil {
+// chosenSlots are the slots of the entries that a modification or deletion selects.
+func (st *stage) chosenSlots(m *openflow.FlowMod) (all []*slot, err error) {
+	if err := st.loadFlows(); err != nil {
 		return nil, err
 	}
 	wider := m.Entry.Match.Expand()
@@ -87,9 +87,9 @@ func (st *stage) chosen(m *openflow.FlowMod) (all []*slot, err error) {
 	for _, p := range st.slots {
 		e := p.now
 		switch {
-		case e == nil, m.Entry.Table != openflow.AllTables && p.table != m.Entry.Table, (e.Cookie^m.Cookie)&m.CookieMask != 0:
-		case strict && (p.priority != m.Entry.Priority || p.match != m.Entry.Match):
-		case !strict && !p.match.Within(&wider):
+		case e == nil, m.Entry.Table != openflow.AllTables && p.Table != m.Entry.Table, (e.Cookie^m.Cookie)&m.CookieMask != 0:
+		case strict && (p.Priority != m.Entry.Priority || p.Match != m.Entry.Match):
+		case !strict && !p.Match.Within(&wider):
 		default:
 			all = append(all, p)
 		}
@@ -97,10 +97,10 @@ func (st *stage) chosen(m *openflow.FlowMod) (all []*slot, err error) {
 	return all, nil
 }
 
-// modify gives entries other actions. They keep cookie, timeouts and counters. In OpenFlow 1.0
-// an entry is added if there is none.
-func (st *stage) modify(m *openflow.FlowMod) error {
-	all, err := st.chosen(m)
+// modifyFlows replaces the actions of entries. They keep timeouts and counters, and the cookie
+// unless the message sets one. In OpenFlow 1.0 an entry is added if none is selected.
+func (st *stage) modifyFlows(m *openflow.FlowMod) error {
+	all, err := st.chosenSlots(m)
 	if err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (st *stage) modify(m *openflow.FlowMod) error {
 		if m.Entry.Table == openflow.AllTables {
 			m.Entry.Table = 0
 		}
-		return st.add(m)
+		return st.addFlow(m)
 	}
 	for _, p := range all {
 		e := *p.now
@@ -127,36 +127,36 @@ func (st *stage) modify(m *openflow.FlowMod) error {
 			e.Cookie = m.Entry.Cookie
 		}
 		old := p.now
-		st.put(&e, m.ResetCounts)
+		st.putEntry(&e, m.ResetCounts)
 		if st.watched && (e.Cookie != old.Cookie || e.String() != old.String()) {
-			st.tell(openflow.EventModified, &e, old)
+			st.recordChange(openflow.EventModified, &e, old)
 		}
 	}
 	return nil
 }
 
-// delete removes entries.
-func (st *stage) delete(m *openflow.FlowMod) error {
-	all, err := st.chosen(m)
+// deleteFlows removes entries.
+func (st *stage) deleteFlows(m *openflow.FlowMod) error {
+	all, err := st.chosenSlots(m)
 	if err != nil {
 		return err
 	}
 	for _, p := range all {
 		if sendsTo(p.now.Actions, m.OutPort, m.OutGroup) {
-			st.remove(p, openflow.RemovedDelete)
+			st.removeEntry(p, openflow.RemovedDelete)
 		}
 	}
 	return nil
 }
 
-// sendsTo reports whether actions output to a port and to a group. flow.PortNone and AnyGroup
-// are not asked for.
+// sendsTo reports whether actions output to a port and to a group. flow.PortNone and AnyGroup match
+// all actions.
 func sendsTo(actions []flow.Action, port, group uint32) bool {
 	return (port == flow.PortNone || anyAction(actions, func(a flow.Action) bool { return portOf(a) == port })) &&
 		(group == openflow.AnyGroup || anyAction(actions, func(a flow.Action) bool { return a == flow.Action(flow.GroupAction{ID: group}) }))
 }
 
-// portOf is the port that an action outputs to; flow.PortNone for none.
+// portOf is the port to which an action outputs; flow.PortNone for none.
 func portOf(a flow.Action) uint32 {
 	switch a := a.(type) {
 	case flow.Output:
@@ -188,17 +188,17 @@ func anyAction(actions []flow.Action, wanted func(flow.Action) bool) bool {
 	return false
 }
 
-// references is the error of actions that name a group or meter that is not there.
-func (st *stage) references(actions []flow.Action) (err error) {
+// checkReferences returns an error if actions name a missing group or meter, or an ALG.
+func (st *stage) checkReferences(actions []flow.Action) (err error) {
 	anyAction(actions, func(a flow.Action) bool {
 		switch a := a.(type) {
 		case flow.GroupAction:
-			err = st.hasGroup(a.ID)
+			err = st.checkGroup(a.ID)
 		case flow.MeterAction:
-			err = st.hasMeter(a.ID)
+			err = st.checkMeter(a.ID)
 		case flow.Controller:
 			if a.MeterID != 0 {
-				err = st.hasMeter(a.MeterID)
+				err = st.checkMeter(a.MeterID)
 			}
 		case *flow.CT:
 			if a.ALG != "" {
@@ -210,7 +210,7 @@ func (st *stage) references(actions []flow.Action) (err error) {
 	return err
 }
 
-func (st *stage) hasGroup(id uint32) error {
+func (st *stage) checkGroup(id uint32) error {
 	all, err := st.loadGroups()
 	if err == nil && all[id] == nil {
 		err = openflow.Fail(openflow.BadOutGroup, "there is no group %d", id)
@@ -218,7 +218,7 @@ func (st *stage) hasGroup(id uint32) error {
 	return err
 }
 
-func (st *stage) hasMeter(id uint32) error {
+func (st *stage) checkMeter(id uint32) error {
 	all, err := st.loadMeters()
 	if err == nil && all[id] == nil {
 		err = openflow.Fail(openflow.InvalidMeter, "there is no meter %d", id)

@@ -10,37 +10,38 @@ import (
 // maxMonitors is how many flow monitors a connection may have.
 const maxMonitors = 64
 
-// flowMonitors are those of a connection. Server.changes is held, but for updates.
+// flowMonitors are the flow monitors of a connection. Server.changes guards all but updates.
 type flowMonitors struct {
 	all map[uint32]*openflow.FlowMonitor
-	// parts are updates about the current change. With abbreviated, one part stands for all changes
-	// that the connection itself has made.
+	// parts are the updates of the current message. If abbreviated is set, one part stands for all
+	// changes that the connection itself has made by it.
 	parts       []openflow.Part
 	abbreviated bool
 	updates     *updateQueue
 }
 
-// monitor makes, changes or deletes monitors, and answers with the entries that are there.
-func (c *connection) monitor(xid uint32, q *openflow.Request) error {
+// answerMonitors makes, changes or deletes monitors, and answers with the present entries.
+func (c *connection) answerMonitors(xid uint32, q *openflow.Request) error {
 	u := c.monitors.updates
-	parts, err := c.takeMonitors(q)
-	defer u.release() // changes after the list follow it
+	parts, err := c.replaceMonitors(q)
+	defer u.release() // updates about later changes follow the answer
 	if err != nil {
 		return err
 	}
 	return c.writePages(xid, q, slices.Values(parts))
 }
 
-// takeMonitors puts the monitors of a request in force, all or none. It holds updates back.
-func (c *connection) takeMonitors(q *openflow.Request) ([]openflow.Part, error) {
+// replaceMonitors applies the monitors of a request, all or none, and holds updates back. It
+// returns the parts of the answer.
+func (c *connection) replaceMonitors(q *openflow.Request) ([]openflow.Part, error) {
 	c.s.changes.Lock()
 	defer c.s.changes.Unlock()
-	c.monitors.updates.hold()
-	after, err := c.monitors.with(q.Monitors)
+	c.monitors.updates.holdBack()
+	after, err := c.monitors.after(q.Monitors)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.s.watch.begin(c.s); err != nil {
+	if err := c.s.watch.start(c.s); err != nil {
 		return nil, err
 	}
 	c.s.watch.setMonitors(c, after)
@@ -50,11 +51,11 @@ func (c *connection) takeMonitors(q *openflow.Request) ([]openflow.Part, error) 
 			initial = append(initial, m)
 		}
 	}
-	return c.s.watch.initial(initial), nil
+	return c.s.watch.initialParts(initial), nil
 }
 
-// with are the monitors of a connection after a request.
-func (f *flowMonitors) with(requested []openflow.FlowMonitor) (map[uint32]*openflow.FlowMonitor, error) {
+// after are the monitors of a connection after a request.
+func (f *flowMonitors) after(requested []openflow.FlowMonitor) (map[uint32]*openflow.FlowMonitor, error) {
 	after := map[uint32]*openflow.FlowMonitor{}
 	for id, m := range f.all {
 		after[id] = m
@@ -84,7 +85,7 @@ func (f *flowMonitors) with(requested []openflow.FlowMonitor) (map[uint32]*openf
 func (c *connection) cancelMonitor(q *openflow.FlowMonitorCancel) error {
 	c.s.changes.Lock()
 	defer c.s.changes.Unlock()
-	after, err := c.monitors.with([]openflow.FlowMonitor{{ID: q.ID, Command: openflow.MonitorDelete, FlowSelection: openflow.FlowSelection{Table: openflow.AllTables}}})
+	after, err := c.monitors.after([]openflow.FlowMonitor{{ID: q.ID, Command: openflow.MonitorDelete, FlowSelection: openflow.FlowSelection{Table: openflow.AllTables}}})
 	if err == nil {
 		c.s.watch.setMonitors(c, after)
 	}
@@ -101,15 +102,16 @@ func (c *connection) endMonitors() {
 // flowChange is a change of an entry.
 type flowChange struct {
 	openflow.FlowUpdate
-	old *flow.Entry // that the entry replaces; nil for none, or if it is not known
-	own bool        // by the flow mod xid of the connection that makes the change
+	old *flow.Entry // the replaced entry; nil for none, or if it is not known
+	own bool        // the flow mod xid of the connection made the change itself
 	xid uint32
-	// message counts the messages that changed something. The changes of one message are sent together.
+	// message is the number of the message that made the change. The changes of one message are sent
+	// together.
 	message int
 }
 
-// wanted are the flags of the monitors that get a kind of change; 0 for none.
-func wanted(monitors map[uint32]*openflow.FlowMonitor, kind openflow.MonitorFlags, e, old *flow.Entry) (flags openflow.MonitorFlags) {
+// wantedFlags are the flags of the monitors that report a kind of change; 0 if there are none.
+func wantedFlags(monitors map[uint32]*openflow.FlowMonitor, kind openflow.MonitorFlags, e, old *flow.Entry) (flags openflow.MonitorFlags) {
 	for _, m := range monitors {
 		if m.Flags&kind != 0 && covers(m, e, old) {
 			flags |= m.Flags
@@ -118,7 +120,7 @@ func wanted(monitors map[uint32]*openflow.FlowMonitor, kind openflow.MonitorFlag
 	return flags
 }
 
-// covers reports whether a monitor is about an entry, or about the one that it replaces.
+// covers reports whether a monitor selects an entry, or the one that it replaces.
 func covers(m *openflow.FlowMonitor, e, old *flow.Entry) bool {
 	return (m.Table == openflow.AllTables || m.Table == e.Table) && e.Match.Within(&m.Match) &&
 		(sendsTo(e.Actions, m.OutPort, m.OutGroup) || old != nil && sendsTo(old.Actions, m.OutPort, m.OutGroup))
@@ -129,16 +131,16 @@ var kindsOf = map[openflow.FlowEvent]openflow.MonitorFlags{
 	openflow.EventAdded: openflow.MonitorAdded, openflow.EventRemoved: openflow.MonitorRemoved, openflow.EventModified: openflow.MonitorModified,
 }
 
-// add makes an update of a change, if a monitor wants it. own says that the monitors' connection made
-// the change. known is the entry as the server knew it before; nil for an unknown one.
-func (f *flowMonitors) add(ch *flowChange, own bool, known *watchedFlow) {
-	flags := wanted(f.all, kindsOf[ch.Event], ch.Entry, ch.old)
+// addUpdate adds the update about a change if a monitor wants it. own is set if the monitors'
+// connection made the change. known is the entry before the change; nil if there was none.
+func (f *flowMonitors) addUpdate(ch *flowChange, own bool, known *watchedFlow) {
+	flags := wantedFlags(f.all, kindsOf[ch.Event], ch.Entry, ch.old)
 	if flags == 0 {
 		return
 	}
 	if pausedAt := f.updates.pausedSince(); pausedAt != 0 {
 		if ch.Event != openflow.EventRemoved || known == nil || known.first > pausedAt {
-			return // told when the monitors go on, or never if the controller has not heard of the entry
+			return // reported when the monitors resume; never if the controller does not know a removed entry
 		}
 		own = false
 	}
@@ -154,8 +156,8 @@ func (f *flowMonitors) add(ch *flowChange, own bool, known *watchedFlow) {
 	f.parts = append(f.parts, &u)
 }
 
-// flush queues the updates that add has made. now is the number of the newest change.
-func (f *flowMonitors) flush(c *connection, now uint64) {
+// queueUpdates queues the updates of addUpdate. now is the number of the newest change.
+func (f *flowMonitors) queueUpdates(c *connection, now uint64) {
 	parts := f.parts
 	f.parts, f.abbreviated = nil, false
 	if len(parts) == 0 {
@@ -164,18 +166,18 @@ func (f *flowMonitors) flush(c *connection, now uint64) {
 	q := &openflow.Request{Kind: openflow.StatsFlowMonitor, NX: c.version == openflow.V10}
 	for b, err := range openflow.Pages(c.version, 0, q, slices.Values(parts)) {
 		if err != nil {
-			c.s.Log.Info("a controller is not told of a change of an entry", "why", err)
+			c.s.Log.Info("a flow monitor misses a change of an entry", "why", err)
 			break
 		}
-		f.updates.put(b)
+		f.updates.enqueue(b)
 	}
 	if !f.updates.pauseIfFull(now, func() []byte { return c.monitorState(false) }) {
-		c.s.Log.Warn("a controller does not read what its flow monitors tell, and loses its connection")
+		c.s.Log.Warn("a controller does not read the updates of its flow monitors, and is disconnected")
 		c.peer.Close()
 	}
 }
 
-// monitorState is the message that monitors pause or go on.
+// monitorState is the message that monitors pause or resume.
 func (c *connection) monitorState(resumed bool) []byte {
 	b, err := openflow.Encode(openflow.Message{Version: c.version, Body: &openflow.FlowMonitorState{Resumed: resumed}})
 	if err != nil {
@@ -195,9 +197,9 @@ func (c *connection) runUpdates() {
 		case drained:
 			c.resumeMonitors()
 		case c.write(b) != nil:
-			u.end()
+			u.close()
 		default:
-			u.written(b)
+			u.markWritten(b)
 		}
 	}
 }
@@ -206,15 +208,15 @@ func (c *connection) runUpdates() {
 // all earlier updates.
 func (c *connection) resumeMonitors() {
 	c.s.changes.Lock()
-	parts := c.s.watch.since(c.monitors.all, c.monitors.updates.resume())
+	parts := c.s.watch.partsSince(c.monitors.all, c.monitors.updates.resume())
 	c.s.changes.Unlock()
 	q := &openflow.Request{Kind: openflow.StatsFlowMonitor, NX: c.version == openflow.V10}
 	if len(parts) > 0 {
 		if err := c.writePages(0, q, slices.Values(parts)); err != nil {
-			c.s.Log.Info("a controller is not told of changes of entries", "why", err)
+			c.s.Log.Info("a flow monitor misses changes of entries", "why", err)
 		}
 	}
 	if c.write(c.monitorState(true)) != nil {
-		c.monitors.updates.end()
+		c.monitors.updates.close()
 	}
 }

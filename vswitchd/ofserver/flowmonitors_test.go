@@ -81,7 +81,7 @@ func (r *rig) expire() {
 	r.server.changes.Lock()
 	defer r.server.changes.Unlock()
 	if r.server.watch.running {
-		if err := r.server.watch.compare(r.server); err != nil {
+		if err := r.server.watch.reportDifferences(r.server); err != nil {
 			r.t.Error(err)
 		}
 	}

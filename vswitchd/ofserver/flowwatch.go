@@ -10,14 +10,13 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// watchTime is the interval at which the server checks for entries that came or went by
-// themselves, while a controller monitors entries. These are learned entries, and those whose
-// timeouts have passed.
+// watchTime is the interval of checks for changes that no controller has made: learned entries, and
+// entries whose timeouts have passed.
 const watchTime = 250 * time.Millisecond
 
 // flowWatch has the switch's entries while there are flow monitors. The caller of its methods holds
-// Server.changes. Monitors hear of a controller's change when it is made. The server finds other
-// changes by comparing the entries with those of the switch.
+// Server.changes. A controller's change is reported to monitors when it is made. The server finds
+// other changes by comparing the entries with those of the switch.
 type flowWatch struct {
 	running  bool
 	seed     maphash.Seed
@@ -25,7 +24,8 @@ type flowWatch struct {
 	monitors map[*connection]bool
 	// now counts changes, from 1.
 	now uint64
-	// generation and learnings are the switch's when the entries were compared last.
+	// generation and learnings are the switch's at the last comparison, and round counts
+	// comparisons.
 	generation, learnings uint64
 	round                 uint64
 }
@@ -36,16 +36,16 @@ type watchedFlow struct {
 	entry                  *flow.Entry
 	first, added, modified uint64
 	since                  time.Time // when it was added
-	round                  uint64    // of the last comparison that has seen it
+	round                  uint64    // of the last comparison with the entry
 }
 
-// begin lists the entries if no monitor has needed them yet.
-func (w *flowWatch) begin(s *Server) error {
+// start lists the entries and starts runWatch, unless it runs.
+func (w *flowWatch) start(s *Server) error {
 	if w.running {
 		return nil
 	}
 	w.seed, w.flows, w.now, w.monitors = maphash.MakeSeed(), map[uint64][]*watchedFlow{}, 1, map[*connection]bool{}
-	if err := w.compare(s); err != nil {
+	if err := w.reportDifferences(s); err != nil {
 		return err
 	}
 	w.running = true
@@ -53,7 +53,7 @@ func (w *flowWatch) begin(s *Server) error {
 	return nil
 }
 
-// setMonitors gives a connection monitors.
+// setMonitors replaces the monitors of a connection.
 func (w *flowWatch) setMonitors(c *connection, all map[uint32]*openflow.FlowMonitor) {
 	c.monitors.all = all
 	if len(all) > 0 {
@@ -63,7 +63,7 @@ func (w *flowWatch) setMonitors(c *connection, all map[uint32]*openflow.FlowMoni
 	}
 }
 
-// runWatch looks for changes that no controller has made. It ends with the last monitor.
+// runWatch checks for changes that no controller has made. It ends with the last monitor.
 func (s *Server) runWatch() {
 	t := time.NewTicker(watchTime)
 	defer t.Stop()
@@ -74,7 +74,7 @@ func (s *Server) runWatch() {
 	}
 }
 
-// watchOnce compares the entries once. It reports false, and compares nothing, without monitors.
+// watchOnce compares the entries once. If there are no monitors, it reports false instead.
 func (s *Server) watchOnce() (ok bool) {
 	s.changes.Lock()
 	defer s.changes.Unlock()
@@ -82,14 +82,14 @@ func (s *Server) watchOnce() (ok bool) {
 		s.watch = flowWatch{}
 		return false
 	}
-	if err := s.watch.compare(s); err != nil {
-		s.Log.Info("flow monitors are not told of entries that came or went", "why", err)
+	if err := s.watch.reportDifferences(s); err != nil {
+		s.Log.Info("flow monitors miss changes that no controller has made", "why", err)
 	}
 	return true
 }
 
-// compare tells how the switch's entries differ from those that are known.
-func (w *flowWatch) compare(s *Server) error {
+// reportDifferences reports the differences between the switch's entries and the known ones.
+func (w *flowWatch) reportDifferences(s *Server) error {
 	generation, learnings := s.Switch.Generation(), s.Switch.Learnings()
 	if w.running && generation == w.generation && learnings == w.learnings {
 		return nil
@@ -100,17 +100,17 @@ func (w *flowWatch) compare(s *Server) error {
 	}
 	w.generation, w.learnings = generation, learnings
 	for _, ch := range w.differences(all) {
-		w.tell(nil, []flowChange{ch})
+		w.report(nil, []flowChange{ch})
 	}
 	return nil
 }
 
-// differences are how the entries of a list differ from those that are known.
+// differences are the changes from the known entries to those of a list.
 func (w *flowWatch) differences(all []telemetry.FlowStats) (changes []flowChange) {
 	w.round++
 	for i := range all {
 		e := all[i].Entry
-		k := w.find(e)
+		k := w.findFlow(e)
 		switch {
 		case k == nil:
 			changes = append(changes, flowChange{FlowUpdate: openflow.FlowUpdate{Event: openflow.EventAdded, Entry: e}})
@@ -132,15 +132,15 @@ func (w *flowWatch) differences(all []telemetry.FlowStats) (changes []flowChange
 	return changes
 }
 
-// nearly is how much too early a timeout may seem to have passed. The age of an entry is already
-// old when it is read.
-const nearly = 100 * time.Millisecond
+// timeoutSlack is how much too early a timeout may seem to pass: the age of an entry is out of date
+// when it is read.
+const timeoutSlack = 100 * time.Millisecond
 
-// reason is why an entry is gone that nobody has removed.
+// reason is why an entry is gone that no controller has removed.
 func (k *watchedFlow) reason() openflow.RemovedReason {
 	e := k.entry
 	switch hard := time.Duration(e.HardTimeout) * time.Second; {
-	case hard != 0 && (e.IdleTimeout == 0 || time.Since(k.since) > hard-nearly):
+	case hard != 0 && (e.IdleTimeout == 0 || time.Since(k.since) > hard-timeoutSlack):
 		return openflow.RemovedHard
 	case e.IdleTimeout != 0:
 		return openflow.RemovedIdle
@@ -152,47 +152,47 @@ func (w *flowWatch) hash(e *flow.Entry) uint64 {
 	return maphash.Comparable(w.seed, e.Match) ^ uint64(e.Priority)<<8 ^ uint64(e.Table)
 }
 
-// find is the known entry with the identity of e; nil if there is none.
-func (w *flowWatch) find(e *flow.Entry) *watchedFlow {
+// findFlow is the known entry with the identity of e; nil if there is none.
+func (w *flowWatch) findFlow(e *flow.Entry) *watchedFlow {
 	for _, k := range w.flows[w.hash(e)] {
-		if k.entry.Table == e.Table && k.entry.Priority == e.Priority && k.entry.Match == e.Match {
+		if k.entry.Identity() == e.Identity() {
 			return k
 		}
 	}
 	return nil
 }
 
-// tell tells the monitors of changes, which by has made; nil for nobody.
-func (w *flowWatch) tell(by *connection, changes []flowChange) {
+// report sends changes to the monitors. by is the connection that made them; nil for none.
+func (w *flowWatch) report(by *connection, changes []flowChange) {
 	for len(changes) > 0 {
 		n := slices.IndexFunc(changes, func(ch flowChange) bool { return ch.message != changes[0].message })
 		if n < 0 {
 			n = len(changes)
 		}
 		for i := range changes[:n] {
-			w.tellOne(by, &changes[i])
+			w.reportOne(by, &changes[i])
 		}
 		for c := range w.monitors {
-			c.monitors.flush(c, w.now)
+			c.monitors.queueUpdates(c, w.now)
 		}
 		changes = changes[n:]
 	}
 }
 
-func (w *flowWatch) tellOne(by *connection, ch *flowChange) {
+func (w *flowWatch) reportOne(by *connection, ch *flowChange) {
 	w.now++
-	k := w.find(ch.Entry)
+	k := w.findFlow(ch.Entry)
 	if ch.old == nil && k != nil {
 		ch.old = k.entry
 	}
 	for c := range w.monitors {
-		c.monitors.add(ch, ch.own && c == by, k)
+		c.monitors.addUpdate(ch, ch.own && c == by, k)
 	}
-	w.note(ch, k)
+	w.recordChange(ch, k)
 }
 
-// note changes the known entries.
-func (w *flowWatch) note(ch *flowChange, k *watchedFlow) {
+// recordChange applies a change to the known entries.
+func (w *flowWatch) recordChange(ch *flowChange, k *watchedFlow) {
 	h := w.hash(ch.Entry)
 	switch {
 	case ch.Event == openflow.EventRemoved:
@@ -213,9 +213,9 @@ func (w *flowWatch) note(ch *flowChange, k *watchedFlow) {
 	}
 }
 
-// initial are the entries that monitors tell at first.
-func (w *flowWatch) initial(monitors []*openflow.FlowMonitor) (parts []openflow.Part) {
-	return w.updates(func(k *watchedFlow) (event openflow.FlowEvent, flags openflow.MonitorFlags) {
+// initialParts are the present entries that monitors select.
+func (w *flowWatch) initialParts(monitors []*openflow.FlowMonitor) (parts []openflow.Part) {
+	return w.parts(func(k *watchedFlow) (event openflow.FlowEvent, flags openflow.MonitorFlags) {
 		for _, m := range monitors {
 			if covers(m, k.entry, nil) {
 				flags |= m.Flags
@@ -225,21 +225,21 @@ func (w *flowWatch) initial(monitors []*openflow.FlowMonitor) (parts []openflow.
 	})
 }
 
-// since are the entries that were added or modified after a change.
-func (w *flowWatch) since(monitors map[uint32]*openflow.FlowMonitor, change uint64) []openflow.Part {
-	return w.updates(func(k *watchedFlow) (openflow.FlowEvent, openflow.MonitorFlags) {
+// partsSince are the entries that were added or modified after a change.
+func (w *flowWatch) partsSince(monitors map[uint32]*openflow.FlowMonitor, change uint64) []openflow.Part {
+	return w.parts(func(k *watchedFlow) (openflow.FlowEvent, openflow.MonitorFlags) {
 		switch {
 		case k.added > change:
-			return openflow.EventAdded, wanted(monitors, openflow.MonitorAdded, k.entry, nil)
+			return openflow.EventAdded, wantedFlags(monitors, openflow.MonitorAdded, k.entry, nil)
 		case k.modified > change:
-			return openflow.EventModified, wanted(monitors, openflow.MonitorModified, k.entry, nil)
+			return openflow.EventModified, wantedFlags(monitors, openflow.MonitorModified, k.entry, nil)
 		}
 		return 0, 0
 	})
 }
 
-// updates are the entries to report, by table, in the order in which they were added.
-func (w *flowWatch) updates(told func(*watchedFlow) (openflow.FlowEvent, openflow.MonitorFlags)) (parts []openflow.Part) {
+// parts are the entries to report, by table, in the order in which they were added.
+func (w *flowWatch) parts(told func(*watchedFlow) (openflow.FlowEvent, openflow.MonitorFlags)) (parts []openflow.Part) {
 	var all []*watchedFlow
 	for _, same := range w.flows {
 		all = append(all, same...)

@@ -1,7 +1,6 @@
 package ofserver
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/antrail/antrail/flow"
@@ -29,7 +28,7 @@ func (st *stage) groupMod(m *openflow.GroupMod) error {
 		}
 	}
 	for i := range g.Buckets {
-		if err := st.bucketReferences(&g, g.Buckets[i].Actions); err != nil {
+		if err := st.checkBucketReferences(&g, g.Buckets[i].Actions); err != nil {
 			return err
 		}
 	}
@@ -40,12 +39,12 @@ func (st *stage) groupMod(m *openflow.GroupMod) error {
 	return nil
 }
 
-// bucketReferences is references for a bucket, which may not lead back to its own group.
-func (st *stage) bucketReferences(g *flow.Group, actions []flow.Action) error {
+// checkBucketReferences is checkReferences for a bucket, which may not send to its own group.
+func (st *stage) checkBucketReferences(g *flow.Group, actions []flow.Action) error {
 	if anyAction(actions, func(a flow.Action) bool { return a == flow.Action(flow.GroupAction{ID: g.ID}) }) {
 		return openflow.Fail(openflow.BadOutGroup, "group %d sends to itself", g.ID)
 	}
-	return st.references(actions)
+	return st.checkReferences(actions)
 }
 
 // editBuckets inserts buckets into a group, or removes some.
@@ -94,32 +93,24 @@ func editBuckets(old *flow.Group, m *openflow.GroupMod) (flow.Group, error) {
 // deleteGroups removes a group, or all, with the entries that send to it. A missing group is not
 // an error.
 func (st *stage) deleteGroups(id uint32) error {
-	gone := map[uint32]bool{}
-	for _, g := range slices.Sorted(maps.Keys(st.groups.now)) {
-		if g == id || id == openflow.AllGroups {
-			gone[g] = true
-		}
-	}
+	gone := st.groups.remove(id, openflow.AllGroups)
 	if len(gone) == 0 {
 		return nil
 	}
-	for g := range gone {
-		st.groups.set(g, nil)
-	}
-	return st.deleteThat(openflow.RemovedGroupDelete, func(a flow.Action) bool {
+	return st.deleteFlowsWith(openflow.RemovedGroupDelete, func(a flow.Action) bool {
 		to, ok := a.(flow.GroupAction)
 		return ok && gone[to.ID]
 	})
 }
 
-// deleteThat removes the entries of which an action is wanted.
-func (st *stage) deleteThat(why openflow.RemovedReason, wanted func(flow.Action) bool) error {
-	if err := st.load(); err != nil {
+// deleteFlowsWith removes the entries with a wanted action.
+func (st *stage) deleteFlowsWith(why openflow.RemovedReason, wanted func(flow.Action) bool) error {
+	if err := st.loadFlows(); err != nil {
 		return err
 	}
 	for _, p := range st.slots {
 		if p.now != nil && anyAction(p.now.Actions, wanted) {
-			st.remove(p, why)
+			st.removeEntry(p, why)
 		}
 	}
 	return nil
@@ -146,19 +137,11 @@ func (st *stage) meterMod(m *openflow.MeterMod) error {
 
 // deleteMeters removes a meter, or all, with the entries that use it.
 func (st *stage) deleteMeters(id uint32) error {
-	gone := map[uint32]bool{}
-	for m := range st.meters.now {
-		if m == id || id == openflow.AllMeters {
-			gone[m] = true
-		}
-	}
+	gone := st.meters.remove(id, openflow.AllMeters)
 	if len(gone) == 0 {
 		return nil
 	}
-	for m := range gone {
-		st.meters.set(m, nil)
-	}
-	return st.deleteThat(openflow.RemovedMeterDelete, func(a flow.Action) bool {
+	return st.deleteFlowsWith(openflow.RemovedMeterDelete, func(a flow.Action) bool {
 		switch a := a.(type) {
 		case flow.MeterAction:
 			return gone[a.ID]

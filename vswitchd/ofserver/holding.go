@@ -5,12 +5,12 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// holdTable is a table that no controller can reach, so it stays empty. Packets that enter at
-// it are dropped.
+// holdTable is a table that no controller can use, so it stays empty. Packets that enter there are
+// dropped.
 const holdTable = openflow.Tables
 
-// Hold has all packets dropped while a controller installs its entries, or ends that. Entries,
-// names and connections of controllers stay.
+// Hold makes the switch drop all packets, or ends that (other_config:flow-restore-wait). Entries,
+// names and the controllers' connections stay.
 func (s *Server) Hold(on bool) error {
 	s.changes.Lock()
 	defer s.changes.Unlock()

@@ -16,8 +16,8 @@ import (
 // maxConnections is how many controllers may be connected to a server at once.
 const maxConnections = 64
 
-// New makes a server, and gives a switch without a pipeline an empty one, whose packets are all
-// dropped. The error is for a switch that does not take that.
+// New makes a server. A switch without a pipeline gets an empty one, which drops all packets. The
+// error is the switch's.
 func New(c Config) (*Server, error) {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -25,7 +25,7 @@ func New(c Config) (*Server, error) {
 	if len(c.Versions) == 0 {
 		c.Versions = openflow.Versions
 	}
-	s := &Server{Config: c, sw: driven{c.Switch}, begun: time.Now(), connections: map[*connection]bool{}, settings: map[uint32]telemetry.PortConfig{}}
+	s := &Server{Config: c, sw: drivenSwitch{c.Switch}, begun: time.Now(), connections: map[*connection]bool{}, settings: map[uint32]telemetry.PortConfig{}}
 	if c.Switch.Names() == nil {
 		if err := c.Switch.Apply(&flow.Bundle{Names: flow.NewNames()}); err != nil {
 			return nil, err
@@ -41,8 +41,8 @@ func New(c Config) (*Server, error) {
 // and its connections.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error { return s.serve(ctx, ln, 0) }
 
-// ServeOwn is Serve for connections that the switch has made to its own controllers. They
-// get messages about packets, entries and ports without asking.
+// ServeOwn is Serve for connections that the switch itself has made. Their controllers get
+// asynchronous messages before they set miss_send_len.
 func (s *Server) ServeOwn(ctx context.Context, ln net.Listener) error {
 	return s.serve(ctx, ln, defaultMissSendLen)
 }
@@ -77,7 +77,7 @@ func (s *Server) serve(ctx context.Context, ln net.Listener, missSendLen uint16)
 	}
 }
 
-// admit counts a connection; nil if there are too many.
+// admit registers a connection, and returns it; nil if there are too many.
 func (s *Server) admit(c *connection) *connection {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +98,7 @@ func (s *Server) runConnection(ctx context.Context, c *connection) {
 		delete(s.connections, c)
 		s.mu.Unlock()
 		close(c.ended)
-		c.monitors.updates.end()
+		c.monitors.updates.close()
 		c.endMonitors()
 	}()
 	go c.runPacketIns()

@@ -11,10 +11,10 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// list answers a multipart request, page by page. The pages are made while they are written, so
-// that a peer that does not read has no more of them in memory than one.
-func (c *connection) list(xid uint32, q *openflow.Request) error {
-	parts, err := c.parts(q)
+// answerMultipart answers a multipart request, page by page. Each page is made when it is written,
+// so only one is in memory for a peer that does not read.
+func (c *connection) answerMultipart(xid uint32, q *openflow.Request) error {
+	parts, err := c.replyParts(q)
 	if err != nil {
 		return err
 	}
@@ -37,8 +37,8 @@ func (c *connection) writePages(xid uint32, q *openflow.Request, parts iter.Seq[
 	return nil
 }
 
-// parts are the parts of an answer.
-func (c *connection) parts(q *openflow.Request) (iter.Seq[openflow.Part], error) {
+// replyParts are the parts of the answer to a request.
+func (c *connection) replyParts(q *openflow.Request) (iter.Seq[openflow.Part], error) {
 	s := c.s
 	switch q.Kind {
 	case openflow.StatsDesc:
@@ -77,10 +77,10 @@ func (c *connection) parts(q *openflow.Request) (iter.Seq[openflow.Part], error)
 	return nil, openflow.Fail(openflow.BadMultipart, "statistics of kind %d are not supported", q.Kind)
 }
 
-// queueParts is the error of a queue that is asked for, because there is none.
+// queueParts returns an error if a request names a missing port, or a queue, because there are none.
 func (c *connection) queueParts(q *openflow.Request) error {
 	if q.Port != flow.PortNone {
-		if err := c.s.sw.hasPort(q.Port, openflow.QueueBadPort); err != nil {
+		if err := c.s.sw.checkPort(q.Port, openflow.QueueBadPort); err != nil {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func one(p openflow.Part) iter.Seq[openflow.Part] { return slices.Values([]openf
 
 func none() iter.Seq[openflow.Part] { return slices.Values([]openflow.Part(nil)) }
 
-// each makes parts of the values that are wanted.
+// each makes a part of each value, and leaves out those for which part returns nil.
 func each[T any](all []T, part func(*T) openflow.Part) iter.Seq[openflow.Part] {
 	return func(yield func(openflow.Part) bool) {
 		for i := range all {
@@ -115,8 +115,8 @@ func eachTable(part func(uint8) openflow.Part) iter.Seq[openflow.Part] {
 	}
 }
 
-// selected are the entries that a request chooses.
-func (s *Server) selected(q *openflow.FlowSelection) ([]telemetry.FlowStats, error) {
+// selectedFlows are the entries that a request selects.
+func (s *Server) selectedFlows(q *openflow.FlowSelection) ([]telemetry.FlowStats, error) {
 	if q.Table != openflow.AllTables && q.Table > lastTable {
 		return nil, openflow.Fail(openflow.BadTableID, "there is no table %d", q.Table)
 	}
@@ -132,7 +132,7 @@ func (s *Server) selected(q *openflow.FlowSelection) ([]telemetry.FlowStats, err
 }
 
 func (s *Server) flows(q *openflow.FlowSelection) (iter.Seq[openflow.Part], error) {
-	all, err := s.selected(q)
+	all, err := s.selectedFlows(q)
 	return each(all, func(f *telemetry.FlowStats) openflow.Part {
 		stats := flowStats(f)
 		return &stats
@@ -144,7 +144,7 @@ func flowStats(f *telemetry.FlowStats) openflow.FlowStats {
 }
 
 func (s *Server) aggregate(q *openflow.FlowSelection) (iter.Seq[openflow.Part], error) {
-	all, err := s.selected(q)
+	all, err := s.selectedFlows(q)
 	a := &openflow.Aggregate{Flows: uint32(len(all))}
 	for i := range all {
 		a.Packets += all[i].Packets
@@ -168,8 +168,7 @@ func (s *Server) tables() (iter.Seq[openflow.Part], error) {
 	}), err
 }
 
-// tableFeatures answers what tables can do. Before, it gives tables names, if the request has
-// some.
+// tableFeatures are the features of all tables. It first applies the table names of the request.
 func (c *connection) tableFeatures(q *openflow.Request) (iter.Seq[openflow.Part], error) {
 	if len(q.Features) > 0 {
 		if err := c.nameTables(q.Features); err != nil {
@@ -186,7 +185,7 @@ func (c *connection) tableFeatures(q *openflow.Request) (iter.Seq[openflow.Part]
 }
 
 func (c *connection) nameTables(all []openflow.TableName) error {
-	if err := c.mayChange(); err != nil {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	c.s.changes.Lock()
@@ -206,7 +205,7 @@ func (c *connection) nameTables(all []openflow.TableName) error {
 	return nil
 }
 
-// sortedPorts are the ports of the switch by their number; the Node's own network comes last.
+// sortedPorts are the ports of the switch by their number, so the local port comes last.
 func (s *Server) sortedPorts() ([]telemetry.PortStats, error) {
 	all, err := listed(s.sw, s.sw.Ports)
 	slices.SortFunc(all, func(a, b telemetry.PortStats) int { return int(int64(a.No) - int64(b.No)) })

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// portBits are the settings of a port that act, by their bits.
+// portBits are the supported settings of a port, by their bits.
 func portBits(c *telemetry.PortConfig) map[uint32]*bool {
 	return map[uint32]*bool{
 		openflow.PortDown: &c.Down, openflow.PortNoReceive: &c.NoReceive, openflow.PortNoForward: &c.NoForward,
@@ -15,7 +15,7 @@ func portBits(c *telemetry.PortConfig) map[uint32]*bool {
 	}
 }
 
-// configBits are the settings of a port in one number.
+// configBits are the settings of a port as bits of OpenFlow.
 func configBits(c *telemetry.PortConfig) (bits uint32) {
 	for bit, on := range portBits(c) {
 		if *on {
@@ -25,9 +25,9 @@ func configBits(c *telemetry.PortConfig) (bits uint32) {
 	return bits
 }
 
-// portMod changes settings of a port, and tells controllers.
+// portMod changes settings of a port, and notifies controllers.
 func (c *connection) portMod(q *openflow.PortMod) error {
-	if err := c.mayChange(); err != nil {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	if err := c.s.setPort(q); err != nil {
@@ -77,8 +77,8 @@ func (s *Server) setPort(q *openflow.PortMod) error {
 	return openflow.Fail(openflow.PortModBadPort, "there is no port %d", q.No)
 }
 
-// RestorePorts gives the ports of a switch, which has come in the place of another, the settings
-// that controllers have made.
+// RestorePorts applies the settings that controllers have made to the ports of a new switch
+// process.
 func (s *Server) RestorePorts() error {
 	s.changes.Lock()
 	defer s.changes.Unlock()
@@ -102,8 +102,8 @@ func (s *Server) ForgetPort(no uint32) {
 	delete(s.settings, no)
 }
 
-// WatchPorts tells controllers of ports that have come, gone or changed since the last call. A
-// switch that does not answer has changed nothing.
+// WatchPorts notifies controllers of ports that have come, gone or changed since the last call. If
+// the switch does not answer, it does nothing.
 func (s *Server) WatchPorts() {
 	s.watching.Lock()
 	defer s.watching.Unlock()
@@ -118,24 +118,25 @@ func (s *Server) WatchPorts() {
 		switch {
 		case first, had && before == p:
 		case had && before.Name == p.Name:
-			s.tellPort(openflow.PortModified, p)
+			s.notifyPort(openflow.PortModified, p)
 		default:
 			if had {
-				s.tellPort(openflow.PortDeleted, before)
+				s.notifyPort(openflow.PortDeleted, before)
 			}
-			s.tellPort(openflow.PortAdded, p)
+			s.notifyPort(openflow.PortAdded, p)
 		}
 	}
 	for no, p := range s.known {
 		if _, stays := now[no]; !stays {
-			s.tellPort(openflow.PortDeleted, p)
+			s.notifyPort(openflow.PortDeleted, p)
 		}
 	}
 	s.known = now
 }
 
-// tellPort tells the controllers that want it of a port. One that does not read loses that.
-func (s *Server) tellPort(reason openflow.PortReason, p openflow.Port) {
+// notifyPort notifies the controllers that want it of a port. A controller that does not read loses
+// the notice.
+func (s *Server) notifyPort(reason openflow.PortReason, p openflow.Port) {
 	m := &openflow.PortStatus{Reason: reason, Port: p}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,7 +158,7 @@ func (c *connection) wantsPort(reason openflow.PortReason) bool {
 	return c.wants(openflow.AsyncPortStatus, uint8(reason))
 }
 
-// setAsync takes which messages the controller gets without having asked.
+// setAsync sets which asynchronous messages the controller gets.
 func (c *connection) setAsync(q *openflow.SetAsync) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,7 +171,7 @@ func (c *connection) setAsync(q *openflow.SetAsync) {
 	}
 }
 
-// asyncConfig is what setAsync has taken.
+// asyncConfig is the answer to a controller that requests its asynchronous configuration.
 func (c *connection) asyncConfig() *openflow.AsyncReply {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -13,9 +13,10 @@ import (
 // helloTime is how long a peer may take to say its versions.
 const helloTime = 30 * time.Second
 
-// serve answers requests until the peer goes. The error is nil if it hangs up between two.
+// serve answers requests until the peer hangs up. The error is nil if it does so between two
+// messages.
 func (c *connection) serve() error {
-	if err := c.hello(); err != nil {
+	if err := c.negotiate(); err != nil {
 		return err
 	}
 	for {
@@ -27,14 +28,14 @@ func (c *connection) serve() error {
 		if err != nil {
 			return err
 		}
-		if err := c.take(b); err != nil {
+		if err := c.handle(b); err != nil {
 			return err
 		}
 	}
 }
 
-// hello agrees on a version.
-func (c *connection) hello() error {
+// negotiate exchanges hello messages, and sets the version.
+func (c *connection) negotiate() error {
 	newest := c.s.Versions[len(c.s.Versions)-1]
 	if err := c.send(openflow.Message{Version: newest, XID: 1, Body: &openflow.Hello{Versions: c.s.Versions}}); err != nil {
 		return err
@@ -47,11 +48,14 @@ func (c *connection) hello() error {
 	c.peer.SetReadDeadline(time.Time{})
 	m, err := openflow.Decode(b)
 	h, ok := m.Body.(*openflow.Hello)
-	if err != nil || !ok {
-		return fmt.Errorf("the first message is not a hello: %v", err)
+	if err == nil && !ok {
+		err = fmt.Errorf("it is %T, want Hello", m.Body)
+	}
+	if err != nil {
+		return fmt.Errorf("the first message: %w", err)
 	}
 	if c.version, ok = h.Negotiate(c.s.Versions); ok {
-		c.set(func() { c.async, c.agreed = openflow.DefaultAsync(c.version), true })
+		c.locked(func() { c.async, c.agreed = openflow.DefaultAsync(c.version), true })
 		return nil
 	}
 	why := fmt.Sprintf("the versions here are %v", c.s.Versions)
@@ -59,17 +63,17 @@ func (c *connection) hello() error {
 	return errors.Join(errors.New("no common version"), c.send(openflow.Message{Version: newest, XID: m.XID, Body: refusal}))
 }
 
-// take answers one request. The error ends the connection.
-func (c *connection) take(b []byte) error {
+// handle answers one request. The error ends the connection.
+func (c *connection) handle(b []byte) error {
 	if openflow.VersionOf(b) != c.version {
 		return c.refuse(b, openflow.Fail(openflow.BadVersion, "the version of this connection is %s", c.version))
 	}
 	m, err := c.s.decode(b)
 	f, isFlowMod := m.Body.(*openflow.FlowMod)
 	if err == nil && isFlowMod {
-		return c.takeFlowMod(b, f)
+		return c.queueFlowMod(b, f)
 	}
-	if err := c.flush(); err != nil {
+	if err := c.applyPending(); err != nil {
 		return err
 	}
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// answer does what a request asks for. If the peer must get the error, it is one of OpenFlow's.
+// answer carries out a request and answers it. An error for the peer is an *openflow.Error.
 func (c *connection) answer(m openflow.Message, b []byte) error {
 	switch q := m.Body.(type) {
 	case *openflow.EchoRequest:
@@ -16,24 +16,24 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 		c.monitors.updates.drain()
 		return c.reply(m.XID, &openflow.BarrierReply{})
 	case *openflow.FeaturesRequest:
-		return c.features(m.XID)
+		return c.sendFeatures(m.XID)
 	case *openflow.GetConfig:
 		return c.reply(m.XID, c.config())
 	case *openflow.SetConfig:
 		return c.setConfig(q)
 	case *openflow.Request:
 		if q.Kind == openflow.StatsFlowMonitor {
-			return c.monitor(m.XID, q)
+			return c.answerMonitors(m.XID, q)
 		}
-		return c.list(m.XID, q)
+		return c.answerMultipart(m.XID, q)
 	case *openflow.FlowMonitorCancel:
 		return c.cancelMonitor(q)
 	case *openflow.QueueConfig:
-		return c.queues(m.XID, q)
+		return c.sendQueues(m.XID, q)
 	case *openflow.GroupMod:
-		return c.change(func(s *stage) error { return s.groupMod(q) })
+		return c.applyChange(func(s *stage) error { return s.groupMod(q) })
 	case *openflow.MeterMod:
-		return c.change(func(s *stage) error { return s.meterMod(q) })
+		return c.applyChange(func(s *stage) error { return s.meterMod(q) })
 	case *openflow.PortMod:
 		return c.portMod(q)
 	case *openflow.PacketOut:
@@ -53,20 +53,20 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	case *openflow.FlowModTableID:
 		c.tableID = q.Set
 	case *openflow.SetPacketInFormat:
-		c.set(func() { c.format = q.Format })
+		c.locked(func() { c.format = q.Format })
 	case *openflow.SetControllerID:
-		c.set(func() { c.controllerID = q.ID })
+		c.locked(func() { c.controllerID = q.ID })
 	case *openflow.TLVTableRequest:
 		return c.reply(m.XID, c.s.tlvTable())
 	case *openflow.TLVTableMod:
-		if err := c.mayChange(); err != nil {
+		if err := c.checkNotSlave(); err != nil {
 			return err
 		}
 		return c.s.changeTLVs(q)
 	case *openflow.CTFlush:
 		return c.flushConnections(q)
 	case *openflow.SetFlowFormat:
-		c.set(func() { c.nxm = q.Format == openflow.FlowFormatNXM })
+		c.locked(func() { c.nxm = q.Format == openflow.FlowFormatNXM })
 	case *openflow.EchoReply, *openflow.Hello:
 	case *openflow.PeerError:
 		c.s.Log.Info("a controller has sent an error", "type", q.Kind, "code", q.Code)
@@ -76,14 +76,14 @@ func (c *connection) answer(m openflow.Message, b []byte) error {
 	return nil
 }
 
-// set changes what the connection's settings are.
-func (c *connection) set(f func()) {
+// locked calls f with mu held.
+func (c *connection) locked(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	f()
 }
 
-// config is what setConfig has taken.
+// config is the answer to a controller that requests its configuration.
 func (c *connection) config() *openflow.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -94,7 +94,7 @@ func (c *connection) config() *openflow.Config {
 	return answer
 }
 
-func (c *connection) features(xid uint32) error {
+func (c *connection) sendFeatures(xid uint32) error {
 	f := &openflow.Features{DatapathID: c.s.DatapathID}
 	if c.version == openflow.V10 {
 		ports, err := c.s.ports()
@@ -106,33 +106,32 @@ func (c *connection) features(xid uint32) error {
 	return c.reply(xid, f)
 }
 
-// setConfig takes how much of a packet the controller wants, and whether it wants those whose TTL
-// ends. Fragments are always reassembled
-// by ct() alone ("normal").
+// setConfig sets miss_send_len, and whether the controller wants packets whose TTL ends. The only
+// handling of fragments is "normal": ct() reassembles them.
 func (c *connection) setConfig(q *openflow.SetConfig) error {
 	if q.Flags&^openflow.InvalidTTLToController != 0 {
-		return openflow.Fail(openflow.ConfigBadFlags, "fragments are handled in the normal way only, not in way %d", q.Flags)
+		return openflow.Fail(openflow.ConfigBadFlags, "flags %#x: only the normal handling of fragments is supported", q.Flags)
 	}
-	c.set(func() {
+	c.locked(func() {
 		c.missSendLen = q.MissSendLen
 		c.async.SetInvalidTTL(q.Flags != 0)
 	})
 	return nil
 }
 
-// queues answers that a port has no queue.
-func (c *connection) queues(xid uint32, q *openflow.QueueConfig) error {
+// sendQueues answers that a port has no queues.
+func (c *connection) sendQueues(xid uint32, q *openflow.QueueConfig) error {
 	if q.Port != flow.PortNone && q.Port != flow.PortAll {
-		if err := c.s.sw.hasPort(q.Port, openflow.QueueBadPort); err != nil {
+		if err := c.s.sw.checkPort(q.Port, openflow.QueueBadPort); err != nil {
 			return err
 		}
 	}
 	return c.reply(xid, &openflow.QueueConfigReply{Port: q.Port})
 }
 
-// packetOut sends a packet into the switch.
+// packetOut runs the actions of a packet-out.
 func (c *connection) packetOut(q *openflow.PacketOut) error {
-	if err := c.mayChange(); err != nil {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	port := q.InPort
@@ -140,7 +139,7 @@ func (c *connection) packetOut(q *openflow.PacketOut) error {
 		port = flow.PortController
 	}
 	if port <= flow.MaxPort {
-		if err := c.s.sw.hasPort(port, openflow.BadPort); err != nil {
+		if err := c.s.sw.checkPort(port, openflow.BadPort); err != nil {
 			return err
 		}
 	}
@@ -156,9 +155,9 @@ func (c *connection) packetOut(q *openflow.PacketOut) error {
 	return nil
 }
 
-// resume goes on with a packet that has waited at the controller.
+// resume continues a paused packet that a controller returns.
 func (c *connection) resume(q *openflow.Resume) error {
-	if err := c.mayChange(); err != nil {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	p := &telemetry.Paused{InPort: q.InPort, Fields: q.Fields, Frame: q.Frame}
@@ -173,7 +172,7 @@ func (c *connection) resume(q *openflow.Resume) error {
 
 // flushConnections removes tracked connections.
 func (c *connection) flushConnections(q *openflow.CTFlush) error {
-	if err := c.mayChange(); err != nil {
+	if err := c.checkNotSlave(); err != nil {
 		return err
 	}
 	f := conntrack.Filter{}

@@ -11,10 +11,10 @@ import (
 )
 
 // stage has the switch's entries, groups and meters as they will be after some requests. It lists
-// those of the switch only when a request needs them. Added entries need none, and a hundred
-// thousand of them are the usual bundle.
+// those of the switch only when a request needs them. A request that adds an entry does not, and
+// the usual bundle adds a hundred thousand.
 type stage struct {
-	sw     driven
+	sw     drivenSwitch
 	seed   maphash.Seed
 	slots  []*slot
 	index  map[uint64][]*slot // by the hash of the identity
@@ -23,44 +23,42 @@ type stage struct {
 	meters *numbered[flow.Meter]
 	text   *door.BundleText // entries to add, in place of all the above; nil for none
 
-	// watched says that flow monitors get the changes in told. message and xid are those
-	// of the flow mod that is put on the stage.
-	watched bool
-	told    []flowChange
-	message int
-	xid     uint32
+	// watched is set if there are flow monitors, which get the changes in monitored. message and xid
+	// are the number and the transaction of the message that is put on the stage.
+	watched   bool
+	monitored []flowChange
+	message   int
+	xid       uint32
 }
 
 // slot is the place of an entry: the old entry and the new one.
 type slot struct {
-	table    uint8
-	priority uint16
-	match    flow.Minimatch
-	now      *flow.Entry // nil: nothing
-	before   *flow.Entry // nil: nothing, or not known yet
-	changed  bool
-	fresh    bool                   // counters begin at 0
-	last     *telemetry.FlowStats   // of the old entry; nil if unknown
-	why      openflow.RemovedReason // if it is removed
+	flow.Identity
+	now     *flow.Entry // nil: none
+	before  *flow.Entry // nil: none, or not known yet
+	changed bool
+	fresh   bool                   // counters begin at 0
+	last    *telemetry.FlowStats   // of the old entry; nil if unknown
+	why     openflow.RemovedReason // if it is removed
 }
 
-func newStage(sw driven) *stage {
+func newStage(sw drivenSwitch) *stage {
 	return &stage{
 		sw: sw, seed: maphash.MakeSeed(), index: map[uint64][]*slot{},
 		groups: &numbered[flow.Group]{changed: map[uint32]bool{}}, meters: &numbered[flow.Meter]{changed: map[uint32]bool{}},
 	}
 }
 
-// begin says which message is put on the stage. Flow monitors get its changes together.
-func (st *stage) begin(message []byte) {
+// beginMessage begins the changes of a message, which flow monitors get together.
+func (st *stage) beginMessage(message []byte) {
 	st.message++
 	st.xid = openflow.XID(message)
 }
 
-// tell keeps a change for flow monitors. old is nil if it is not known.
-func (st *stage) tell(event openflow.FlowEvent, e, old *flow.Entry) {
+// recordChange records a change for flow monitors. old is nil if it is not known.
+func (st *stage) recordChange(event openflow.FlowEvent, e, old *flow.Entry) {
 	if st.watched {
-		st.told = append(st.told, flowChange{FlowUpdate: openflow.FlowUpdate{Event: event, Entry: e}, old: old, own: true, xid: st.xid, message: st.message})
+		st.monitored = append(st.monitored, flowChange{FlowUpdate: openflow.FlowUpdate{Event: event, Entry: e}, old: old, own: true, xid: st.xid, message: st.message})
 	}
 }
 
@@ -68,18 +66,18 @@ func (st *stage) tell(event openflow.FlowEvent, e, old *flow.Entry) {
 func (st *stage) slot(e *flow.Entry) *slot {
 	h := maphash.Comparable(st.seed, e.Match) ^ uint64(e.Priority)<<8 ^ uint64(e.Table)
 	for _, p := range st.index[h] {
-		if p.table == e.Table && p.priority == e.Priority && p.match == e.Match {
+		if p.Identity == e.Identity() {
 			return p
 		}
 	}
-	p := &slot{table: e.Table, priority: e.Priority, match: e.Match}
+	p := &slot{Identity: e.Identity()}
 	st.slots = append(st.slots, p)
 	st.index[h] = append(st.index[h], p)
 	return p
 }
 
-// load gives each entry of the switch a slot.
-func (st *stage) load() error {
+// loadFlows gives each entry of the switch a slot.
+func (st *stage) loadFlows() error {
 	if st.loaded {
 		return nil
 	}
@@ -98,25 +96,26 @@ func (st *stage) load() error {
 	return nil
 }
 
-// put installs an entry, in the place of one with its identity.
-func (st *stage) put(e *flow.Entry, fresh bool) {
+// putEntry adds an entry, in place of one with its identity. If fresh is set, its counters begin at
+// 0.
+func (st *stage) putEntry(e *flow.Entry, fresh bool) {
 	p := st.slot(e)
 	deleted := p.changed && p.now == nil
 	p.now, p.changed, p.fresh = e, true, p.fresh || fresh || deleted
 }
 
-// remove removes the entry of a slot.
-func (st *stage) remove(p *slot, why openflow.RemovedReason) {
+// removeEntry removes the entry of a slot.
+func (st *stage) removeEntry(p *slot, why openflow.RemovedReason) {
 	if st.watched {
-		st.tell(openflow.EventRemoved, p.now, nil)
-		last := &st.told[len(st.told)-1]
+		st.recordChange(openflow.EventRemoved, p.now, nil)
+		last := &st.monitored[len(st.monitored)-1]
 		last.Reason, last.own = why, why == openflow.RemovedDelete
 	}
 	p.now, p.changed, p.why = nil, true, why
 }
 
-// removed are the entries that the stage removes and that controllers must learn of. Their
-// counters are those at the time of the request.
+// removed are the removed entries with send_flow_rem. Their counters are those at the time of the
+// request.
 func (st *stage) removed() (all []*openflow.FlowRemoved) {
 	for _, p := range st.slots {
 		if p.changed && p.now == nil && p.last != nil && p.before.SendFlowRem {
@@ -126,7 +125,7 @@ func (st *stage) removed() (all []*openflow.FlowRemoved) {
 	return all
 }
 
-// bundle is what leads from the switch's entries to those of the stage.
+// bundle is the difference from the switch's entries, groups and meters to those of the stage.
 func (st *stage) bundle() *flow.Bundle {
 	b := &flow.Bundle{}
 	for _, p := range st.slots {
@@ -146,7 +145,7 @@ func (st *stage) bundle() *flow.Bundle {
 	return b
 }
 
-// apply makes the switch what the stage is, whole or not at all.
+// apply applies the stage to the switch, whole or not at all.
 func (st *stage) apply() error {
 	var err error
 	if b := st.bundle(); !b.Empty() {
@@ -163,7 +162,7 @@ func (st *stage) apply() error {
 	return nil
 }
 
-// numbered is groups or meters by their number.
+// numbered has groups or meters by their number.
 type numbered[T any] struct {
 	now     map[uint32]*T // nil before they are listed
 	changed map[uint32]bool
@@ -171,7 +170,7 @@ type numbered[T any] struct {
 	before  map[uint32]bool
 }
 
-// fill takes what the switch has.
+// fill stores the groups or meters of the switch.
 func (n *numbered[T]) fill(all []*T, id func(*T) uint32) {
 	n.now, n.before = map[uint32]*T{}, map[uint32]bool{}
 	for _, x := range all {
@@ -190,6 +189,20 @@ func (n *numbered[T]) set(id uint32, x *T) {
 		return
 	}
 	n.now[id] = x
+}
+
+// remove removes the value of a number, or all if id is all. It returns the removed numbers.
+func (n *numbered[T]) remove(id, all uint32) map[uint32]bool {
+	gone := map[uint32]bool{}
+	for k := range n.now {
+		if k == id || id == all {
+			gone[k] = true
+		}
+	}
+	for k := range gone {
+		n.set(k, nil)
+	}
+	return gone
 }
 
 func (n *numbered[T]) difference() (add []*T, del []uint32) {

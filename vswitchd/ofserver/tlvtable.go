@@ -8,12 +8,11 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// The TLV table gives options of Geneve numbers, under which entries have them as the fields
-// tun_metadata. The switch has the table among its names, so one bundle changes it, and a switch that
-// goes on where another one ended has it.
+// The TLV table maps options of Geneve to the fields tun_metadata0 and so on. The switch has the
+// table among its names. So one bundle changes it, and the next process of the switch has it.
 //
-//  1. A message that uses a field of no option is refused with NXFMFC_INVALID_TLV_FIELD.
-//  2. A number that an entry or group uses stays (NXTTMFC_INVALID_TLV_DEL).
+//  1. A message that uses an unmapped field is refused with NXFMFC_INVALID_TLV_FIELD.
+//  2. A mapping that an entry or group uses cannot be removed (NXTTMFC_INVALID_TLV_DEL).
 //  3. The switch checks both again, because a message may be applied long after it came.
 
 // changeTLVs changes the table, whole or not at all.
@@ -23,7 +22,7 @@ func (s *Server) changeTLVs(q *openflow.TLVTableMod) error {
 	before := s.options()
 	after, err := changedTLVs(before, q)
 	if err == nil {
-		err = s.mayForget(before, after)
+		err = s.checkUnused(before, after)
 	}
 	if err != nil {
 		return err
@@ -56,7 +55,7 @@ func changedTLVs(before []flow.TunnelOption, q *openflow.TLVTableMod) (after []f
 			after = slices.DeleteFunc(after, func(have flow.TunnelOption) bool { return uint16(have.Index) == m.Index })
 			continue
 		}
-		if err := mayMap(after, m); err != nil {
+		if err := checkMapping(after, m); err != nil {
 			return nil, err
 		}
 		after = append(after, flow.TunnelOption{Index: uint8(m.Index), Class: m.Class, Type: m.Type, Size: m.Size})
@@ -65,11 +64,11 @@ func changedTLVs(before []flow.TunnelOption, q *openflow.TLVTableMod) (after []f
 	return after, nil
 }
 
-// mayMap is the error of a mapping that a table cannot take.
-func mayMap(table []flow.TunnelOption, m openflow.TLVMapping) error {
+// checkMapping returns an error if a mapping cannot be added to a table.
+func checkMapping(table []flow.TunnelOption, m openflow.TLVMapping) error {
 	switch {
 	case m.Size == 0 || m.Size%4 != 0 || m.Size > openflow.MaxTLVOption:
-		return openflow.Fail(openflow.TLVBadSize, "an option of %d bytes; here it may have 4 or %d", m.Size, openflow.MaxTLVOption)
+		return openflow.Fail(openflow.TLVBadSize, "an option of %d bytes, want 4 or %d", m.Size, openflow.MaxTLVOption)
 	case m.Index >= openflow.TLVFields:
 		return openflow.Fail(openflow.TLVBadIndex, "options may have tun_metadata0 to tun_metadata%d here, not tun_metadata%d", openflow.TLVFields-1, m.Index)
 	}
@@ -84,8 +83,8 @@ func mayMap(table []flow.TunnelOption, m openflow.TLVMapping) error {
 	return nil
 }
 
-// mayForget is the error of a change that removes the number of an option that entries use.
-func (s *Server) mayForget(before, after []flow.TunnelOption) error {
+// checkUnused returns an error if a change removes a mapping that entries or groups use.
+func (s *Server) checkUnused(before, after []flow.TunnelOption) error {
 	gone := slices.DeleteFunc(slices.Clone(before), func(o flow.TunnelOption) bool { return slices.Contains(after, o) })
 	if len(gone) == 0 {
 		return nil
@@ -128,86 +127,86 @@ func (s *Server) tlvTable() *openflow.TLVTable {
 	})}
 }
 
-// decode reads a message, whose fields have to stand for options.
+// decode reads a message. A tun_metadata field of the message must be mapped.
 func (s *Server) decode(b []byte) (openflow.Message, error) {
 	m, err := openflow.Decode(b)
 	if err == nil {
-		err = s.fit(m.Body)
+		err = s.checkOptions(m.Body)
 	}
 	return m, err
 }
 
-// decodeFlowMod is decode for openflow.DecodeFlowMod.
+// decodeFlowMod is decode by openflow.DecodeFlowMod.
 func (s *Server) decodeFlowMod(b []byte, f *openflow.FlowMod) (is bool, err error) {
 	if is, err = openflow.DecodeFlowMod(b, f); is && err == nil {
-		err = s.fitEntry(&f.Entry)
+		err = s.checkEntryOptions(&f.Entry)
 	}
 	return is, err
 }
 
-// fit is the error of a message with a field of no option.
-func (s *Server) fit(body openflow.Body) error {
+// checkOptions returns an error if a message uses an unmapped field.
+func (s *Server) checkOptions(body openflow.Body) error {
 	switch q := body.(type) {
 	case *openflow.FlowMod:
-		return s.fitEntry(&q.Entry)
+		return s.checkEntryOptions(&q.Entry)
 	case *openflow.GroupMod:
 		for i := range q.Group.Buckets {
-			if err := s.fitActions(q.Group.Buckets[i].Actions); err != nil {
+			if err := s.checkActionOptions(q.Group.Buckets[i].Actions); err != nil {
 				return err
 			}
 		}
 	case *openflow.PacketOut:
-		if err := s.fitMatch(&q.Fields); err != nil {
+		if err := s.checkMatchOptions(&q.Fields); err != nil {
 			return err
 		}
-		return s.fitActions(q.Actions)
+		return s.checkActionOptions(q.Actions)
 	case *openflow.Resume:
 		for _, r := range q.Rests {
-			if err := s.fitActions(r.Actions); err != nil {
+			if err := s.checkActionOptions(r.Actions); err != nil {
 				return err
 			}
 		}
-		return s.fitMatch(&q.Fields)
+		return s.checkMatchOptions(&q.Fields)
 	case *openflow.Request:
 		for i := range q.Monitors {
-			if err := s.fitMatch(&q.Monitors[i].Match); err != nil {
+			if err := s.checkMatchOptions(&q.Monitors[i].Match); err != nil {
 				return err
 			}
 		}
-		return s.fitMatch(&q.Flows.Match)
+		return s.checkMatchOptions(&q.Flows.Match)
 	}
 	return nil
 }
 
-// fitEntry is fit for an entry, whose match it makes as fitMatch does.
-func (s *Server) fitEntry(e *flow.Entry) error {
+// checkEntryOptions is checkOptions for an entry. It changes the match as checkMatchOptions does.
+func (s *Server) checkEntryOptions(e *flow.Entry) error {
 	var used flow.OptionBits
 	used.AddMatch(e.Match)
 	if used != (flow.OptionBits{}) {
 		m := e.Match.Expand()
-		if err := s.fitMatch(&m); err != nil {
+		if err := s.checkMatchOptions(&m); err != nil {
 			return err
 		}
 		e.Match = m.Mini()
 	}
-	return s.fitActions(e.Actions)
+	return s.checkActionOptions(e.Actions)
 }
 
-func (s *Server) fitActions(actions []flow.Action) error {
+func (s *Server) checkActionOptions(actions []flow.Action) error {
 	var used flow.OptionBits
 	used.AddActions(actions)
-	return s.lacks(&used, openflow.BadActionSetLength)
+	return s.checkOptionBits(&used, openflow.BadActionSetLength)
 }
 
-// fitMatch is fit for a match. A mask of all bits of an option becomes that of the whole field, because
-// the rest of the field is 0.
-func (s *Server) fitMatch(m *flow.Match) error {
+// checkMatchOptions is checkOptions for a match. It widens a mask of all bits of an option to the
+// whole field, because the rest of the field is 0.
+func (s *Server) checkMatchOptions(m *flow.Match) error {
 	var used flow.OptionBits
 	used.AddMatch(m.Mini())
 	if used == (flow.OptionBits{}) {
 		return nil
 	}
-	if err := s.lacks(&used, openflow.BadValue); err != nil {
+	if err := s.checkOptionBits(&used, openflow.BadValue); err != nil {
 		return err
 	}
 	for _, o := range s.options() {
@@ -219,9 +218,9 @@ func (s *Server) fitMatch(m *flow.Match) error {
 	return nil
 }
 
-// lacks is the error of fields that stand for no option, and that of a kind for bits that an option
-// has not.
-func (s *Server) lacks(used *flow.OptionBits, kind openflow.ErrorKind) error {
+// checkOptionBits returns NoTLVField if a field is unmapped, and an error of a kind if an option has
+// too few bits.
+func (s *Server) checkOptionBits(used *flow.OptionBits, kind openflow.ErrorKind) error {
 	if *used == (flow.OptionBits{}) {
 		return nil
 	}

@@ -3,23 +3,23 @@ package ofserver
 import "sync"
 
 const (
-	// maxUpdates is how many bytes of updates wait for a controller that does not read before its
-	// monitors pause. It is that of Open vSwitch.
+	// maxUpdates is how many bytes of updates may wait before the monitors pause. Open vSwitch has the
+	// same limit.
 	maxUpdates = 128 << 10
 	// maxRemoved bounds the updates of entries that are removed during a pause. Beyond it the
 	// controller loses its connection.
 	maxRemoved = 16 << 20
 )
 
-// updateQueue holds what the flow monitors of a connection tell, until it is written. Any
-// goroutine may use it; one takes from it.
+// updateQueue holds the updates of a connection's flow monitors until they are written. Any
+// goroutine may use it, but only one may call next.
 type updateQueue struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	messages [][]byte
 	bytes    int
 	held     bool
-	busy     bool   // a message is being written, or the monitors are going on
+	busy     bool   // a message is being written, or the monitors are resuming
 	pausedAt uint64 // the newest change when the monitors paused; 0 if they do not
 	ended    bool
 }
@@ -30,23 +30,23 @@ func newUpdateQueue() *updateQueue {
 	return u
 }
 
-// hold has next wait until release.
-func (u *updateQueue) hold() { u.set(func() { u.held = true }) }
+// holdBack makes next wait until release.
+func (u *updateQueue) holdBack() { u.locked(func() { u.held = true }) }
 
-func (u *updateQueue) release() { u.set(func() { u.held = false }) }
+func (u *updateQueue) release() { u.locked(func() { u.held = false }) }
 
-// end has next and drain return.
-func (u *updateQueue) end() { u.set(func() { u.ended = true }) }
+// close makes next and drain return.
+func (u *updateQueue) close() { u.locked(func() { u.ended = true }) }
 
-func (u *updateQueue) set(f func()) {
+func (u *updateQueue) locked(f func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	f()
 	u.changed.Broadcast()
 }
 
-func (u *updateQueue) put(b []byte) {
-	u.set(func() {
+func (u *updateQueue) enqueue(b []byte) {
+	u.locked(func() {
 		u.messages = append(u.messages, b)
 		u.bytes += len(b)
 	})
@@ -59,8 +59,8 @@ func (u *updateQueue) pausedSince() uint64 {
 	return u.pausedAt
 }
 
-// pauseIfFull pauses the monitors if too much waits. It is not ok if more waits than a pause may
-// hold.
+// pauseIfFull pauses the monitors if more than maxUpdates wait, and queues the message about it. ok
+// is false if more than maxRemoved wait.
 func (u *updateQueue) pauseIfFull(now uint64, message func() []byte) (ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -73,7 +73,8 @@ func (u *updateQueue) pauseIfFull(now uint64, message func() []byte) (ok bool) {
 	return u.bytes <= maxRemoved
 }
 
-// next waits for a message. drained says that there is none, and that the monitors go on.
+// next waits for a message. drained is set if there is none and the monitors may resume. ok is false
+// after close.
 func (u *updateQueue) next() (b []byte, drained, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -94,12 +95,12 @@ func (u *updateQueue) next() (b []byte, drained, ok bool) {
 	}
 }
 
-// written says that a message has been written.
-func (u *updateQueue) written(b []byte) { u.set(func() { u.bytes -= len(b) }) }
+// markWritten subtracts a written message.
+func (u *updateQueue) markWritten(b []byte) { u.locked(func() { u.bytes -= len(b) }) }
 
-// resume ends a pause, and returns since when it was.
+// resume ends a pause, and returns its pausedAt.
 func (u *updateQueue) resume() (pausedAt uint64) {
-	u.set(func() { pausedAt, u.pausedAt = u.pausedAt, 0 })
+	u.locked(func() { pausedAt, u.pausedAt = u.pausedAt, 0 })
 	return pausedAt
 }
 

@@ -59,8 +59,7 @@ func readActions(b []byte, v Version, m *flow.Minimatch) ([]flow.Action, error) 
 	return a.list, err
 }
 
-// makeActions is an empty list with room for the actions of b and one behind them; nil if b is
-// empty.
+// makeActions is an empty list with capacity for the actions of b and one more; nil if b is empty.
 func makeActions(b []byte) []flow.Action {
 	room := 0
 	for rest := b; len(rest) >= 8; room++ {
@@ -86,7 +85,7 @@ func (a *actionReader) read(b []byte) error {
 			return fail(BadActionLength, "an action of %d bytes, of which %d are there", n, len(b))
 		}
 		a.body = reader{b: b[4:n]}
-		if err := a.one(binary.BigEndian.Uint16(b), &a.body); err != nil {
+		if err := a.readAction(binary.BigEndian.Uint16(b), &a.body); err != nil {
 			return err
 		}
 		b = b[n:]
@@ -94,14 +93,14 @@ func (a *actionReader) read(b []byte) error {
 	return nil
 }
 
-// add adds an action, and follows the VLAN tags.
-func (a *actionReader) add(x flow.Action) {
+// addAction adds an action, and follows the VLAN tags.
+func (a *actionReader) addAction(x flow.Action) {
 	a.tags = flow.TagsAfter(x, a.tags)
 	a.list = append(a.list, x)
 }
 
-// one reads the body of an action.
-func (a *actionReader) one(kind uint16, r *reader) (err error) {
+// readAction reads the body of an action.
+func (a *actionReader) readAction(kind uint16, r *reader) (err error) {
 	switch {
 	case kind == experimenterKind:
 		err = a.experimenter(r)
@@ -122,22 +121,22 @@ func (a *actionReader) standard10(kind uint16, r *reader) error {
 	case actOutput:
 		return a.output(flow.PortOf16(uint32(r.u16())), r.u16())
 	case actVLANVID10:
-		a.tag()
-		return a.set(flow.VlanVID, uint64(r.u16()))
+		a.ensureTag()
+		return a.addSetField(flow.VlanVID, uint64(r.u16()))
 	case actVLANPCP10:
-		a.tag()
-		return a.set(flow.VlanPCP, uint64(r.u8()))
+		a.ensureTag()
+		return a.addSetField(flow.VlanPCP, uint64(r.u8()))
 	case actStrip10:
-		a.add(flow.PopVLAN{})
+		a.addAction(flow.PopVLAN{})
 		return nil
 	case actEthSrc10, actEthDst10:
-		return a.set([]flow.FieldID{flow.EthSrc, flow.EthDst}[kind-actEthSrc10], r.value(6).Lo)
+		return a.addSetField([]flow.FieldID{flow.EthSrc, flow.EthDst}[kind-actEthSrc10], r.value(6).Lo)
 	case actIPSrc10, actIPDst10:
-		return a.set([]flow.FieldID{flow.IPSrc, flow.IPDst}[kind-actIPSrc10], uint64(r.u32()))
+		return a.addSetField([]flow.FieldID{flow.IPSrc, flow.IPDst}[kind-actIPSrc10], uint64(r.u32()))
 	case actTOS10:
-		return a.set(flow.IPDSCP, uint64(r.u8()>>2))
+		return a.addSetField(flow.IPDSCP, uint64(r.u8()>>2))
 	case actTpSrc10, actTpDst10:
-		return a.set(a.port(int(kind-actTpSrc10)), uint64(r.u16()))
+		return a.addSetField(a.port(int(kind-actTpSrc10)), uint64(r.u16()))
 	}
 	return fail(BadActionType, "action type %d of OpenFlow 1.0 is not supported", kind)
 }
@@ -158,21 +157,21 @@ func (a *actionReader) port(side int) flow.FieldID {
 	return []flow.FieldID{flow.TCPSrc, flow.TCPDst}[side]
 }
 
-// tag gives the packet a VLAN tag if it is not known to have one, as OpenFlow 1.0's
-// set_vlan_vid does.
-func (a *actionReader) tag() {
+// ensureTag adds a push_vlan if the packet is not known to have a tag, because OpenFlow 1.0's
+// set_vlan_vid adds one.
+func (a *actionReader) ensureTag() {
 	if a.tags == 0 {
-		a.add(flow.PushVLAN{EtherType: packet.EtherTypeVLAN})
+		a.addAction(flow.PushVLAN{EtherType: packet.EtherTypeVLAN})
 	}
 }
 
-// set adds a set_field of a whole field.
-func (a *actionReader) set(id flow.FieldID, v uint64) error {
+// addSetField adds a set_field of a whole field.
+func (a *actionReader) addSetField(id flow.FieldID, v uint64) error {
 	f := flow.FieldByID(id)
 	if v>>f.Bits != 0 {
 		return fail(BadActionArgument, "%#x does not fit into %s", v, f.Name)
 	}
-	a.add(flow.SetField{Field: id, Value: flow.Value{Lo: v}, Mask: flow.Ones(f.Bits)})
+	a.addAction(flow.SetField{Field: id, Value: flow.Value{Lo: v}, Mask: flow.Ones(f.Bits)})
 	return nil
 }
 
@@ -186,15 +185,15 @@ func (a *actionReader) standard(kind uint16, r *reader) error {
 		if etherType != packet.EtherTypeVLAN && etherType != packet.EtherTypeQinQ {
 			return fail(BadActionArgument, "push_vlan of type %#x", etherType)
 		}
-		a.add(flow.PushVLAN{EtherType: etherType})
+		a.addAction(flow.PushVLAN{EtherType: etherType})
 	case actPopVLAN:
-		a.add(flow.PopVLAN{})
+		a.addAction(flow.PopVLAN{})
 	case actGroup:
-		a.add(flow.GroupAction{ID: r.u32()})
+		a.addAction(flow.GroupAction{ID: r.u32()})
 	case actSetTTL:
-		return a.set(flow.IPTTL, uint64(r.u8()))
+		return a.addSetField(flow.IPTTL, uint64(r.u8()))
 	case actDecTTL:
-		a.add(flow.DecTTL{})
+		a.addAction(flow.DecTTL{})
 	case actSetField:
 		return a.setField(r, a.v >= V15)
 	case actCopyField:
@@ -207,40 +206,40 @@ func (a *actionReader) standard(kind uint16, r *reader) error {
 	return nil
 }
 
-// meter reads the action of OpenFlow 1.5 that was an instruction before.
+// meter reads the action of OpenFlow 1.5, which is an instruction in earlier versions.
 func (a *actionReader) meter(r *reader) error {
 	if a.v < V15 {
 		return fail(BadActionType, "meter is an instruction in %s", a.v)
 	}
-	a.add(flow.MeterAction{ID: r.u32()})
+	a.addAction(flow.MeterAction{ID: r.u32()})
 	return nil
 }
 
-// output adds an output. maxLen counts for the controller alone.
+// output adds an output. maxLen only matters for the controller.
 func (a *actionReader) output(port uint32, maxLen uint16) error {
 	switch port {
 	case flow.PortInPort:
-		a.add(flow.OutputInPort{})
+		a.addAction(flow.OutputInPort{})
 	case flow.PortNormal:
-		a.add(flow.Normal{})
+		a.addAction(flow.Normal{})
 	case flow.PortFlood:
-		a.add(flow.Flood{})
+		a.addAction(flow.Flood{})
 	case flow.PortAll:
-		a.add(flow.All{})
+		a.addAction(flow.All{})
 	case flow.PortController:
-		a.add(flow.Controller{MaxLen: maxLen, Reason: "action"})
+		a.addAction(flow.Controller{MaxLen: maxLen, Reason: "action"})
 	case flow.PortLocal:
-		a.add(flow.Output{Port: port})
+		a.addAction(flow.Output{Port: port})
 	case flow.PortTable:
 		if !a.table {
-			return fail(BadOutPort, "only a packet-out goes to OFPP_TABLE")
+			return fail(BadOutPort, "only a packet-out may output to OFPP_TABLE")
 		}
-		a.add(flow.Resubmit{InPort: flow.PortInPort, Table: 0})
+		a.addAction(flow.Resubmit{InPort: flow.PortInPort, Table: 0})
 	default:
 		if port > flow.MaxPort {
-			return fail(BadOutPort, "no port can have number %d", port)
+			return fail(BadOutPort, "%#x is not the number of a port", port)
 		}
-		a.add(flow.Output{Port: port})
+		a.addAction(flow.Output{Port: port})
 	}
 	return nil
 }
@@ -258,7 +257,7 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 	f := flow.FieldByID(id)
 	bits, mask := f.Bits, flow.Ones(f.Bits)
 	if id == flow.VlanVID {
-		bits = 13 // with the bit that says "tagged"
+		bits = 13 // with OFPVID_PRESENT
 	}
 	if o.masked {
 		if !mayMask {
@@ -274,7 +273,7 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 	case o.value.And(flow.Ones(bits)) != o.value:
 		return fail(BadActionSetArgument, "the value of %s has more than %d bits", f.Name, bits)
 	case id == flow.VlanVID && o.value.Lo&packet.VLANPresent == 0:
-		return fail(BadActionSetArgument, "the value of vlan_vid lacks the bit that says tagged")
+		return fail(BadActionSetArgument, "the value of vlan_vid lacks the bit OFPVID_PRESENT")
 	case id == flow.ArpOp && o.value.Lo > 255 || id == flow.IPTOS && o.value.Lo&3 != 0:
 		return fail(BadActionSetArgument, "%d is not a value of %s", o.value.Lo, f.Name)
 	}
@@ -282,12 +281,12 @@ func (a *actionReader) setField(r *reader, mayMask bool) error {
 	if !value.AndNot(mask).IsZero() {
 		return fail(BadActionSetArgument, "the value of %s has bits outside its mask", f.Name)
 	}
-	a.add(maskedSet(f, value, mask, o.masked))
+	a.addAction(maskedSet(f, value, mask, o.masked))
 	return nil
 }
 
-// maskedSet is a set_field, or a load where text knows only that: a mask on a field that takes
-// none.
+// maskedSet is a set_field. It is a load if the text of entries has only that form: for a masked
+// field whose bits do not fill its bytes.
 func maskedSet(f *flow.Field, v, mask flow.Value, masked bool) flow.Action {
 	if f.ID == flow.InPort {
 		v.Lo = uint64(flow.PortOf16(uint32(v.Lo)))
@@ -298,7 +297,7 @@ func maskedSet(f *flow.Field, v, mask flow.Value, masked bool) flow.Action {
 	return flow.SetField{Field: f.ID, Value: v, Mask: mask}
 }
 
-// copyField reads OpenFlow 1.5's action that Nicira calls reg_move.
+// copyField reads copy_field of OpenFlow 1.5, which is Nicira's reg_move.
 func (a *actionReader) copyField(r *reader) error {
 	if a.v < V15 {
 		return fail(BadActionType, "copy_field is an action of OpenFlow 1.5")
@@ -329,11 +328,11 @@ func (a *actionReader) move(r *reader, n, srcOfs, dstOfs int) error {
 	if f := flow.FieldByID(to); f.ReadOnly {
 		return fail(BadActionArgument, "%s is read-only", f.Name)
 	}
-	a.add(flow.Move{Src: src, Dst: dst})
+	a.addAction(flow.Move{Src: src, Dst: dst})
 	return nil
 }
 
-// checkActions is the error of actions that do not fit each other or their match.
+// checkActions is the OpenFlow error for an error of flow.CheckActions or flow.Entry.Check.
 func checkActions(err error) error {
 	wrong, ok := err.(*flow.ActionError)
 	if !ok {

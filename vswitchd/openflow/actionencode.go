@@ -5,8 +5,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// Actions are written here, in the spelling that Open vSwitch gives them in a version. What a
-// version cannot say is left out, as Open vSwitch does: meters and push_vlan in OpenFlow 1.0.
+// Actions are written here, in the form that Open vSwitch chooses in a version. Actions that a
+// version lacks are left out, as Open vSwitch does: meters and push_vlan in OpenFlow 1.0.
 
 // actions writes a list of actions.
 func (w *writer) actions(all []flow.Action, v Version) error {
@@ -18,23 +18,23 @@ func (w *writer) actions(all []flow.Action, v Version) error {
 	return nil
 }
 
-// begin begins an action of OpenFlow, and returns where.
-func (w *writer) begin(kind uint16) (start int) {
+// beginAction writes the head of an action of OpenFlow, and returns its offset.
+func (w *writer) beginAction(kind uint16) (start int) {
 	start = w.len()
 	w.u16(kind)
 	w.u16(0)
 	return start
 }
 
-// nxAction begins an action of Nicira.
+// nxAction writes the head of an action of Nicira, and returns its offset.
 func (w *writer) nxAction(subtype uint16) (start int) {
-	start = w.begin(experimenterKind)
+	start = w.beginAction(experimenterKind)
 	w.u32(nicira)
 	w.u16(subtype)
 	return start
 }
 
-// endAction fills an action up and sets its length.
+// endAction pads an action and sets its length.
 func (w *writer) endAction(start int) error {
 	w.pad(start)
 	n := w.len() - start
@@ -45,7 +45,7 @@ func (w *writer) endAction(start int) error {
 	return nil
 }
 
-// action writes an action. Its length is the number of actions there are.
+// action writes an action.
 func (w *writer) action(a flow.Action, v Version) error {
 	switch a := a.(type) {
 	case flow.Output:
@@ -78,9 +78,9 @@ func (w *writer) action(a flow.Action, v Version) error {
 		return w.pushVLAN(a, v)
 	case flow.PopVLAN:
 		if v == V10 {
-			return w.endAction(w.begin(actStrip10))
+			return w.endAction(w.beginAction(actStrip10))
 		}
-		return w.endAction(w.begin(actPopVLAN))
+		return w.endAction(w.beginAction(actPopVLAN))
 	case *flow.CT:
 		return w.appendCT(a, v)
 	case flow.CTClear:
@@ -117,11 +117,11 @@ func (w *writer) bare(kind, subtype uint16, v Version) error {
 	if v == V10 {
 		return w.endAction(w.nxAction(subtype))
 	}
-	return w.endAction(w.begin(kind))
+	return w.endAction(w.beginAction(kind))
 }
 
 func (w *writer) output(port uint32, maxLen uint16, v Version) error {
-	start := w.begin(actOutput)
+	start := w.beginAction(actOutput)
 	if v == V10 {
 		w.u16(uint16(port))
 	} else {
@@ -131,7 +131,7 @@ func (w *writer) output(port uint32, maxLen uint16, v Version) error {
 	return w.endAction(start)
 }
 
-// controller writes a packet-in in the shortest form that says it all.
+// controller writes a packet-in in the shortest form that has all its options.
 func (w *writer) controller(a *flow.Controller, v Version) error {
 	reason := reasonNo(a.Reason)
 	switch {
@@ -172,9 +172,9 @@ func (w *writer) controller2(a *flow.Controller, reason uint8) error {
 	return w.endAction(start)
 }
 
-// property writes a property, whose length leaves out what fills it up.
+// property writes a property. Its length does not count the padding.
 func (w *writer) property(kind uint16, body func()) {
-	start := w.begin(kind)
+	start := w.beginAction(kind)
 	body()
 	w.set16(start+2, w.len()-start)
 	w.pad(start)
@@ -184,12 +184,12 @@ func (w *writer) outputReg(a flow.OutputReg, v Version) error {
 	start := w.nxAction(nxOutputReg)
 	w.u16(bitsOf(a.Src))
 	err := w.moveHeader(a.Src.Field, v)
-	w.u16(0xffff) // all bytes, should the port be the controller's
-	return first(err, w.endAction(start))
+	w.u16(0xffff) // max_len: all bytes, if the port is the controller's
+	return firstError(err, w.endAction(start))
 }
 
-// first is the first error of two.
-func first(a, b error) error {
+// firstError is the first error of two.
+func firstError(a, b error) error {
 	if a != nil {
 		return a
 	}
@@ -214,7 +214,7 @@ func (w *writer) resubmit(a flow.Resubmit) error {
 func (w *writer) move(a flow.Move, v Version) error {
 	var start int
 	if v >= V15 {
-		start = w.begin(actCopyField)
+		start = w.beginAction(actCopyField)
 	} else {
 		start = w.nxAction(nxMove)
 	}
@@ -224,15 +224,15 @@ func (w *writer) move(a flow.Move, v Version) error {
 	if v >= V15 {
 		w.u16(0)
 	}
-	err := first(w.moveHeader(a.Src.Field, v), w.moveHeader(a.Dst.Field, v))
-	return first(err, w.endAction(start))
+	err := firstError(w.moveHeader(a.Src.Field, v), w.moveHeader(a.Dst.Field, v))
+	return firstError(err, w.endAction(start))
 }
 
 func (w *writer) pushVLAN(a flow.PushVLAN, v Version) error {
 	if v == V10 {
 		return nil // set_vlan_vid adds the tag
 	}
-	start := w.begin(actPushVLAN)
+	start := w.beginAction(actPushVLAN)
 	w.u16(a.EtherType)
 	return w.endAction(start)
 }
@@ -243,24 +243,24 @@ func (w *writer) group(id uint32, v Version) error {
 		start = w.nxAction(nxGroup)
 		w.u16(0)
 	} else {
-		start = w.begin(actGroup)
+		start = w.beginAction(actGroup)
 	}
 	w.u32(id)
 	return w.endAction(start)
 }
 
-// meter writes the action of OpenFlow 1.5. An earlier version has an instruction for it, and
-// 1.0 has nothing.
+// meter writes the action of OpenFlow 1.5. An earlier version has an instruction instead, and 1.0
+// has none.
 func (w *writer) meter(id uint32, v Version) error {
 	if v < V15 {
 		return nil
 	}
-	start := w.begin(actMeter)
+	start := w.beginAction(actMeter)
 	w.u32(id)
 	return w.endAction(start)
 }
 
-// setLoad writes a load, which Open vSwitch takes for a set_field. A field that does not fill
+// setLoad writes a load, as a set_field where Open vSwitch does so. A field whose bits do not fill
 // its bytes keeps its mask.
 func (w *writer) setLoad(a flow.Load, v Version) error {
 	f := flow.FieldByID(a.Dst.Field)
@@ -269,13 +269,14 @@ func (w *writer) setLoad(a flow.Load, v Version) error {
 		mask, masked = flow.Ones(f.Bits), f.Bits%8 != 0
 	}
 	value := a.Value.Shl(int(a.Dst.Ofs)).And(mask)
-	if (v == V13 || v == V14) && !flow.IsTunMetadata(f.ID) { // Open vSwitch keeps the two apart there
+	if (v == V13 || v == V14) && !flow.IsTunMetadata(f.ID) { // Open vSwitch keeps a load in these versions
 		return w.loads(f.ID, value, mask, v)
 	}
 	return w.set(f.ID, value, mask, masked, v)
 }
 
-// set writes what sets the bits of mask in a field. masked says that the mask is written.
+// set writes the action that sets the bits of mask in a field. If masked is set, it writes the mask,
+// too.
 func (w *writer) set(id flow.FieldID, value, mask flow.Value, masked bool, v Version) error {
 	if mask.IsZero() {
 		return nil
@@ -283,13 +284,13 @@ func (w *writer) set(id flow.FieldID, value, mask flow.Value, masked bool, v Ver
 	option, start := flow.IsTunMetadata(id), 0
 	switch {
 	case option && (v == V10 || masked && v < V15):
-		start = w.nxAction(nxLoad2) // a load has no place for the length of a field
+		start = w.nxAction(nxLoad2) // a load does not carry the length of a field
 	case v == V10 && !masked:
 		return w.set10(id, value)
 	case masked && v < V15:
 		return w.loads(id, value, mask, v)
 	default:
-		start = w.begin(actSetField)
+		start = w.beginAction(actSetField)
 	}
 	h := headersOf[id].in(v)
 	if id == flow.InPort {
@@ -314,7 +315,7 @@ func (w *writer) set(id flow.FieldID, value, mask flow.Value, masked bool, v Ver
 	return w.endAction(start)
 }
 
-// sets10 are the fields that an action of OpenFlow 1.0 sets, with its type and size.
+// sets10 are the actions of OpenFlow 1.0 that set a field: type, and size of the value in bytes.
 var sets10 = map[flow.FieldID]struct {
 	kind uint16
 	size int
@@ -324,7 +325,7 @@ var sets10 = map[flow.FieldID]struct {
 	flow.TCPSrc: {actTpSrc10, 2}, flow.TCPDst: {actTpDst10, 2}, flow.UDPSrc: {actTpSrc10, 2}, flow.UDPDst: {actTpDst10, 2},
 }
 
-// set10 writes what sets a whole field in OpenFlow 1.0.
+// set10 writes the action that sets a whole field in OpenFlow 1.0.
 func (w *writer) set10(id flow.FieldID, value flow.Value) error {
 	switch {
 	case id == flow.IPDSCP:
@@ -333,18 +334,18 @@ func (w *writer) set10(id flow.FieldID, value flow.Value) error {
 		return w.action(flow.PopVLAN{}, V10)
 	case id == flow.VlanTCI:
 		err := w.set10(flow.VlanVID, flow.Value{Lo: value.Lo & 0xfff})
-		return first(err, w.set10(flow.VlanPCP, flow.Value{Lo: value.Lo >> 13}))
+		return firstError(err, w.set10(flow.VlanPCP, flow.Value{Lo: value.Lo >> 13}))
 	}
 	s, ok := sets10[id]
 	if !ok {
 		return w.loads(id, value, flow.Ones(flow.FieldByID(id).Bits), V10)
 	}
-	start := w.begin(s.kind)
+	start := w.beginAction(s.kind)
 	w.value(value, s.size)
 	return w.endAction(start)
 }
 
-// mostLoaded is how many bits a load has at most.
+// mostLoaded is the largest number of bits of a load.
 const mostLoaded = 64
 
 // loads writes a load for each run of bits in the mask, the lowest first.
@@ -363,7 +364,7 @@ func (w *writer) loads(id flow.FieldID, value, mask flow.Value, v Version) error
 		w.u16(bitsOf(flow.Subfield{Ofs: uint8(ofs), N: uint8(n)}))
 		err := w.moveHeader(id, v)
 		w.u64(value.Shr(ofs).And(flow.Ones(n)).Lo)
-		if err = first(err, w.endAction(start)); err != nil {
+		if err = firstError(err, w.endAction(start)); err != nil {
 			return err
 		}
 		ofs += n

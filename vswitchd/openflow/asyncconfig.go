@@ -1,6 +1,6 @@
 package openflow
 
-// AsyncKind is a kind of message that a controller gets without having asked.
+// AsyncKind is a kind of asynchronous message.
 type AsyncKind int
 
 // The kinds.
@@ -8,18 +8,18 @@ const (
 	AsyncPacketIn AsyncKind = iota
 	AsyncPortStatus
 	AsyncFlowRemoved
-	asyncKinds13     // that OpenFlow 1.3 has
+	asyncKinds13     // the number of kinds in OpenFlow 1.3
 	asyncKinds   = 6 // with role and table status and forwarded requests, which are never sent
 )
 
-// AsyncConfig says which of these messages a controller gets: a bit for each reason. The first
-// index is a kind. The second is 0 for a master or equal, and 1 for a slave.
+// AsyncConfig has the asynchronous messages that a controller gets: a bit for each reason. The
+// first index is a kind. The second is 0 for a master or equal, and 1 for a slave.
 type AsyncConfig [asyncKinds][2]uint32
 
 // reasonInvalidTTL is OFPR_INVALID_TTL, and removedEviction OFPRR_EVICTION, which does not happen.
 const reasonInvalidTTL, removedEviction = 2, 5
 
-// DefaultAsync is what a controller gets that has set nothing.
+// DefaultAsync is the configuration of a controller that has not set one.
 func DefaultAsync(v Version) (a AsyncConfig) {
 	a[AsyncPacketIn][0] = 1<<0 | 1<<1
 	if v >= V14 {
@@ -42,7 +42,7 @@ func (a *AsyncConfig) Wants(kind AsyncKind, role ControllerRole, reason uint8) b
 	return reason < 32 && a[kind][of]>>reason&1 != 0
 }
 
-// SetInvalidTTL reports whether a master or equal gets packets whose TTL ends.
+// SetInvalidTTL sets whether a master or equal gets packets whose TTL ends.
 func (a *AsyncConfig) SetInvalidTTL(on bool) {
 	a[AsyncPacketIn][0] &^= 1 << reasonInvalidTTL
 	if on {
@@ -59,7 +59,7 @@ type (
 // SetAsync is OFPT_SET_ASYNC or one of Nicira's two forms of it.
 type SetAsync struct {
 	Config AsyncConfig
-	// Given says which kinds and roles the message names. The others stay.
+	// Given are the kinds and roles that the message names. The others stay.
 	Given [asyncKinds][2]bool
 }
 
@@ -87,7 +87,7 @@ func (s *SetAsync) properties(r *reader) error {
 		mask := p.u32()
 		switch {
 		case p.short || len(p.b) > 0:
-			return fail(BadLength, "property %d of asynchronous messages has not 8 bytes", no)
+			return fail(BadLength, "property %d of asynchronous messages: want 8 bytes", no)
 		case no >= 2*uint16(asyncKinds):
 			return fail(AsyncConfigUnsupported, "there is no property %d of asynchronous messages", no)
 		default: // the property of a slave comes first

@@ -1,6 +1,6 @@
 package openflow
 
-// BundleStep is what a BundleControl asks for, or answers.
+// BundleStep is the type of a BundleControl.
 type BundleStep uint16
 
 // The steps. The answer to a request is one more.
@@ -24,7 +24,7 @@ type BundleControl struct {
 	Flags uint16
 }
 
-// BundleAdd is OFPT_BUNDLE_ADD_MESSAGE. Message is a whole message, which is not decoded yet.
+// BundleAdd is OFPT_BUNDLE_ADD_MESSAGE. Message is a whole message, not yet decoded.
 type BundleAdd struct {
 	ID      uint32
 	Flags   uint16
@@ -58,7 +58,7 @@ func decodeBundleAdd(r *reader, v Version) (Body, error) {
 	}
 	n := int(r.b[2])<<8 | int(r.b[3])
 	if n < headerSize || n > len(r.b) {
-		return nil, fail(BundleBadLength, "the message in a bundle says %d bytes, there are %d", n, len(r.b))
+		return nil, fail(BundleBadLength, "the message in a bundle has length %d, and %d bytes are left", n, len(r.b))
 	}
 	b.Message = r.take(n)
 	r.rest() // properties
@@ -68,7 +68,7 @@ func decodeBundleAdd(r *reader, v Version) (Body, error) {
 	return b, nil
 }
 
-// MayBundle reports whether a message may be in a bundle: those that change tables and groups.
+// MayBundle reports whether a message may be in a bundle. Only flow mods and group mods may.
 func MayBundle(b Body) bool {
 	switch b.(type) {
 	case *FlowMod, *GroupMod:

@@ -6,7 +6,7 @@ import "github.com/antrail/antrail/flow"
 // reads it. It has the form of Open vSwitch, so ovs-ofctl prints it. A controller returns it in
 // NXT_RESUME, with the packet and its present fields.
 
-// Rest is a list of actions that a pause has left undone, with the table and the cookie of its entry.
+// Rest is a list of actions behind a pause, with the table and the cookie of its entry.
 type Rest struct {
 	Table   uint8
 	Cookie  uint64
@@ -29,11 +29,11 @@ const (
 	contActions     = 0x8006
 )
 
-// nestedPad fills up the head of a property that holds others.
+// nestedPad is the padding behind the head of a property that holds others.
 const nestedPad = 4
 
-// continuation writes what a pause has left.
-func (p *PacketIn) continuation(w *writer, v Version) (err error) {
+// encodeContinuation writes the actions behind a pause.
+func (p *PacketIn) encodeContinuation(w *writer, v Version) (err error) {
 	if len(p.Rests) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (p *PacketIn) continuation(w *writer, v Version) (err error) {
 			}
 			w.property(contActions, func() {
 				w.zeros(nestedPad)
-				err = first(err, w.actions(r.Actions, v))
+				err = firstError(err, w.actions(r.Actions, v))
 			})
 		}
 	})
@@ -64,25 +64,19 @@ func (p *PacketIn) continuation(w *writer, v Version) (err error) {
 // decodeResume reads the properties of a packet-in that a controller gives back.
 func decodeResume(r *reader, v Version) (Body, error) {
 	q := &Resume{InPort: flow.PortNone}
-	for len(r.b) > 0 {
-		kind, p, err := r.property()
-		if err == nil {
-			err = q.property(kind, p, v)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := r.eachProperty("a resumed packet", func(kind uint16, p *reader) error { return q.property(kind, p, v) }); err != nil {
+		return nil, err
 	}
 	switch {
 	case q.Frame == nil:
-		return nil, fail(BadLength, "a packet is resumed that is not there")
+		return nil, fail(BadLength, "a resumed packet lacks its frame")
 	case !mayEnter(q.InPort):
 		return nil, fail(BadPort, "a packet cannot enter at port %#x", q.InPort)
 	}
 	return q, nil
 }
 
-// property reads one property. Those that say why the packet came are no news.
+// property reads one property. It ignores those about the packet-in.
 func (q *Resume) property(kind uint16, p *reader, v Version) error {
 	switch kind {
 	case pinPacket:
@@ -122,11 +116,7 @@ func (q *Resume) metadata(p *reader) error {
 
 func (q *Resume) continuation(p *reader, v Version) error {
 	of := Rest{}
-	for len(p.b) > 0 {
-		kind, part, err := p.property()
-		if err != nil {
-			return err
-		}
+	return p.eachProperty("a continuation", func(kind uint16, part *reader) (err error) {
 		switch kind {
 		case contTable:
 			of.Table = part.u8()
@@ -137,16 +127,10 @@ func (q *Resume) continuation(p *reader, v Version) error {
 			err = q.rest(of, part, v)
 		case contConntracked:
 		default:
-			err = fail(BadPropertyType, "a continuation has no property %#x here", kind)
+			err = fail(BadPropertyType, "property %#x of a continuation is not supported", kind)
 		}
-		if err == nil && part.short {
-			err = fail(BadPropertyLength, "property %#x of a continuation is too short", kind)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		return err
+	})
 }
 
 // rest reads a list of actions of an entry.

@@ -3,6 +3,7 @@ package openflow
 import (
 	"bytes"
 	"encoding/binary"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -125,6 +126,25 @@ func TestPacketInMetadata(t *testing.T) {
 		}
 		if got := strings.Join(ofpParse(t, b), " "); !strings.Contains(got, "reg0=0x40000,reg2=0x1234,reg3=0x5678,in_port=CONTROLLER") {
 			t.Errorf("%s: ovs-ofctl reads %s", v, got)
+		}
+	}
+}
+
+// TestCTFlush: a request without a zone is for all zones, and a zone without its number is wrong.
+func TestCTFlush(t *testing.T) {
+	for _, c := range []struct {
+		property string
+		want     *CTFlush
+	}{
+		{"", &CTFlush{All: true}},
+		{"\x00\x02\x00\x06\x00\x07\x00\x00", &CTFlush{Zone: 7}},
+		{"\x00\x02\x00\x04\x00\x00\x00\x00", nil},
+	} {
+		b := []byte("\x06\x04\x00\x00\x00\x00\x00\x01\x00\x00\x23\x20\x00\x00\x00\x20" + strings.Repeat("\x00", 8) + c.property)
+		b[3] = byte(len(b))
+		m, err := Decode(b)
+		if got, _ := m.Body.(*CTFlush); !reflect.DeepEqual(got, c.want) || (err == nil) != (c.want != nil) {
+			t.Errorf("%q: %+v, %v, want %+v", c.property, got, err, c.want)
 		}
 	}
 }

@@ -7,7 +7,7 @@
 //
 // A switch decodes requests and encodes answers, so most bodies have one direction.
 //
-//	wire.go                    versions; bytes taken and written
+//	wire.go                    versions; bytes read and written
 //	message.go, hello.go       headers and types; how versions are agreed on, echo and barrier
 //	errorcodes.go              errors, and their numbers in each version
 //	experimenter.go            messages of Nicira and ONF
@@ -17,19 +17,19 @@
 //	actiondecode.go, nicira.go actions read: OpenFlow's own; Nicira's
 //	nxct.go, learn.go          actions with parts, both directions
 //	actionencode.go            actions written
-//	instruction.go             what an entry does, as OpenFlow 1.3 and later have it
+//	instruction.go             the instructions of entries in OpenFlow 1.3 and later
 //	flowmod.go, flowstats.go   changes of entries; entries with counters
-//	multipart.go               questions, and answers in pages of 64 kB
+//	multipart.go               multipart requests, and replies in pages of 64 kB
 //	tablestats.go              tables with counters
 //	portmessages.go            ports with counters, and ports that come, go and change
 //	group.go, meter.go         groups and meters
-//	bundlemessages.go          changes that happen whole or not at all
+//	bundlemessages.go          bundles
 //	packetmessages.go          packet-outs and packet-ins
-//	flowremoved.go             entries that are gone
+//	flowremoved.go             removed entries
 //	flowmonitor.go             changes of entries that a controller watches
-//	asyncconfig.go             which messages come without having been asked for
-//	continuation.go            packets that wait at a controller
-//	switchmessages.go          what the switch is; its configuration; roles
+//	asyncconfig.go             which asynchronous messages a controller gets
+//	continuation.go            paused packets that a controller returns
+//	switchmessages.go          description and configuration of the switch; roles
 //
 // Decoders trust no length: a message has at most 64 kB, and actions nest at most 8 levels deep.
 // Unsupported parts are an *Error with OpenFlow's type and code. All decoders are fuzzed. In the

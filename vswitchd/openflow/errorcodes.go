@@ -2,7 +2,7 @@ package openflow
 
 import "fmt"
 
-// ErrorKind is an error of OpenFlow whatever numbers a version gives it.
+// ErrorKind is an error of OpenFlow. Its numbers depend on the version.
 type ErrorKind uint8
 
 // The errors that a switch of this package sends. Their names are those of the OpenFlow
@@ -258,7 +258,7 @@ var errorRows = [numErrorKinds]errorRow{
 // monitors13 are the errors of flow monitors in OpenFlow 1.3, which are Nicira's.
 var monitors13 = map[ErrorKind]uint16{MonitorExists: 6, MonitorBadFlags: 7, MonitorUnknown: 8}
 
-// Error is a request's fault: a kind whose number the peer gets, and a message for the log.
+// Error is the error of a request: a kind whose numbers the peer gets, and a message for the log.
 type Error struct {
 	Kind ErrorKind
 	Msg  string
@@ -272,7 +272,7 @@ func fail(kind ErrorKind, format string, args ...any) error {
 	return &Error{kind, fmt.Sprintf(format, args...)}
 }
 
-// Fail makes an error of a kind, for a switch that refuses a request that it understood.
+// Fail makes an error of a kind for a well-formed request that a switch refuses.
 func Fail(kind ErrorKind, format string, args ...any) error { return fail(kind, format, args...) }
 
 // String is the name as ovs-ofctl prints it.
@@ -285,8 +285,8 @@ const (
 	bundleExtension = 2300
 )
 
-// late are errors that OpenFlow has since a version later than 1.3, with their substitutes in
-// earlier ones.
+// late are errors that a version later than 1.3 has introduced, with their substitutes in earlier
+// versions.
 var late = map[ErrorKind]struct {
 	since   Version
 	instead ErrorKind
@@ -318,8 +318,8 @@ func (k ErrorKind) codeIn(v Version) code {
 	return row.v13
 }
 
-// errorData is how much of a refused message an error carries at most. OpenFlow asks for 64
-// bytes at least.
+// errorData is the most bytes of a refused message that an error carries. OpenFlow requires at least
+// 64.
 const errorData = maxMessage - headerSize - 12
 
 // vendorError10 is the type of an error with a vendor's numbers in OpenFlow 1.0.

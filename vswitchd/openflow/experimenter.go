@@ -28,7 +28,7 @@ const (
 	nxtCTFlush        = 32
 )
 
-// SetFlowFormat is NXT_SET_FLOW_FORMAT: how flow mods are sent. A switch takes all.
+// SetFlowFormat is NXT_SET_FLOW_FORMAT: the format of flow mods. A switch accepts all formats.
 type SetFlowFormat struct{ Format uint32 }
 
 // FlowFormatNXM is Nicira's own format.
@@ -37,7 +37,7 @@ const FlowFormatNXM = 2
 // FlowModTableID is NXT_FLOW_MOD_TABLE_ID: flow mods of OpenFlow 1.0 have a table.
 type FlowModTableID struct{ Set bool }
 
-// SetControllerID is NXT_SET_CONTROLLER_ID: which packet-ins are for this connection.
+// SetControllerID is NXT_SET_CONTROLLER_ID: the connection gets packet-ins with this id.
 type SetControllerID struct{ ID uint16 }
 
 // CTFlush is NXT_CT_FLUSH_ZONE, or NXT_CT_FLUSH without a tuple.
@@ -96,18 +96,14 @@ func decodePacketInFormat(r *reader, _ Version) (Body, error) {
 
 // decodeCTFlush reads a request without a tuple: one zone, or all.
 func decodeCTFlush(r *reader, _ Version) (Body, error) {
-	r.skip(8) // a family and what fills up
+	r.skip(8) // a family and padding
 	f := &CTFlush{All: true}
-	for len(r.b) > 0 {
-		kind, p, err := r.property()
-		if err != nil {
-			return nil, err
-		}
+	return f, r.eachProperty("CT_FLUSH", func(kind uint16, p *reader) error {
 		const zone = 2
 		if kind != zone {
-			return nil, fail(BadPropertyType, "connections are flushed by zone only, not by property %d", kind)
+			return fail(BadPropertyType, "connections are flushed by zone only, not by property %d", kind)
 		}
 		f.Zone, f.All = p.u16(), false
-	}
-	return f, nil
+		return nil
+	})
 }

@@ -66,8 +66,8 @@ var fieldRows = []fieldRow{
 	{flow.CTIPv6Src, -1, 122, -1}, {flow.CTIPv6Dst, -1, 123, -1}, {flow.CTTpSrc, -1, 124, -1}, {flow.CTTpDst, -1, 125, -1},
 }
 
-// tcpFlagsOXM is tcp_flags as OpenFlow 1.5 has it; in 1.3 it is ONF's field of the same number.
-// NXM's is what we send in all versions.
+// tcpFlagsOXM is tcp_flags in OpenFlow 1.5. In 1.3 it is ONF's field of the same number. This package
+// sends NXM's in all versions.
 var tcpFlagsOXM = header{oxmOF, onfTCPFlags, 2}
 
 const onfTCPFlags = 42
@@ -106,7 +106,7 @@ func makeHeaders() (t [flow.NumFields]fieldHeaders) {
 	return t
 }
 
-// sizeIn is the bytes of a field's value: those that its bits need, but for a few fields.
+// sizeIn is the size of a field's value in bytes: size, except for a few fields.
 func sizeIn(id flow.FieldID, class uint16, size uint8) uint8 {
 	switch {
 	case id == flow.InPort && class == nxmOF, id == flow.TunFlags:
@@ -129,9 +129,9 @@ func makeFieldsByHeader() map[uint32]flow.FieldID {
 	return m
 }
 
-// oxm is a field as it stands in a match or a set_field: a value, and a mask of as many bytes.
+// oxm is a field in a match or a set_field: a value, and a mask of as many bytes.
 type oxm struct {
-	header uint32 // without the bit that says "mask", and with the length of the value
+	header uint32 // without the mask bit, and with the length of the value
 	masked bool
 	value  flow.Value
 	mask   flow.Value // as it is written; zero if masked is not set
@@ -220,8 +220,8 @@ func (w *writer) moveHeader(id flow.FieldID, v Version) error {
 	return w.fieldHeader(id, v)
 }
 
-// field takes the header of a field. An action has no mask, but controllers may set the bit that
-// says so, as Open vSwitch allows. The length is doubled then.
+// field takes the header of a field in an action. It has no mask, but like Open vSwitch it may have
+// the mask bit and a doubled length.
 func (r *reader) field() (flow.FieldID, error) {
 	raw := r.u32()
 	header := raw

@@ -25,22 +25,22 @@ const AllTables = 255
 // FlowMod is OFPT_FLOW_MOD, or Nicira's NXT_FLOW_MOD in OpenFlow 1.0.
 type FlowMod struct {
 	Command FlowCommand
-	// TableByte is the upper byte of the command in OpenFlow 1.0. It is the table if the
-	// connection asked for that (NXT_FLOW_MOD_TABLE_ID); if not, it has to be 0.
+	// TableByte is the upper byte of the command in OpenFlow 1.0. It is the table if the connection
+	// has set NXT_FLOW_MOD_TABLE_ID; otherwise it must be 0.
 	TableByte uint8
 	// Entry is the entry to add, or the match that chooses entries. Its table may be AllTables.
 	// Its cookie is the new one.
 	Entry flow.Entry
 	// Cookie and CookieMask choose entries to modify or delete.
 	Cookie, CookieMask uint64
-	// SetCookie says that a modification gives its entries the cookie of Entry.
+	// SetCookie is set if a modification gives its entries the cookie of Entry.
 	SetCookie bool
-	// OutPort and OutGroup choose entries to delete that have such an output. flow.PortNone and
-	// AnyGroup are any.
+	// OutPort and OutGroup choose entries to delete by an output. flow.PortNone and AnyGroup choose
+	// all.
 	OutPort, OutGroup uint32
 	CheckOverlap      bool
 	ResetCounts       bool
-	ten               bool // it is one of OpenFlow 1.0
+	isV10             bool // the message is one of OpenFlow 1.0
 }
 
 // AnyGroup is OFPG_ANY; AllGroups is OFPG_ALL.
@@ -101,7 +101,7 @@ func (f *FlowMod) decode(r *reader, v Version) error {
 	var m flow.Match
 	err := r.match(&m)
 	f.Entry.Match = m.Mini()
-	if err = first(err, f.check(buffer, flags, v)); err != nil {
+	if err = firstError(err, f.check(buffer, flags, v)); err != nil {
 		return err
 	}
 	if importance != 0 && v >= V14 {
@@ -130,9 +130,9 @@ func (f *FlowMod) decode10(r *reader) error {
 	return f.finish(r, V10)
 }
 
-// command10 takes a command of 16 bits apart.
+// command10 splits a command of 16 bits.
 func (f *FlowMod) command10(command uint16) {
-	f.ten = true
+	f.isV10 = true
 	f.TableByte, f.Command = uint8(command>>8), FlowCommand(command)
 	f.Entry.Table = AllTables
 	f.ResetCounts = f.Command == FlowAdd
@@ -163,7 +163,7 @@ func decodeNXFlowMod(r *reader, v Version) (Body, error) {
 	return f, f.finish(r, V10)
 }
 
-// matchNXM takes a match of NXM of n bytes, and what fills it up to 8 bytes.
+// matchNXM takes a match of NXM of n bytes, and its padding.
 func (r *reader) matchNXM(m *flow.Match, n int, cookie *cookieMatch) error {
 	if padded(n) > len(r.b) {
 		return fail(BadMatchLength, "a match of %d bytes, %d are left", n, len(r.b))
@@ -173,7 +173,7 @@ func (r *reader) matchNXM(m *flow.Match, n int, cookie *cookieMatch) error {
 	return err
 }
 
-// check refuses what the fixed part of the message asks for in vain.
+// check returns an error for unsupported values in the fixed part of the message.
 func (f *FlowMod) check(buffer uint32, flags uint16, v Version) error {
 	known := uint16(flagSendFlowRem | flagCheckOverlap)
 	if v >= V13 {
@@ -185,7 +185,7 @@ func (f *FlowMod) check(buffer uint32, flags uint16, v Version) error {
 	case flags&^known != 0:
 		return fail(FlowBadFlags, "flags %#x are not supported", flags&^known)
 	case buffer != noBuffer && f.Command < FlowDelete:
-		return fail(BufferUnknown, "this switch buffers no packets")
+		return fail(BufferUnknown, "buffer %#x: this switch does not buffer packets", buffer)
 	case f.Command == FlowAdd && f.Entry.Table == AllTables && v >= V13:
 		return fail(BadTableID, "an entry cannot be added to table 255")
 	}
@@ -208,7 +208,7 @@ func (f *FlowMod) finish(r *reader, v Version) (err error) {
 		return checkActions(f.Entry.Check())
 	}
 	e := f.Entry
-	e.Table = 0 // goto_table goes forward from there at least
+	e.Table = 0 // the table is not known yet; goto_table must lead forward at least from 0
 	if f.TableByte != AllTables {
 		e.Table = f.TableByte
 	}
@@ -256,6 +256,6 @@ func (f *FlowMod) flags() (flags uint16) {
 	return flags
 }
 
-// AddsIfNone reports whether a modification of no entry adds one. In OpenFlow 1.0 it does, if
-// it names a cookie for it.
-func (f *FlowMod) AddsIfNone() bool { return f.ten && f.SetCookie }
+// AddsIfNone reports whether a modification adds an entry if it selects none. In OpenFlow 1.0 it
+// does if it names a cookie.
+func (f *FlowMod) AddsIfNone() bool { return f.isV10 && f.SetCookie }

@@ -2,18 +2,17 @@ package openflow
 
 import "github.com/antrail/antrail/flow"
 
-// A flow monitor tells a controller of changes of entries. It is Nicira's extension in OpenFlow
+// A flow monitor reports changes of entries to a controller. It is Nicira's extension in OpenFlow
 // 1.0, ONF's in 1.3, and a part of OpenFlow since 1.4.
 
-// onfFlowMonitor and those behind it are ONF's numbers: the request and the cancellation have the
-// same one.
+// ONF's numbers. The request and the cancellation have the same one.
 const (
 	onfFlowMonitor    = 1870
 	onfMonitorPaused  = 1871
 	onfMonitorResumed = 1872
 )
 
-// MonitorCommand is what a FlowMonitor asks for.
+// MonitorCommand is the command of a FlowMonitor.
 type MonitorCommand uint8
 
 // The commands. Before OpenFlow 1.4 there is MonitorAdd alone, beside FlowMonitorCancel.
@@ -23,11 +22,11 @@ const (
 	MonitorDelete
 )
 
-// MonitorFlags say what a monitor tells.
+// MonitorFlags select the reports of a monitor.
 type MonitorFlags uint16
 
-// The flags. MonitorOwn asks for the connection's own changes in full, not abbreviated. It has
-// two bits: ovs-ofctl 3.1 sends the second one in OpenFlow 1.4, where the specification has
+// The flags. With MonitorOwn, the connection's own changes are reported in full, not abbreviated. It
+// has two bits: ovs-ofctl 3.1 sends the second one in OpenFlow 1.4, where the specification has
 // ONLY_OWN.
 const (
 	MonitorInitial  MonitorFlags = 1 << 0
@@ -39,7 +38,7 @@ const (
 	monitorOwn14    MonitorFlags = 1 << 6
 )
 
-// FlowMonitor is a monitor as a request describes it.
+// FlowMonitor is a monitor in a request.
 type FlowMonitor struct {
 	ID      uint32
 	Command MonitorCommand
@@ -84,7 +83,7 @@ func (r *reader) monitor(v Version) (m FlowMonitor, err error) {
 		err = r.matchNXM(&m.Match, n, nil)
 	case V13:
 		m.Flags = MonitorFlags(r.u16())
-		r.skip(2) // the length of the match, which the match has, too
+		r.skip(2) // the length of the match, which the match itself has, too
 		m.OutPort, m.Table = r.u32(), r.u8()
 		r.skip(3)
 		err = r.match(&m.Match)
@@ -102,7 +101,7 @@ func (r *reader) monitor(v Version) (m FlowMonitor, err error) {
 	return m, err
 }
 
-// check refuses commands and flags that there are not.
+// check returns an error for unknown commands and flags.
 func (m *FlowMonitor) check(v Version) error {
 	if m.Command > MonitorDelete {
 		return fail(MonitorBadCommand, "a flow monitor has no command %d", m.Command)
@@ -143,16 +142,16 @@ func (e FlowEvent) in(v Version) uint16 {
 	return uint16(e) - 1
 }
 
-// FlowUpdate is what a monitor tells of an entry: a part of StatsFlowMonitor.
+// FlowUpdate is a monitor's report about an entry: a part of StatsFlowMonitor.
 type FlowUpdate struct {
 	Event FlowEvent
-	// Reason is why the entry is gone.
+	// Reason is why the entry was removed.
 	Reason RemovedReason
-	// Entry is the entry that is there, or that was.
+	// Entry is the present or removed entry.
 	Entry *flow.Entry
-	// Actions says that the update has them.
+	// Actions is set if the update has the entry's actions.
 	Actions bool
-	// XID is the transaction of the change, of EventAbbreviated.
+	// XID is the transaction of an EventAbbreviated.
 	XID uint32
 }
 
@@ -166,9 +165,9 @@ func (u *FlowUpdate) part(w *writer, v Version, _ bool) error {
 	case u.Event >= EventAbbreviated:
 		w.u32(u.XID)
 	case v >= V14:
-		err = u.fourteen(w, v)
+		err = u.encode14(w, v)
 	default:
-		err = u.extension(w, v)
+		err = u.encodeExtension(w, v)
 	}
 	if err == nil && u.Actions && u.Event < EventAbbreviated {
 		err = w.entryActions(u.Entry.Actions, v)
@@ -182,8 +181,8 @@ func (u *FlowUpdate) part(w *writer, v Version, _ bool) error {
 	return err
 }
 
-// fourteen writes the form of OpenFlow 1.4 and later.
-func (u *FlowUpdate) fourteen(w *writer, v Version) error {
+// encode14 writes the form of OpenFlow 1.4 and later.
+func (u *FlowUpdate) encode14(w *writer, v Version) error {
 	e := u.Entry
 	w.u8(e.Table)
 	w.u8(uint8(u.Reason))
@@ -196,8 +195,8 @@ func (u *FlowUpdate) fourteen(w *writer, v Version) error {
 	return w.match(&m, v)
 }
 
-// extension writes the form of Nicira and ONF.
-func (u *FlowUpdate) extension(w *writer, v Version) error {
+// encodeExtension writes the form of Nicira and ONF.
+func (u *FlowUpdate) encodeExtension(w *writer, v Version) error {
 	e := u.Entry
 	w.u16(uint16(u.Reason))
 	w.u16(e.Priority)
@@ -220,7 +219,7 @@ func (u *FlowUpdate) extension(w *writer, v Version) error {
 	return err
 }
 
-// FlowMonitorState tells a controller that its monitors pause, or go on.
+// FlowMonitorState is the message that a controller's monitors pause or resume.
 type FlowMonitorState struct{ Resumed bool }
 
 // kind is the message's type in a version.

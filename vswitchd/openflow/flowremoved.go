@@ -1,9 +1,9 @@
 package openflow
 
-// RemovedReason is why an entry is gone, as OFPT_FLOW_REMOVED numbers it.
+// RemovedReason is the reason of OFPT_FLOW_REMOVED.
 type RemovedReason uint8
 
-// The reasons. Deletion with a group is one from OpenFlow 1.1 on.
+// The reasons. RemovedGroupDelete exists since OpenFlow 1.1, and RemovedMeterDelete since 1.4.
 const (
 	RemovedIdle RemovedReason = iota
 	RemovedHard
@@ -12,12 +12,12 @@ const (
 	RemovedMeterDelete
 )
 
-// FlowRemoved is OFPT_FLOW_REMOVED, or Nicira's NXT_FLOW_REMOVED: an entry that is gone, with its
-// last counters.
+// FlowRemoved is OFPT_FLOW_REMOVED, or Nicira's NXT_FLOW_REMOVED: a removed entry with its last
+// counters.
 type FlowRemoved struct {
 	FlowStats
 	Reason RemovedReason
-	// NX asks for Nicira's form in OpenFlow 1.0, whose match has all fields.
+	// NX selects Nicira's form in OpenFlow 1.0, whose match has all fields.
 	NX bool
 }
 
@@ -32,12 +32,12 @@ func (f *FlowRemoved) kind() uint8 {
 func (f *FlowRemoved) encode(w *writer, v Version) error {
 	switch {
 	case f.NX:
-		return f.nxm(w)
+		return f.encodeNX(w)
 	case v == V10:
-		f.ten(w)
+		f.encode10(w)
 		return nil
 	case v == V15:
-		return f.fifteen(w)
+		return f.encode15(w)
 	}
 	e := f.Entry
 	w.u64(e.Cookie)
@@ -53,8 +53,8 @@ func (f *FlowRemoved) encode(w *writer, v Version) error {
 	return w.match(&m, v)
 }
 
-// ten writes the form of OpenFlow 1.0, which has no table.
-func (f *FlowRemoved) ten(w *writer) {
+// encode10 writes the form of OpenFlow 1.0, which has no table.
+func (f *FlowRemoved) encode10(w *writer) {
 	e := f.Entry
 	m := e.Match.Expand()
 	w.match10(&m)
@@ -69,8 +69,8 @@ func (f *FlowRemoved) ten(w *writer) {
 	w.u64(f.Bytes)
 }
 
-// nxm writes Nicira's form. Its table is one more, so that 0 is "unknown".
-func (f *FlowRemoved) nxm(w *writer) error {
+// encodeNX writes Nicira's form. Its table is one more, because 0 means "unknown".
+func (f *FlowRemoved) encodeNX(w *writer) error {
 	e := f.Entry
 	w.u32(nicira)
 	w.u32(nxtFlowRemoved)
@@ -92,8 +92,8 @@ func (f *FlowRemoved) nxm(w *writer) error {
 	return err
 }
 
-// fifteen writes the form of OpenFlow 1.5, whose counters follow the match.
-func (f *FlowRemoved) fifteen(w *writer) error {
+// encode15 writes the form of OpenFlow 1.5, whose counters follow the match.
+func (f *FlowRemoved) encode15(w *writer) error {
 	e := f.Entry
 	w.u8(e.Table)
 	w.u8(uint8(f.Reason))

@@ -25,13 +25,13 @@ func (s *FlowStats) part(w *writer, v Version, nx bool) error {
 	var err error
 	switch {
 	case v == V15:
-		err = s.fifteen(w)
+		err = s.encode15(w)
 	case nx:
-		err = s.nxm(w)
+		err = s.encodeNX(w)
 	case v == V10:
-		s.ten(w)
+		s.encode10(w)
 	default:
-		err = s.oxm(w, v)
+		err = s.encode13(w, v)
 	}
 	if err == nil {
 		err = w.entryActions(s.Entry.Actions, v)
@@ -51,7 +51,7 @@ func (w *writer) duration(d time.Duration) {
 	w.u32(uint32(d % time.Second))
 }
 
-// times writes what most forms have in the middle.
+// times writes duration, priority and timeouts, which most forms have in the middle.
 func (s *FlowStats) times(w *writer) {
 	w.duration(s.Duration)
 	w.u16(s.Entry.Priority)
@@ -72,8 +72,8 @@ func (s *FlowStats) flags() uint16 {
 	return 0
 }
 
-// fifteen writes the form of OpenFlow 1.5, whose counters follow the match.
-func (s *FlowStats) fifteen(w *writer) error {
+// encode15 writes the form of OpenFlow 1.5, whose counters follow the match.
+func (s *FlowStats) encode15(w *writer) error {
 	w.u16(s.Entry.Priority)
 	w.u16(s.Entry.IdleTimeout)
 	w.u16(s.Entry.HardTimeout)
@@ -104,12 +104,12 @@ type counter15 struct {
 	n  uint64
 }
 
-// seconds is a time as OpenFlow 1.5 has it: seconds and nanoseconds in one number.
+// seconds is a time in OpenFlow 1.5: seconds in the upper 32 bits, nanoseconds in the lower.
 func seconds(d time.Duration) uint64 {
 	return uint64(d/time.Second)<<32 | uint64(d%time.Second)
 }
 
-// counters15 writes a list of counters, filled up to 8 bytes.
+// counters15 writes a list of counters, padded to 8 bytes.
 func (w *writer) counters15(all ...counter15) {
 	start := w.len()
 	w.zeros(4)
@@ -128,8 +128,8 @@ func (w *writer) counters15(all ...counter15) {
 	w.pad(start)
 }
 
-// oxm writes the form of OpenFlow 1.3 and 1.4.
-func (s *FlowStats) oxm(w *writer, v Version) error {
+// encode13 writes the form of OpenFlow 1.3 and 1.4.
+func (s *FlowStats) encode13(w *writer, v Version) error {
 	s.times(w)
 	w.u16(s.flags())
 	w.zeros(4)
@@ -138,8 +138,8 @@ func (s *FlowStats) oxm(w *writer, v Version) error {
 	return w.match(&m, v)
 }
 
-// ten writes the form of OpenFlow 1.0, whose match leaves out what that version lacks.
-func (s *FlowStats) ten(w *writer) {
+// encode10 writes the form of OpenFlow 1.0. Its match leaves out fields that the version lacks.
+func (s *FlowStats) encode10(w *writer) {
 	m := s.Entry.Match.Expand()
 	w.match10(&m)
 	s.times(w)
@@ -147,11 +147,11 @@ func (s *FlowStats) ten(w *writer) {
 	s.counters(w)
 }
 
-// age is a number of seconds as NXST_FLOW has it: one more, so that 0 is "unknown".
+// age is a number of seconds in NXST_FLOW: one more, because 0 means "unknown".
 func age(d time.Duration) uint16 { return uint16(min(d/time.Second+1, 65535)) }
 
-// nxm writes the form of Nicira.
-func (s *FlowStats) nxm(w *writer) error {
+// encodeNX writes the form of Nicira.
+func (s *FlowStats) encodeNX(w *writer) error {
 	s.times(w)
 	at := w.len()
 	w.u16(0)

@@ -32,7 +32,8 @@ const (
 type GroupMod struct {
 	Command GroupCommand
 	Group   flow.Group
-	// Bucket is where buckets are inserted, or which is removed.
+	// Bucket is the bucket behind which others are inserted, or the bucket to remove; or BucketFirst,
+	// BucketLast or BucketAll.
 	Bucket uint32
 }
 
@@ -56,14 +57,14 @@ func decodeGroupMod(r *reader, v Version) (Body, error) {
 			return nil, fail(BadBucket, "buckets of %d bytes, of which %d are there", n, len(r.b))
 		}
 		g.Group.Buckets, err = readBuckets15(r.take(n), v)
-		err = first(err, readGroupProperties(r))
+		err = firstError(err, readGroupProperties(r))
 	} else {
 		g.Group.Buckets, err = readBuckets(r.rest(), v)
 	}
-	return g, first(err, g.check(kind, v))
+	return g, firstError(err, g.check(kind, v))
 }
 
-// check refuses a command that makes no sense.
+// check returns an error for a command that the version does not have, and for a wrong group.
 func (g *GroupMod) check(kind flow.GroupType, v Version) error {
 	late := g.Command == GroupInsertBucket || g.Command == GroupRemoveBucket
 	changes := g.Command == GroupAdd || g.Command == GroupModify || g.Command == GroupAddOrModify
@@ -71,7 +72,7 @@ func (g *GroupMod) check(kind flow.GroupType, v Version) error {
 	case !changes && g.Command != GroupDelete && !(late && (v == V10 || v == V15)):
 		return fail(GroupBadCommand, "command %d is unknown in %s", g.Command, v)
 	case g.Group.ID > maxGroupID && !(g.Command == GroupDelete && g.Group.ID == AllGroups):
-		return fail(InvalidGroup, "%#x is not a number of a group", g.Group.ID)
+		return fail(InvalidGroup, "%#x is not the number of a group", g.Group.ID)
 	case changes && kind > flow.GroupFastFailover:
 		return fail(GroupBadType, "group type %d is unknown", kind)
 	case !changes:
@@ -95,11 +96,11 @@ func (g *GroupMod) check(kind flow.GroupType, v Version) error {
 	return nil
 }
 
-// readBuckets reads the buckets of OpenFlow 1.3 and 1.4, which have no numbers: they are
-// counted from 0.
+// readBuckets reads the buckets of OpenFlow 1.3 and 1.4. They have no numbers, so they are numbered
+// from 0.
 func readBuckets(b []byte, v Version) (all []flow.Bucket, err error) {
 	for len(b) > 0 {
-		r, n, err := oneBucket(b)
+		r, n, err := oneBucket(b, 16)
 		if err != nil {
 			return nil, err
 		}
@@ -119,19 +120,19 @@ func readBuckets(b []byte, v Version) (all []flow.Bucket, err error) {
 	return all, nil
 }
 
-// oneBucket is a reader of the first bucket behind its length.
-func oneBucket(b []byte) (r *reader, n int, err error) {
-	if len(b) < 2 {
+// oneBucket is a reader of the first bucket behind its length. n is the length of the bucket, which
+// is at least least.
+func oneBucket(b []byte, least int) (r *reader, n int, err error) {
+	if len(b) < least {
 		return nil, 0, fail(BadBucket, "%d bytes follow the buckets", len(b))
 	}
-	n = int(binary.BigEndian.Uint16(b))
-	if n < 16 || n%8 != 0 || n > len(b) {
+	if n = int(binary.BigEndian.Uint16(b)); n < least || n%8 != 0 || n > len(b) {
 		return nil, 0, fail(BadBucket, "a bucket of %d bytes, of which %d are there", n, len(b))
 	}
 	return &reader{b: b[2:n]}, n, nil
 }
 
-// watched is the port that a bucket watches, 0 for none.
+// watched is the port that a bucket watches; 0 for none.
 func watched(port uint32) uint32 {
 	if port == flow.PortNone {
 		return 0
@@ -149,20 +150,20 @@ const (
 // readBuckets15 reads the buckets of OpenFlow 1.5, which Nicira's groups have in 1.0 too.
 func readBuckets15(b []byte, v Version) (all []flow.Bucket, err error) {
 	for len(b) > 0 {
-		r, n, err := oneBucket15(b)
+		r, n, err := oneBucket(b, 8)
 		if err != nil {
 			return nil, err
 		}
 		actions := int(r.u16())
 		u := flow.Bucket{ID: r.u32(), Weight: 1}
 		if u.ID > bucketMax {
-			return nil, fail(BadBucket, "%#x is not a number of a bucket", u.ID)
+			return nil, fail(BadBucket, "%#x is not the number of a bucket", u.ID)
 		}
 		if actions > len(r.b) {
 			return nil, fail(BadBucket, "a bucket has actions of %d bytes, of which %d are there", actions, len(r.b))
 		}
 		u.Actions, err = readActions(r.take(actions), v, nil)
-		if err = first(err, bucketProperties(&u, r)); err != nil {
+		if err = firstError(err, bucketProperties(&u, r)); err != nil {
 			return nil, err
 		}
 		all, b = append(all, u), b[n:]
@@ -170,22 +171,8 @@ func readBuckets15(b []byte, v Version) (all []flow.Bucket, err error) {
 	return all, nil
 }
 
-func oneBucket15(b []byte) (r *reader, n int, err error) {
-	if len(b) < 8 {
-		return nil, 0, fail(BadBucket, "%d bytes follow the buckets", len(b))
-	}
-	if n = int(binary.BigEndian.Uint16(b)); n < 8 || n%8 != 0 || n > len(b) {
-		return nil, 0, fail(BadBucket, "a bucket of %d bytes, of which %d are there", n, len(b))
-	}
-	return &reader{b: b[2:n]}, n, nil
-}
-
 func bucketProperties(u *flow.Bucket, r *reader) error {
-	for len(r.b) > 0 {
-		kind, p, err := r.property()
-		if err != nil {
-			return err
-		}
+	return r.eachProperty("a bucket", func(kind uint16, p *reader) error {
 		switch kind {
 		case bucketWeight:
 			u.Weight = p.u16()
@@ -198,11 +185,8 @@ func bucketProperties(u *flow.Bucket, r *reader) error {
 		default:
 			return fail(BadPropertyType, "a bucket has no property %d", kind)
 		}
-		if p.short {
-			return fail(BadPropertyLength, "property %d of a bucket is too short", kind)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // readGroupProperties refuses the properties of a group of OpenFlow 1.5: a method of selection.

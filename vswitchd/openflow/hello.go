@@ -16,7 +16,7 @@ func decodeHello(r *reader, header Version) (Body, error) {
 	for len(r.b) >= 4 {
 		kind, n := r.u16(), int(r.u16())
 		if n < 4 || n-4 > len(r.b) {
-			return h, nil // as a peer of a later version may have it
+			return h, nil // a later version may have another format
 		}
 		element := &reader{b: r.take(n - 4)}
 		r.take(min(padded(n)-n, len(r.b)))
@@ -45,7 +45,7 @@ func (h *Hello) encode(w *writer, _ Version) error {
 	return nil
 }
 
-// Negotiate is the latest version of a peer that is in ours too.
+// Negotiate is the latest version that is in both lists.
 func (h *Hello) Negotiate(ours []Version) (best Version, ok bool) {
 	for _, v := range ours {
 		for _, theirs := range h.Versions {

@@ -19,7 +19,8 @@ const (
 	instMeter         = 6
 )
 
-// readEntryActions reads the actions of an entry: a list in OpenFlow 1.0, else instructions.
+// readEntryActions reads the actions of an entry: a list in OpenFlow 1.0, instructions in later
+// versions.
 func readEntryActions(b []byte, v Version, m *flow.Minimatch) ([]flow.Action, error) {
 	if v == V10 {
 		return readActions(b, v, m)
@@ -71,7 +72,7 @@ func (w *writer) entryActions(all []flow.Action, v Version) error {
 	if v == V10 {
 		return w.actions(all, v)
 	}
-	if at := slices.IndexFunc(all, isMeter); at >= 0 && v < V15 { // an instruction, which comes first wherever it is done
+	if at := slices.IndexFunc(all, isMeter); at >= 0 && v < V15 { // a meter instruction comes first
 		w.instruction(instMeter, all[at].(flow.MeterAction).ID)
 		all = slices.Delete(slices.Clone(all), at, at+1)
 	}
@@ -82,7 +83,7 @@ func (w *writer) entryActions(all []flow.Action, v Version) error {
 		}
 	}
 	if len(all) > 0 {
-		start := w.begin(instApply)
+		start := w.beginAction(instApply)
 		w.zeros(4)
 		if err := w.actions(all, v); err != nil {
 			return err

@@ -33,11 +33,11 @@ func (a *actionReader) learn2(r *reader) error {
 		return err
 	}
 	x.Limit = r.u32()
-	r.skip(4) // where the result would be written
+	r.skip(4) // result_dst, which is not supported
 	return a.learnParts(x, r)
 }
 
-// learnHead reads what both kinds of learn begin with.
+// learnHead reads the head, which both kinds of learn have.
 func learnHead(r *reader) (*flow.Learn, error) {
 	x := &flow.Learn{IdleTimeout: r.u16(), HardTimeout: r.u16(), Priority: r.u16(), Cookie: r.u64()}
 	flags := r.u16()
@@ -60,7 +60,7 @@ func (a *actionReader) learnParts(x *flow.Learn, r *reader) error {
 	for len(r.b) >= 2 {
 		head := r.u16()
 		if head == 0 {
-			break // the rest fills up to 8 bytes
+			break // the rest is padding
 		}
 		s, err := learnPart(head, r)
 		if err != nil {
@@ -68,7 +68,7 @@ func (a *actionReader) learnParts(x *flow.Learn, r *reader) error {
 		}
 		x.Specs = append(x.Specs, s)
 	}
-	a.add(x)
+	a.addAction(x)
 	return nil
 }
 

@@ -5,15 +5,15 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// A match is a list of fields (OXM of OpenFlow 1.2 and later, NXM of Nicira's extensions to
-// 1.0). Fields come behind those that they need, so their order below matters. match10.go has
-// the fixed match of OpenFlow 1.0.
+// A match is a list of fields (OXM of OpenFlow 1.2 and later, NXM of Nicira's extensions to 1.0). A
+// field must follow those that it needs, so the order below matters. match10.go has the fixed match
+// of OpenFlow 1.0.
 
-// narrowOrder and wideOrder are the orders in which fields are written. OpenFlow 1.5 has registers
-// in pairs, as fields of 64 bits: controllers look for them there.
+// narrowOrder and wideOrder are the orders in which fields are written. In OpenFlow 1.5 registers
+// are written in pairs, as fields of 64 bits, because controllers expect that.
 var narrowOrder, wideOrder = makeMatchOrder(flow.Reg0, flow.XReg0), makeMatchOrder(flow.XReg0, flow.XXReg0)
 
-// orderOf is the order in a version.
+// orderOf is the order of fields in a version.
 func orderOf(v Version) []flow.FieldID {
 	if v >= V15 {
 		return wideOrder
@@ -21,7 +21,7 @@ func orderOf(v Version) []flow.FieldID {
 	return narrowOrder
 }
 
-// makeMatchOrder is the order in which registers are the fields from first up to end.
+// makeMatchOrder is the order of fields whose registers are those from first up to end.
 func makeMatchOrder(first, end flow.FieldID) (all []flow.FieldID) {
 	seen := map[flow.FieldID]bool{flow.VlanTCI: true, flow.VlanVID: true, flow.VlanPCP: true, flow.IPTOS: true}
 	for _, id := range []flow.FieldID{flow.ConjID, flow.InPort, flow.EthSrc, flow.EthDst, flow.EthType, flow.CTState, flow.IPFrag, flow.IPProto} {
@@ -77,7 +77,7 @@ const (
 	pcpBits       = 0xe000
 )
 
-// vlan writes what a match asks of the tag: vlan_vid and vlan_pcp where they can say it, and
+// vlan writes the fields of the VLAN tag: vlan_vid and vlan_pcp if they can express the mask, and
 // NXM's vlan_tci otherwise.
 func (w *writer) vlan(m *flow.Match, v Version) {
 	tci, mask := m.Get(flow.VlanTCI)
@@ -98,7 +98,7 @@ func (w *writer) vlan(m *flow.Match, v Version) {
 	}
 }
 
-// masked writes a field of bits bits, without its mask if that has all of them.
+// masked writes a field of bits bits. It leaves out a mask of all bits.
 func (w *writer) masked(h header, v, mask flow.Value, bits int) {
 	if mask == flow.Ones(bits) {
 		w.oxm(h, v, nil)
@@ -110,7 +110,7 @@ func (w *writer) masked(h header, v, mask flow.Value, bits int) {
 // matchType is the type of a match of OXM fields.
 const matchType = 1
 
-// match writes a match with type and length, filled up to 8 bytes.
+// match writes a match with type and length, padded to 8 bytes.
 func (w *writer) match(m *flow.Match, v Version) error {
 	start := w.len()
 	w.u16(matchType)
@@ -137,10 +137,10 @@ func (r *reader) match(m *flow.Match) error {
 	return err
 }
 
-// cookieHeader is the header by which a match of NXM chooses entries by their cookie.
+// cookieHeader is the header of the cookie in a match of NXM.
 const cookieHeader = nxmNX<<16 | 30<<9 | 8
 
-// cookieMatch is a cookie that a match asks for.
+// cookieMatch is the cookie in a match of NXM.
 type cookieMatch struct{ value, mask uint64 }
 
 // matchReader builds a match of fields.
@@ -160,7 +160,7 @@ func readMatch(m *flow.Match, b []byte, cookie *cookieMatch) error {
 		}
 		o, err := r.oxm()
 		if err == nil {
-			err = mr.add(o)
+			err = mr.addField(o)
 		}
 		if err != nil {
 			return err
@@ -169,8 +169,8 @@ func readMatch(m *flow.Match, b []byte, cookie *cookieMatch) error {
 	return nil
 }
 
-// add adds a field to the match.
-func (mr *matchReader) add(o oxm) error {
+// addField adds a field to the match.
+func (mr *matchReader) addField(o oxm) error {
 	if o.header == cookieHeader && mr.cookie != nil {
 		*mr.cookie = cookieMatch{o.value.Lo, ^uint64(0)}
 		if o.masked {
@@ -189,7 +189,7 @@ func (mr *matchReader) add(o oxm) error {
 	mr.seen[id] = true
 	bits := f.Bits
 	if id == flow.VlanVID {
-		bits = 13 // with the bit that says "tagged"
+		bits = 13 // with OFPVID_PRESENT
 	}
 	mask := flow.Ones(bits)
 	if o.masked {
@@ -207,11 +207,11 @@ func (mr *matchReader) add(o oxm) error {
 	case f.Need != flow.NeedVLAN && !mr.m.Implies(f.Need):
 		return fail(BadPrerequisite, "%s needs %s before it", f.Name, f.Need)
 	}
-	return mr.put(id, o.value, mask)
+	return mr.putField(id, o.value, mask)
 }
 
-// put adds a field's value, in the form in which text has it.
-func (mr *matchReader) put(id flow.FieldID, v, mask flow.Value) error {
+// putField adds a field's value in the form that the text of entries has.
+func (mr *matchReader) putField(id flow.FieldID, v, mask flow.Value) error {
 	switch id {
 	case flow.VlanVID:
 		id = flow.VlanTCI
@@ -229,7 +229,7 @@ func (mr *matchReader) put(id flow.FieldID, v, mask flow.Value) error {
 	}
 	have, haveMask := mr.m.Get(id)
 	if both := mask.And(haveMask); have.And(both) != v.And(both) {
-		return fail(BadValue, "%s contradicts what the match says before", flow.FieldByID(id).Name)
+		return fail(BadValue, "%s contradicts an earlier field of the match", flow.FieldByID(id).Name)
 	}
 	mr.m.Add(id, v, mask)
 	return nil

@@ -51,8 +51,8 @@ func (r *reader) fields10() (m match10) {
 	return m
 }
 
-// match10 takes a match. Fields that have no meaning for the protocol are left out, as
-// OpenFlow 1.0 wants.
+// match10 takes a match. It leaves out fields that the protocol does not have, as OpenFlow 1.0
+// requires.
 func (r *reader) match10() (m flow.Match) {
 	t := r.fields10()
 	is := func(any uint32) bool { return t.wildcards&any == 0 }
@@ -82,7 +82,7 @@ func (r *reader) match10() (m flow.Match) {
 	return m
 }
 
-// transports are the fields that tp_src and tp_dst are for, by protocol.
+// transports are the fields of tp_src and tp_dst, by protocol.
 var transports = []struct{ src, dst flow.FieldID }{
 	{flow.TCPSrc, flow.TCPDst}, {flow.UDPSrc, flow.UDPDst}, {flow.SCTPSrc, flow.SCTPDst},
 	{flow.ICMPType, flow.ICMPCode}, {flow.ICMPv6Type, flow.ICMPv6Code},
@@ -106,7 +106,7 @@ func (t *match10) addVLAN(m *flow.Match) {
 	m.Add(flow.VlanTCI, flow.Value{Lo: tci}, flow.Value{Lo: mask})
 }
 
-// addAddress adds an address of which the wildcards name how many low bits are any.
+// addAddress adds an address. The wildcards have the number of its low bits that match anything.
 func (t *match10) addAddress(m *flow.Match, arp bool, shift int, v uint32, ip, spa flow.FieldID) {
 	anyBits := min(int(t.wildcards>>shift&0x3f), 32)
 	id := ip
@@ -118,8 +118,7 @@ func (t *match10) addAddress(m *flow.Match, arp bool, shift int, v uint32, ip, s
 	}
 }
 
-// match10 writes the part of a match that OpenFlow 1.0 has. Its only use is beside a match of
-// NXM or where m has no more.
+// match10 writes the fields of a match that OpenFlow 1.0 has.
 func (w *writer) match10(m *flow.Match) {
 	t := match10{wildcards: anyAll}
 	get := func(any uint32, id flow.FieldID) uint64 {

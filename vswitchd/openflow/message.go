@@ -27,17 +27,16 @@ type Message struct {
 	Body    Body
 }
 
-// Body is what a message says: a pointer to one of the structs of this package.
+// Body is the body of a message: a pointer to one of the structs of this package.
 type Body interface{}
 
-// encoder is a Body that can be sent. A body that a switch only receives has no encode.
+// encoder is a Body that a switch sends.
 type encoder interface {
 	encode(w *writer, v Version) error
 }
 
-// Read reads the bytes of one message, at most 64 kB. It writes them into b, or into new memory
-// if b has no room for them. The error is io.EOF between messages, or a *Error for a header
-// that cannot be one.
+// Read reads the bytes of one message, at most 64 kB. It writes them into b, or into new memory if b
+// is too small. The error is io.EOF between messages, or a *Error for an invalid header.
 func Read(from io.Reader, b []byte) ([]byte, error) {
 	if cap(b) < headerSize {
 		b = make([]byte, 0, 128)
@@ -61,15 +60,15 @@ func XID(b []byte) uint32 { return binary.BigEndian.Uint32(b[4:]) }
 // VersionOf is the version of a message's bytes.
 func VersionOf(b []byte) Version { return Version(b[0]) }
 
-// Decode reads one message, which has to be exactly b. The error is a *Error; Message then has
-// Version and XID, if the header has them.
+// Decode reads one message, which must be exactly b. The error is a *Error; m then has the Version
+// and XID of a complete header.
 func Decode(b []byte) (m Message, err error) {
 	if len(b) < headerSize {
 		return m, fail(BadLength, "a message of %d bytes is shorter than its header", len(b))
 	}
 	m.Version, m.XID = Version(b[0]), XID(b)
 	if n := int(binary.BigEndian.Uint16(b[2:])); n != len(b) {
-		return m, fail(BadLength, "the header says %d bytes, there are %d", n, len(b))
+		return m, fail(BadLength, "the header has length %d, and the message has %d bytes", n, len(b))
 	}
 	r := &reader{b: b[headerSize:]}
 	if b[1] == typeHello {
@@ -80,7 +79,7 @@ func Decode(b []byte) (m Message, err error) {
 		return m, fail(BadVersion, "version %d is none of %v", m.Version, Versions)
 	}
 	m.Body, err = decodeBody(r, m.Version, b[1])
-	if r.short { // what else is wrong follows from that
+	if r.short { // other errors follow from that
 		err = r.done()
 	}
 	if err != nil {
@@ -129,13 +128,13 @@ const (
 	typeBundleAdd        = 34
 )
 
-// types10 maps the types of OpenFlow 1.0 that have another number to those of 1.3.
+// types10 maps the types of OpenFlow 1.0 that have another number in 1.3.
 var types10 = map[uint8]uint8{
 	15: typePortMod, 16: typeMultipart, 17: typeMultipartReply,
 	18: typeBarrier, 19: typeBarrierReply, 20: typeQueueConfig, 21: typeQueueConfigReply,
 }
 
-// wireType is the number of a type, as 1.3 has it, in a version.
+// wireType is the number in a version of a type of 1.3.
 func wireType(v Version, kind uint8) uint8 {
 	if v == V10 {
 		for ten, thirteen := range types10 {
@@ -150,7 +149,7 @@ func wireType(v Version, kind uint8) uint8 {
 // decoders read the bodies of requests, by their type in OpenFlow 1.3.
 var decoders map[uint8]func(*reader, Version) (Body, error)
 
-func init() { // bundles hold messages
+func init() { // not an initializer, because messages of bundles hold messages
 	decoders = map[uint8]func(*reader, Version) (Body, error){
 		typeEchoRequest:   func(r *reader, _ Version) (Body, error) { return &EchoRequest{r.rest()}, nil },
 		typeEchoReply:     func(r *reader, _ Version) (Body, error) { return &EchoReply{r.rest()}, nil },
@@ -244,8 +243,8 @@ func kindOf(b Body) uint8 {
 	return typeExperimenter
 }
 
-// Encode is the bytes of one message. The error is for a body that has no such form in the
-// version, or that is larger than a message.
+// Encode is the bytes of one message. The error is for a body that the version does not have, and
+// for a message that is too large.
 func Encode(m Message) ([]byte, error) {
 	body, ok := m.Body.(encoder)
 	if !ok {

@@ -57,7 +57,7 @@ func decodeMeterMod(r *reader, _ Version) (Body, error) {
 		r.rest()
 		return m, nil
 	case m.Meter.ID == 0 || m.Meter.ID > maxMeterID:
-		return nil, fail(InvalidMeter, "%#x is not a number of a meter", m.Meter.ID)
+		return nil, fail(InvalidMeter, "%#x is not the number of a meter", m.Meter.ID)
 	case flags>>4 != 0 || flags&(meterKbps|meterPktps) == meterKbps|meterPktps || flags&(meterKbps|meterPktps) == 0:
 		return nil, fail(MeterBadFlags, "a meter has flags %#x", flags)
 	}
@@ -74,7 +74,7 @@ func (m *MeterMod) bands(r *reader) error {
 		case n != bandSize || r.short:
 			return fail(BadLength, "a band of %d bytes", n)
 		case kind != bandDrop:
-			return fail(MeterBadBand, "band type %d is not supported; only drop is", kind)
+			return fail(MeterBadBand, "band type %d is not supported, want drop (%d)", kind, bandDrop)
 		case b.Rate == 0, m.Meter.Burst && b.BurstSize == 0:
 			return fail(MeterBadRate, "a band has rate %d and burst size %d", b.Rate, b.BurstSize)
 		}

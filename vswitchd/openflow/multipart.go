@@ -35,8 +35,7 @@ var nxStats = map[uint32]StatsKind{
 	0: StatsFlow, 1: StatsAggregate, 2: StatsFlowMonitor, 7: StatsGroup, 8: StatsGroupDesc, 9: StatsGroupFeatures,
 }
 
-// nxIPFIXBridge and nxIPFIXFlow are statistics that are answered by an error if there is no
-// IPFIX.
+// nxIPFIXBridge and nxIPFIXFlow are statistics of IPFIX, which this switch does not have.
 const (
 	nxIPFIXBridge = 3
 	nxIPFIXFlow   = 4
@@ -45,17 +44,17 @@ const (
 // Request is a multipart request.
 type Request struct {
 	Kind StatsKind
-	// NX says that the request, and so the answer, is Nicira's in OpenFlow 1.0.
+	// NX is set if the request, and so the answer, is Nicira's in OpenFlow 1.0.
 	NX bool
 	// Port, Queue, Group and Meter choose the subjects; OFPP_ANY and the like choose all.
 	Port, Queue, Group, Meter uint32
 	// Flows chooses entries, of StatsFlow and StatsAggregate.
 	Flows FlowSelection
-	// Features are tables to be changed, of StatsTableFeatures; empty for a question.
+	// Features are tables to be changed, of StatsTableFeatures; empty for a query.
 	Features []TableName
 	// Monitors are the entries to watch, of StatsFlowMonitor.
 	Monitors []FlowMonitor
-	// More says that another request follows that belongs to this one.
+	// More is set if another request follows that belongs to this one.
 	More bool
 }
 
@@ -191,7 +190,7 @@ func (q *Request) queue(r *reader, v Version) {
 // tableFeaturesSize is the size of a table's features without properties.
 const tableFeaturesSize = 64
 
-// features reads the tables that a request changes. Only their names can be.
+// features reads the tables that a request changes. Only their names can change.
 func (q *Request) features(r *reader) error {
 	for len(r.b) > 0 {
 		n := int(r.u16())
@@ -206,7 +205,7 @@ func (q *Request) features(r *reader) error {
 	return nil
 }
 
-// decode reads which entries are meant.
+// decode reads the selection of entries.
 func (s *FlowSelection) decode(r *reader, v Version, nx bool) (err error) {
 	s.OutPort, s.OutGroup = flow.PortNone, AnyGroup
 	switch {
@@ -240,7 +239,7 @@ type Part interface {
 	part(w *writer, v Version, nx bool) error
 }
 
-// Reply is a multipart reply, of which Pages makes messages.
+// Reply is a message of a multipart reply (Pages).
 type Reply struct {
 	Kind  StatsKind
 	NX    bool
@@ -285,7 +284,7 @@ func (w *writer) replyHead(kind StatsKind, nx, more bool, v Version) {
 	}
 }
 
-// replyRoom is the bytes of parts that surely fit into one message.
+// replyRoom is the number of bytes of parts that always fit into one message.
 const replyRoom = maxMessage - headerSize - 16
 
 // Pages makes the messages that answer a request: as many parts in each as fit into 64 kB.

@@ -34,7 +34,7 @@ const (
 	nxLearn2        = 45
 )
 
-// needsMatch reports whether a fault of an action is that its match lacks a prerequisite.
+// needsMatch reports whether the error of an action is that its match lacks a prerequisite.
 func needsMatch(msg string) bool { return strings.Contains(msg, "in the match") }
 
 // experimenter reads an action of an experimenter. The only one is Nicira.
@@ -55,18 +55,18 @@ var nxActions map[uint16]func(*actionReader, *reader) error
 func init() { // ct and clone hold actions
 	nxActions = map[uint16]func(*actionReader, *reader) error{
 		nxResubmit:  (*actionReader).resubmit,
-		nxSetTunnel: func(a *actionReader, r *reader) error { r.skip(2); return a.set(flow.TunID, uint64(r.u32())) },
+		nxSetTunnel: func(a *actionReader, r *reader) error { r.skip(2); return a.addSetField(flow.TunID, uint64(r.u32())) },
 		nxMove:      (*actionReader).regMove,
 		nxLoad:      (*actionReader).load,
 		nxNote: func(a *actionReader, r *reader) error {
-			a.add(flow.Note{Bytes: append([]byte(nil), r.rest()...)})
+			a.addAction(flow.Note{Bytes: append([]byte(nil), r.rest()...)})
 			return nil
 		},
-		nxSetTunnel64:   func(a *actionReader, r *reader) error { r.skip(6); return a.set(flow.TunID, r.u64()) },
+		nxSetTunnel64:   func(a *actionReader, r *reader) error { r.skip(6); return a.addSetField(flow.TunID, r.u64()) },
 		nxResubmitTable: (*actionReader).resubmitTable,
 		nxOutputReg:     (*actionReader).outputReg,
 		nxLearn:         (*actionReader).learn,
-		nxDecTTL:        func(a *actionReader, _ *reader) error { a.add(flow.DecTTL{}); return nil },
+		nxDecTTL:        func(a *actionReader, _ *reader) error { a.addAction(flow.DecTTL{}); return nil },
 		nxController:    (*actionReader).controller,
 		nxOutputReg2:    (*actionReader).outputReg2,
 		nxLoad2:         func(a *actionReader, r *reader) error { return a.setField(r, true) },
@@ -74,20 +74,24 @@ func init() { // ct and clone hold actions
 		nxCT:            (*actionReader).ct,
 		nxNAT:           (*actionReader).readNAT,
 		nxController2:   (*actionReader).controller2,
-		nxGroup:         func(a *actionReader, r *reader) error { r.skip(2); a.add(flow.GroupAction{ID: r.u32()}); return nil },
-		nxClone:         (*actionReader).clone,
-		nxCTClear:       func(a *actionReader, _ *reader) error { a.add(flow.CTClear{}); return nil },
-		nxResubmitCT:    (*actionReader).resubmitCT,
-		nxLearn2:        (*actionReader).learn2,
+		nxGroup: func(a *actionReader, r *reader) error {
+			r.skip(2)
+			a.addAction(flow.GroupAction{ID: r.u32()})
+			return nil
+		},
+		nxClone:      (*actionReader).clone,
+		nxCTClear:    func(a *actionReader, _ *reader) error { a.addAction(flow.CTClear{}); return nil },
+		nxResubmitCT: (*actionReader).resubmitCT,
+		nxLearn2:     (*actionReader).learn2,
 	}
 }
 
 func (a *actionReader) resubmit(r *reader) error {
 	port := flow.PortOf16(uint32(r.u16()))
 	if port == flow.PortInPort {
-		return fail(BadActionArgument, "resubmit to in_port in the same table would never end")
+		return fail(BadActionArgument, "resubmit to in_port in the same table never ends")
 	}
-	a.add(flow.Resubmit{InPort: port, Table: flow.CurrentTable})
+	a.addAction(flow.Resubmit{InPort: port, Table: flow.CurrentTable})
 	return nil
 }
 
@@ -96,7 +100,7 @@ func (a *actionReader) resubmitTable(r *reader) error {
 	if x.InPort == flow.PortInPort && x.Table == flow.CurrentTable {
 		return fail(BadActionArgument, "resubmit names neither a port nor a table")
 	}
-	a.add(x)
+	a.addAction(x)
 	return nil
 }
 
@@ -118,7 +122,7 @@ func (a *actionReader) regMove(r *reader) error {
 // ofsBits reads an offset of 10 bits and a width less 1 of 6 bits.
 func ofsBits(v uint16) (ofs, n int) { return int(v >> 6), int(v&0x3f) + 1 }
 
-// bitsOf is the other direction of ofsBits.
+// bitsOf is the inverse of ofsBits.
 func bitsOf(s flow.Subfield) uint16 { return uint16(s.Ofs)<<6 | uint16(s.N-1) }
 
 func (a *actionReader) load(r *reader) error {
@@ -142,7 +146,7 @@ func (a *actionReader) load(r *reader) error {
 	if id == flow.InPort && n == 16 {
 		value.Lo = uint64(flow.PortOf16(uint32(value.Lo)))
 	}
-	a.add(flow.Load{Dst: dst, Value: value})
+	a.addAction(flow.Load{Dst: dst, Value: value})
 	return nil
 }
 
@@ -153,7 +157,7 @@ func (a *actionReader) outputReg(r *reader) error {
 
 func (a *actionReader) outputReg2(r *reader) error {
 	ofs, n := ofsBits(r.u16())
-	r.skip(2) // most bytes, for the controller alone
+	r.skip(2) // max_len, which only matters for the controller
 	return a.addOutputReg(r, ofs, n)
 }
 
@@ -164,7 +168,7 @@ func (a *actionReader) addOutputReg(r *reader, ofs, n int) error {
 	}
 	src, err := subfieldOf(id, ofs, n)
 	if err == nil {
-		a.add(flow.OutputReg{Src: src})
+		a.addAction(flow.OutputReg{Src: src})
 	}
 	return err
 }
@@ -174,7 +178,7 @@ func (a *actionReader) conjunction(r *reader) error {
 	if n < 2 || n > 64 || clause >= n {
 		return fail(BadActionArgument, "clause %d of a conjunction of %d", clause, n)
 	}
-	a.add(flow.Conjunction{ID: id, Clause: clause + 1, N: n})
+	a.addAction(flow.Conjunction{ID: id, Clause: clause + 1, N: n})
 	return nil
 }
 
@@ -200,7 +204,7 @@ func reasonNamed(no uint8) (string, error) {
 func (a *actionReader) controller(r *reader) (err error) {
 	x := flow.Controller{MaxLen: r.u16(), ID: r.u16()}
 	x.Reason, err = reasonNamed(r.u8())
-	a.add(x)
+	a.addAction(x)
 	return err
 }
 
@@ -217,11 +221,7 @@ const (
 func (a *actionReader) controller2(r *reader) error {
 	x := flow.Controller{MaxLen: 65535, Reason: "action"}
 	r.skip(6)
-	for len(r.b) > 0 {
-		kind, p, err := r.property()
-		if err != nil {
-			return err
-		}
+	err := r.eachProperty("a controller action", func(kind uint16, p *reader) (err error) {
 		switch kind {
 		case ctrlMaxLen:
 			x.MaxLen = p.u16()
@@ -238,18 +238,31 @@ func (a *actionReader) controller2(r *reader) error {
 		default:
 			err = fail(BadPropertyType, "a controller action has no property %d", kind)
 		}
-		if err == nil && p.short {
-			err = fail(BadPropertyLength, "property %d of a controller action is too short", kind)
+		return err
+	})
+	a.addAction(x)
+	return err
+}
+
+// eachProperty calls f with each of the remaining properties. of names the message or action in
+// errors.
+func (r *reader) eachProperty(of string, f func(kind uint16, body *reader) error) error {
+	for len(r.b) > 0 {
+		kind, body, err := r.property()
+		if err == nil {
+			err = f(kind, body)
+		}
+		if err == nil && body.short {
+			err = fail(BadPropertyLength, "property %#x of %s is too short", kind, of)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	a.add(x)
 	return nil
 }
 
-// property takes a property: a type, a length, and a body that is filled up to 8 bytes.
+// property takes a property: a type, a length, and a body that is padded to 8 bytes.
 func (r *reader) property() (kind uint16, body *reader, err error) {
 	kind, n := r.u16(), int(r.u16())
 	if r.short || n < 4 || n-4 > len(r.b) {
@@ -264,6 +277,6 @@ func (a *actionReader) clone(r *reader) error {
 	r.skip(6)
 	inner := actionReader{v: a.v, m: a.m, tags: a.tags, depth: a.depth + 1}
 	err := inner.read(r.rest())
-	a.add(flow.Clone{Actions: inner.list})
+	a.addAction(flow.Clone{Actions: inner.list})
 	return err
 }

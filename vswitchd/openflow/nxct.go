@@ -6,7 +6,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// ct() holds actions: nat, and those that set the connection's mark and label.
+// ct() holds actions: nat, and actions that set the connection's mark and label.
 
 const (
 	ctCommit = 1 << 0
@@ -46,7 +46,7 @@ func (a *actionReader) ct(r *reader) error {
 			return fail(BadActionArgument, "ct() may set ct_mark and ct_label only")
 		}
 	}
-	a.add(x)
+	a.addAction(x)
 	return nil
 }
 
@@ -97,7 +97,7 @@ const (
 
 func (a *actionReader) readNAT(r *reader) error {
 	if !a.inCT || a.nat != nil || len(a.list) > 0 {
-		return fail(BadActionArgument, "nat stands once and first in ct()")
+		return fail(BadActionArgument, "nat must be the first action of ct(), and only once")
 	}
 	r.skip(2)
 	flags, parts := r.u16(), r.u16()
@@ -131,7 +131,7 @@ func (a *actionReader) readNAT(r *reader) error {
 	return natRange(n, parts)
 }
 
-// natRange completes a range, and refuses one that makes no sense.
+// natRange completes a range, or returns an error for an invalid one.
 func natRange(n *flow.NAT, parts uint16) error {
 	both := parts&(natV4Min|natV4Max) != 0 && parts&(natV6Min|natV6Max) != 0
 	if both || n.AddrMax.IsValid() && !n.AddrMin.IsValid() || n.PortMax != 0 && n.PortMax < n.PortMin {

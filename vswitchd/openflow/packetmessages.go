@@ -36,7 +36,7 @@ func decodePacketOut(r *reader, v Version) (Body, error) {
 	case n > len(r.b):
 		return nil, fail(BadLength, "actions of %d bytes, of which %d are there", n, len(r.b))
 	case buffer != noBuffer:
-		return nil, fail(BufferUnknown, "this switch buffers no packets")
+		return nil, fail(BufferUnknown, "buffer %#x: this switch does not buffer packets", buffer)
 	case !mayEnter(p.InPort):
 		return nil, fail(BadPort, "a packet cannot enter at port %#x", p.InPort)
 	}
@@ -51,7 +51,7 @@ func decodePacketOut(r *reader, v Version) (Body, error) {
 	return p, nil
 }
 
-// setMatch takes the port of entry out of a match.
+// setMatch sets InPort and Fields by a match.
 func (p *PacketOut) setMatch(m flow.Match) {
 	port, mask := m.Get(flow.InPort)
 	p.InPort = uint32(port.Lo)
@@ -63,7 +63,7 @@ func (p *PacketOut) setMatch(m flow.Match) {
 	p.Fields = m
 }
 
-// mayEnter reports whether a packet-out may name a port of entry.
+// mayEnter reports whether a packet-out may have an input port.
 func mayEnter(port uint32) bool {
 	switch port {
 	case flow.PortController, flow.PortLocal, flow.PortNone:
@@ -72,7 +72,7 @@ func mayEnter(port uint32) bool {
 	return port != 0 && port <= flow.MaxPort
 }
 
-// PacketInFormat is how packet-ins are sent.
+// PacketInFormat is a format of packet-ins.
 type PacketInFormat uint32
 
 // The formats, as NXT_SET_PACKET_IN_FORMAT numbers them. The standard one is that of the
@@ -92,11 +92,11 @@ type PacketIn struct {
 	Table    uint8
 	Cookie   uint64
 	Reason   string
-	Metadata flow.Match // in_port, registers and what else is not 0
+	Metadata flow.Match // in_port, and registers and other metadata fields that are not 0
 	UserData []byte
 	Length   int    // of the whole packet
 	Frame    []byte // its first bytes
-	Rests    []Rest // what a pause has left; NXT_PACKET_IN2 alone has it
+	Rests    []Rest // the actions behind a pause; only NXT_PACKET_IN2 has them
 }
 
 func (p *PacketIn) kind() uint8 {
@@ -110,11 +110,11 @@ func (p *PacketIn) kind() uint8 {
 func (p *PacketIn) encode(w *writer, v Version) error {
 	switch {
 	case p.Format == PacketInNX2:
-		return p.nx2(w, v)
+		return p.encodeNX2(w, v)
 	case p.Format == PacketInNX:
-		return p.nx(w)
+		return p.encodeNX(w)
 	case v == V10:
-		return p.ten(w)
+		return p.encode10(w)
 	}
 	w.u32(noBuffer)
 	w.u16(uint16(p.Length))
@@ -139,7 +139,7 @@ func PacketInReason(reason string, v Version) uint8 {
 	return no
 }
 
-func (p *PacketIn) ten(w *writer) error {
+func (p *PacketIn) encode10(w *writer) error {
 	port, _ := p.Metadata.Get(flow.InPort)
 	w.u32(noBuffer)
 	w.u16(uint16(p.Length))
@@ -150,7 +150,7 @@ func (p *PacketIn) ten(w *writer) error {
 	return nil
 }
 
-func (p *PacketIn) nx(w *writer) error {
+func (p *PacketIn) encodeNX(w *writer) error {
 	w.u32(nicira)
 	w.u32(nxtPacketIn)
 	w.u32(noBuffer)
@@ -183,7 +183,7 @@ const (
 	pinContinuation = 8
 )
 
-func (p *PacketIn) nx2(w *writer, v Version) (err error) {
+func (p *PacketIn) encodeNX2(w *writer, v Version) (err error) {
 	w.u32(nicira)
 	w.u32(nxtPacketIn2)
 	w.property(pinPacket, func() { w.bytes(p.Frame) })
@@ -197,5 +197,5 @@ func (p *PacketIn) nx2(w *writer, v Version) (err error) {
 	if len(p.UserData) > 0 {
 		w.property(pinUserData, func() { w.bytes(p.UserData) })
 	}
-	return first(err, p.continuation(w, v))
+	return firstError(err, p.encodeContinuation(w, v))
 }

@@ -7,9 +7,9 @@ type Port struct {
 	No   uint32
 	Name string
 	MAC  [6]byte
-	// Config is what a controller has set: PortDown and so on.
+	// Config has the bits that a controller has set: PortDown and so on.
 	Config uint32
-	Alive  bool   // the link is up; OFPPS_LINK_DOWN says that it is not
+	Alive  bool   // the link is up
 	Speed  uint32 // kilobits per second, 0 if unknown
 }
 
@@ -134,7 +134,7 @@ func decodePortMod(r *reader, v Version) (Body, error) {
 		r.skip(2)
 	}
 	p.Config, p.Mask = r.u32(), r.u32()
-	r.rest() // what the port is to advertise
+	r.rest() // features to advertise
 	return p, nil
 }
 
@@ -168,7 +168,7 @@ func (q *QueueConfigReply) encode(w *writer, v Version) error {
 	return nil
 }
 
-// PortReason is what happened to a port.
+// PortReason is the reason of a PortStatus.
 type PortReason uint8
 
 // The reasons.
@@ -191,8 +191,8 @@ func (p *PortStatus) encode(w *writer, v Version) error {
 	return p.Port.part(w, v, false)
 }
 
-// Bits of a port's configuration (ofp_port_config), which a controller sets. FLOOD and the bits of
-// STP are of OpenFlow 1.0 alone.
+// Bits of a port's configuration (ofp_port_config), which a controller sets. Only OpenFlow 1.0 has
+// PortNoFlood and the bits of STP.
 const (
 	PortDown       = 1 << 0
 	PortNoSTP      = 1 << 1
@@ -203,7 +203,7 @@ const (
 	PortNoPacketIn = 1 << 6
 )
 
-// portConfigBits are those that a version has.
+// portConfigBits are the bits that a version has.
 func portConfigBits(v Version) uint32 {
 	if v == V10 {
 		return PortNoPacketIn<<1 - 1

@@ -8,7 +8,7 @@ func port16(r *reader) uint32 { return flow.PortOf16(uint32(r.u16())) }
 // FeaturesRequest is OFPT_FEATURES_REQUEST.
 type FeaturesRequest struct{}
 
-// Features is OFPT_FEATURES_REPLY. Ports are sent in OpenFlow 1.0 alone.
+// Features is OFPT_FEATURES_REPLY. Only OpenFlow 1.0 has Ports.
 type Features struct {
 	DatapathID uint64
 	Ports      []Port
@@ -56,7 +56,7 @@ func (f *Features) encode(w *writer, v Version) error {
 // GetConfig is OFPT_GET_CONFIG_REQUEST.
 type GetConfig struct{}
 
-// InvalidTTLToController is the flag by which a controller asks for packets whose TTL ends.
+// InvalidTTLToController is the flag for packet-ins of packets whose TTL ends.
 const InvalidTTLToController = 1 << 2
 
 // SetConfig is OFPT_SET_CONFIG.
@@ -89,7 +89,7 @@ func (d *Desc) part(w *writer, _ Version, _ bool) error {
 	return nil
 }
 
-// ControllerRole is what a controller may do.
+// ControllerRole is the role of a controller.
 type ControllerRole uint32
 
 // The roles, as OpenFlow 1.3 numbers them.
@@ -104,7 +104,7 @@ const (
 type Role struct {
 	Role       ControllerRole
 	Generation uint64
-	// Counted says that Generation is given.
+	// Counted is set if the request has a Generation.
 	Counted bool
 	NX      bool
 }

@@ -2,10 +2,10 @@ package openflow
 
 import "github.com/antrail/antrail/flow"
 
-// Tables is how many tables a switch has: 0 to 253, as Open vSwitch's OpenFlow says.
+// Tables is the number of tables: 0 to 253, as in Open vSwitch.
 const Tables = 254
 
-// mostEntries is the number of entries that Open vSwitch says a table takes.
+// mostEntries is the largest number of entries of a table that Open vSwitch reports.
 const mostEntries = 1000000
 
 // TableStats are a table's counters: a part of StatsTable.
@@ -16,16 +16,13 @@ type TableStats struct {
 	Lookups, Hits uint64
 }
 
-// anyField10 is the wildcards of OpenFlow 1.0 that a table takes: all.
-const anyField10 = anyAll
-
 // part implements Part.
 func (t *TableStats) part(w *writer, v Version, _ bool) error {
 	w.u8(t.ID)
 	w.zeros(3)
 	if v == V10 {
 		w.name(t.Name, 32)
-		w.u32(anyField10)
+		w.u32(anyAll)
 		w.u32(mostEntries)
 	}
 	w.u32(t.Active)
@@ -40,7 +37,7 @@ type TableFeatures struct {
 	Name string
 }
 
-// Properties of a table's features. Each has a twin, one more, for its table-miss entry.
+// Properties of a table's features. The property of the table-miss entry has the next number.
 const (
 	featInstructions  = 0
 	featNextTables    = 2
@@ -117,8 +114,8 @@ func (w *writer) fieldIDs(v Version, want func(*flow.Field) bool) {
 // TableDesc is a table's configuration: a part of StatsTableDesc.
 type TableDesc struct{ ID uint8 }
 
-// Properties of a table's description: eviction, which is off, and by what it would choose
-// (OpenFlow 1.4, 7.3.4.1): others than importance and lifetime, and both. Open vSwitch says all three.
+// The property of a table's description about eviction, which is off, and its criteria (OpenFlow
+// 1.4, 7.3.4.1): other, importance and lifetime. Open vSwitch reports all three.
 const (
 	descEviction = 2
 	evictByAll   = 1 | 2 | 4

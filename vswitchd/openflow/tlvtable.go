@@ -2,13 +2,13 @@ package openflow
 
 import "github.com/antrail/antrail/flow"
 
-// The TLV table of Nicira's extension gives options of Geneve numbers, under which entries have
-// them as the fields tun_metadata0 to tun_metadata63.
+// The TLV table of Nicira's extension maps options of Geneve to the fields tun_metadata0 to
+// tun_metadata63.
 
 // TLVTableRequest is NXT_TLV_TABLE_REQUEST.
 type TLVTableRequest struct{}
 
-// TLVMapping is an option of Geneve, and the number of the field that has it. Size is in bytes.
+// TLVMapping is an option of Geneve, and the number of its field. Size is in bytes.
 type TLVMapping struct {
 	Class uint16
 	Type  uint8
@@ -19,7 +19,7 @@ type TLVMapping struct {
 // TLVTable is NXT_TLV_TABLE_REPLY.
 type TLVTable struct{ Mappings []TLVMapping }
 
-// TLVCommand is what a TLVTableMod does.
+// TLVCommand is the command of a TLVTableMod.
 type TLVCommand uint16
 
 // The commands. TLVDelete names its mappings by their index.
@@ -35,8 +35,9 @@ type TLVTableMod struct {
 	Mappings []TLVMapping
 }
 
-// Room for options in a TLV table: TLVSpace bytes in TLVFields fields. MaxTLVOption is the size of
-// the largest option. Open vSwitch has 256 bytes in 64 fields, TLVNumbers, and options of up to 124 bytes.
+// The capacity of a TLV table is TLVSpace bytes in TLVFields fields. MaxTLVOption is the size of the
+// largest option in bytes. Open vSwitch has 256 bytes in 64 fields (TLVNumbers), and options of up
+// to 124 bytes.
 const (
 	TLVNumbers   = lastTLVField - firstTLVField + 1
 	TLVSpace     = flow.TunMetadataFields * flow.MaxTunMetadata
@@ -57,13 +58,13 @@ func isTLVField(raw uint32) bool {
 	return raw>>16 == nxmNX && no >= firstTLVField && no <= lastTLVField
 }
 
-// wholeTLVField is the header under which the field of an option is known.
+// wholeTLVField is the header of an option's field in fieldOf: that of the full size.
 func wholeTLVField(raw uint32) uint32 { return raw&^0x1ff | flow.MaxTunMetadata }
 
 // unknownField is the error for a header that no field has.
 func unknownField(raw uint32, kind ErrorKind) error {
 	if isTLVField(raw) {
-		return fail(NoTLVField, "no option can have the field tun_metadata%d", raw>>9&0x7f-firstTLVField)
+		return fail(NoTLVField, "the field tun_metadata%d is not supported", raw>>9&0x7f-firstTLVField)
 	}
 	return fail(kind, "no field has the header %#x", raw)
 }
@@ -77,17 +78,17 @@ func (r *reader) tlvField(o *oxm, n int) (err error) {
 	return err
 }
 
-// tlvValue takes a number of n bytes, of which those beyond the largest option have to be 0.
+// tlvValue takes a number of n bytes. The bytes beyond the largest option must be 0.
 func (r *reader) tlvValue(n int) (v flow.Value, err error) {
 	for _, c := range r.take(max(0, n-flow.MaxTunMetadata)) {
 		if c != 0 {
-			return v, fail(BadValue, "the value of an option has %d bytes, which are at most %d", n, flow.MaxTunMetadata)
+			return v, fail(BadValue, "the value of an option has %d bytes, want %d at most", n, flow.MaxTunMetadata)
 		}
 	}
 	return r.value(min(n, flow.MaxTunMetadata)), nil
 }
 
-// tlvField writes the part of a match that asks for an option, and clears it in left.
+// tlvField writes the field of an option in a match, and clears it in left.
 func (w *writer) tlvField(m *flow.Match, id flow.FieldID, left *flow.Key) {
 	bit := flow.Value{Lo: 1 << (id - flow.TunMetadata0)}
 	has, asks := m.Get(flow.TunPresent)

@@ -5,8 +5,8 @@ import "encoding/binary"
 // Version is the version byte of a message header.
 type Version uint8
 
-// The versions that ovs-ofctl and controllers of Open vSwitch negotiate. 1.1 and 1.2 are left
-// out, because no client that we know of asks for them alone.
+// The versions that ovs-ofctl and controllers of Open vSwitch negotiate. 1.1 and 1.2 are left out,
+// because all known clients accept another version, too.
 const (
 	V10 Version = 1
 	V13 Version = 4
@@ -14,7 +14,7 @@ const (
 	V15 Version = 6
 )
 
-// Versions are all that this package speaks, from the oldest.
+// Versions are the supported versions, oldest first.
 var Versions = []Version{V10, V13, V14, V15}
 
 // String is the version as ovs-ofctl's -O names it.
@@ -32,17 +32,17 @@ func (v Version) String() string {
 	return "unknown version"
 }
 
-// known reports whether this package speaks the version.
+// known reports whether the version is supported.
 func (v Version) known() bool { return v == V10 || v >= V13 && v <= V15 }
 
-// reader takes values from the front of a message. After the end of the bytes it gives zeros
-// and sets short, so that a decoder checks once, at its end.
+// reader takes values from the front of a message. Beyond the end of the bytes it returns zeros and
+// sets short, so a decoder checks once, at its end.
 type reader struct {
 	b     []byte
 	short bool
 }
 
-// take returns the next n bytes. They are the message's own.
+// take returns the next n bytes. They share the message's memory.
 func (r *reader) take(n int) []byte {
 	if n < 0 || n > len(r.b) {
 		r.short, r.b = true, nil
@@ -63,7 +63,7 @@ func (r *reader) u64() uint64 { return binary.BigEndian.Uint64(r.take(8)) }
 // rest takes everything that is left.
 func (r *reader) rest() []byte { return r.take(len(r.b)) }
 
-// done is the error of a body that was too short.
+// done returns an error if the body was too short.
 func (r *reader) done() error {
 	if r.short {
 		return fail(BadLength, "the message ends within its fields")
@@ -71,7 +71,7 @@ func (r *reader) done() error {
 	return nil
 }
 
-// writer appends values. Lengths that come before what they count are set at the end.
+// writer appends values. A length in front of the counted bytes is set by set16 later.
 type writer struct{ b []byte }
 
 func (w *writer) u8(v uint8)      { w.b = append(w.b, v) }
@@ -83,7 +83,7 @@ func (w *writer) zeros(n int)     { w.b = append(w.b, make([]byte, n)...) }
 func (w *writer) len() int        { return len(w.b) }
 func (w *writer) set16(at, v int) { binary.BigEndian.PutUint16(w.b[at:], uint16(v)) }
 
-// pad fills up to a multiple of 8 bytes, counted from start.
+// pad adds zeros up to a multiple of 8 bytes, counted from start.
 func (w *writer) pad(start int) {
 	if n := (len(w.b) - start) % 8; n != 0 {
 		w.zeros(8 - n)

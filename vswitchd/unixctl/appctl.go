@@ -57,7 +57,7 @@ type Server struct {
 func New(log *slog.Logger, version string) *Server {
 	s := &Server{log: log, commands: map[string]Command{}}
 	s.Register(
-		Command{Name: "list-commands", Run: s.list},
+		Command{Name: "list-commands", Run: s.listCommands},
 		Command{Name: "version", Run: func(context.Context, []string) (string, error) { return version, nil }},
 	)
 	return s
@@ -94,7 +94,7 @@ func MemoryShow(usage func() map[string]int) Command {
 	}}
 }
 
-func (s *Server) list(context.Context, []string) (string, error) {
+func (s *Server) listCommands(context.Context, []string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
@@ -159,10 +159,10 @@ func (s *Server) answer(ctx context.Context, c net.Conn, m *jsonrpc.Message) err
 		return nil
 	}
 	reply, then := jsonrpc.Reply(m.ID, nil), func() {}
-	if text, after, err := s.call(ctx, m.Method, m.Params); err != nil {
-		reply["error"] = line(err.Error())
+	if text, after, err := s.runCommand(ctx, m.Method, m.Params); err != nil {
+		reply["error"] = endLine(err.Error())
 	} else {
-		reply["result"], then = line(text), after
+		reply["result"], then = endLine(text), after
 	}
 	b, err := jsonrpc.Encode(reply)
 	if err != nil {
@@ -176,18 +176,18 @@ func (s *Server) answer(ctx context.Context, c net.Conn, m *jsonrpc.Message) err
 	return err
 }
 
-// line ends a text that is not empty with a newline, as clients expect it.
-func line(text string) string {
+// endLine ends a text that is not empty with a newline, as clients expect it.
+func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
 	}
 	return text + "\n"
 }
 
-// call runs a command with parameters as a message has them. then is to be called when the
+// runCommand runs a command with parameters as a message has them. then is to be called when the
 // answer was sent.
-func (s *Server) call(ctx context.Context, name string, params []any) (text string, then func(), err error) {
-	c, args, err := s.find(name, params)
+func (s *Server) runCommand(ctx context.Context, name string, params []any) (text string, then func(), err error) {
+	c, args, err := s.findCommand(name, params)
 	if err != nil {
 		return "", nil, err
 	}
@@ -199,8 +199,8 @@ func (s *Server) call(ctx context.Context, name string, params []any) (text stri
 	}, err
 }
 
-// find finds a command and checks its arguments.
-func (s *Server) find(name string, params []any) (c Command, args []string, err error) {
+// findCommand finds a command and checks its arguments.
+func (s *Server) findCommand(name string, params []any) (c Command, args []string, err error) {
 	s.mu.Lock()
 	c, ok := s.commands[name]
 	s.mu.Unlock()

@@ -55,7 +55,7 @@ func NewVlog(reopen func() error, modules ...string) *Vlog {
 // Commands are vlog/list, vlog/set and vlog/reopen.
 func (v *Vlog) Commands() []Command {
 	return []Command{
-		{Name: "vlog/list", Run: v.list},
+		{Name: "vlog/list", Run: v.listLevels},
 		{Name: "vlog/set", Usage: "{spec | PATTERN:destination:pattern}", Max: math.MaxInt, Run: v.setAll},
 		{Name: "vlog/reopen", Run: v.reopenFile},
 		{Name: "vlog/close", Run: refuse("records go to standard error, which is not closed")},
@@ -114,7 +114,7 @@ func (v *Vlog) level(module string, to Destination) slog.Level {
 	return off
 }
 
-func (v *Vlog) list(context.Context, []string) (string, error) {
+func (v *Vlog) listLevels(context.Context, []string) (string, error) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	var b strings.Builder
@@ -162,7 +162,7 @@ func (v *Vlog) Set(spec string) error {
 	}
 	s := selection{to: -1}
 	for _, word := range strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
-		if err := v.read(&s, word); err != nil {
+		if err := v.readWord(&s, word); err != nil {
 			return err
 		}
 	}
@@ -170,8 +170,8 @@ func (v *Vlog) Set(spec string) error {
 	return nil
 }
 
-// read takes one word of a specification.
-func (v *Vlog) read(s *selection, word string) error {
+// readWord takes one word of a specification.
+func (v *Vlog) readWord(s *selection, word string) error {
 	low, up := strings.ToLower(word), strings.ToUpper(word)
 	isLevel := slices.ContainsFunc(vlogLevels, func(l struct {
 		name  string

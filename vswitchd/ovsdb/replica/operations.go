@@ -34,8 +34,8 @@ func operations(changes []store.Change, has columns) (all []any, err error) {
 // columns are those that both sides know, by table.
 type columns map[string]map[string]bool
 
-// common are the columns of a schema that another server's schema has, too.
-func common(ours *schema.Database, theirs any) columns {
+// commonColumns are the columns of a schema that another server's schema has, too.
+func commonColumns(ours *schema.Database, theirs any) columns {
 	has := columns{}
 	tables, _ := member(theirs, "tables").(map[string]any)
 	for _, t := range ours.Tables {
@@ -52,8 +52,8 @@ func common(ours *schema.Database, theirs any) columns {
 	return has
 }
 
-// requests is what a monitor asks for.
-func (c columns) requests() map[string]any {
+// monitorRequests is what a monitor asks for.
+func (c columns) monitorRequests() map[string]any {
 	all := map[string]any{}
 	for table, names := range c {
 		list := []any{}

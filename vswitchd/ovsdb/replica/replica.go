@@ -49,7 +49,7 @@ func Open(ctx context.Context, path, lock string, s *schema.Database, log *slog.
 
 // connect begins a session, and takes over the server's rows.
 func (r *Replica) connect(ctx context.Context) error {
-	n, err := begin(ctx, r.path, r.DB.Schema, r.lock)
+	n, err := openSession(ctx, r.path, r.DB.Schema, r.lock)
 	if err != nil {
 		return err
 	}

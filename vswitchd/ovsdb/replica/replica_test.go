@@ -32,7 +32,7 @@ func FuzzUpdates(f *testing.F) {
 			return
 		}
 		n := &session{updates: make(chan map[string]any, 1), waiting: map[string]chan *jsonrpc.Message{"1": make(chan *jsonrpc.Message, 1)}}
-		if n.take(m) != nil || len(n.updates) == 0 {
+		if n.handle(m) != nil || len(n.updates) == 0 {
 			return
 		}
 		db := store.New(schema.OpenVSwitch())

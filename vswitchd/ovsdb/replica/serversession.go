@@ -38,8 +38,8 @@ type session struct {
 	why     error                            // it ended
 }
 
-// begin connects, and monitors the columns that both sides know.
-func begin(ctx context.Context, path string, s *schema.Database, lock string) (*session, error) {
+// openSession connects, and monitors the columns that both sides know.
+func openSession(ctx context.Context, path string, s *schema.Database, lock string) (*session, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
 	if err != nil {
@@ -70,8 +70,8 @@ func (n *session) prepare(s *schema.Database, lock string) error {
 	if err != nil {
 		return err
 	}
-	n.has = common(s, theirs)
-	rows, err := n.call("monitor", s.Name, monitorID, n.has.requests())
+	n.has = commonColumns(s, theirs)
+	rows, err := n.call("monitor", s.Name, monitorID, n.has.monitorRequests())
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (n *session) runReader() {
 	for {
 		m, err := from.Next()
 		if err == nil {
-			err = n.take(m)
+			err = n.handle(m)
 		}
 		if err != nil {
 			n.mu.Lock()
@@ -163,8 +163,8 @@ func (n *session) runReader() {
 	}
 }
 
-// take takes a message of the server.
-func (n *session) take(m *jsonrpc.Message) error {
+// handle takes a message of the server.
+func (n *session) handle(m *jsonrpc.Message) error {
 	switch m.Method {
 	case "":
 		n.mu.Lock()

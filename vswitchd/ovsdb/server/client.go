@@ -35,7 +35,7 @@ func newClient(nc net.Conn, limits Limits, dbs *databases, locks *lockTable) *cl
 // serve answers requests until the connection ends. The error says what the client did wrong.
 func (c *client) serve() error {
 	c.transactions.tasks.Go(c.runWriter)
-	err := c.read()
+	err := c.readRequests()
 	c.close()
 	c.locks.releaseAll(c.peer)
 	c.monitors.stopAll()
@@ -50,7 +50,7 @@ func (c *client) serve() error {
 	return err
 }
 
-func (c *client) read() error {
+func (c *client) readRequests() error {
 	r := jsonrpc.NewReader(c.nc, c.limits.Message)
 	for c.out.WaitForSpace() {
 		m, err := r.Next()
@@ -79,7 +79,7 @@ var methods = map[string]func(*client, []any) (any, error){
 // onDatabase are the requests whose first parameter is a database, and that reply by
 // themselves.
 var onDatabase = map[string]func(*client, *store.Database, *jsonrpc.Message) error{
-	"transact": func(c *client, d *store.Database, m *jsonrpc.Message) error { return c.transactions.begin(d, m) },
+	"transact": func(c *client, d *store.Database, m *jsonrpc.Message) error { return c.transactions.run(d, m) },
 	"monitor": func(c *client, d *store.Database, m *jsonrpc.Message) error {
 		return c.monitors.start(d, m, dialectUpdate)
 	},
@@ -99,7 +99,7 @@ func (c *client) answer(m *jsonrpc.Message) {
 		c.transactions.cancel(m.Params)
 	case !m.IsRequest(): // a reply, or a notification that asks for nothing
 	case begin != nil:
-		d, err := c.dbs.find(m.Params)
+		d, err := c.dbs.findDatabase(m.Params)
 		if err == nil {
 			err = begin(c, d, m)
 		}
@@ -115,7 +115,7 @@ func (c *client) answer(m *jsonrpc.Message) {
 }
 
 func (c *client) getSchema(params []any) (any, error) {
-	d, err := c.dbs.find(params)
+	d, err := c.dbs.findDatabase(params)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (c *client) lock(params []any, steal bool) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	locked, err := c.locks.take(c.peer, name, steal)
+	locked, err := c.locks.request(c.peer, name, steal)
 	return map[string]any{"locked": locked}, err
 }
 

@@ -22,11 +22,11 @@ func newDatabases(all []*store.Database) (*databases, error) {
 	for _, one := range append(slices.Clone(all), list) {
 		d.byName[one.Schema.Name] = one
 	}
-	return d, list.Transact("", d.list)
+	return d, list.Transact("", d.insertRows)
 }
 
-// list writes the rows of _Server.
-func (d *databases) list(tx *store.Tx) error {
+// insertRows writes the rows of _Server.
+func (d *databases) insertRows(tx *store.Tx) error {
 	for _, one := range d.byName {
 		row := map[string]datum.Datum{
 			"name": datum.One(datum.Text(one.Schema.Name)), "model": datum.One(datum.Text("standalone")),
@@ -42,8 +42,8 @@ func (d *databases) list(tx *store.Tx) error {
 
 func (d *databases) names() []string { return slices.Sorted(maps.Keys(d.byName)) }
 
-// find finds the database that the first parameter names.
-func (d *databases) find(params []any) (*store.Database, error) {
+// findDatabase finds the database that the first parameter names.
+func (d *databases) findDatabase(params []any) (*store.Database, error) {
 	if len(params) == 0 {
 		return nil, datum.Syntaxf("the request lacks the name of a database")
 	}

@@ -17,16 +17,16 @@ type lockTable struct {
 	queues map[string][]*peer
 }
 
-// take makes a client wait for a lock, or own it. A client whose lock is stolen is the first to
+// request makes a client wait for a lock, or own it. A client whose lock is stolen is the first to
 // get it back.
-func (t *lockTable) take(p *peer, name string, steal bool) (owns bool, err error) {
+func (t *lockTable) request(p *peer, name string, steal bool) (owns bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[name]
 	if slices.Contains(queue, p) {
 		return false, datum.Syntaxf("the client has asked for the lock %q already: it must unlock it first", name)
 	}
-	if t.held(p) >= t.max {
+	if t.countLocks(p) >= t.max {
 		return false, datum.Errorf("resources exhausted", "the client has asked for %d locks already", t.max)
 	}
 	if steal && len(queue) > 0 {
@@ -38,8 +38,8 @@ func (t *lockTable) take(p *peer, name string, steal bool) (owns bool, err error
 	return len(queue) == 0, nil
 }
 
-// held counts the locks that a client owns or waits for.
-func (t *lockTable) held(p *peer) (n int) {
+// countLocks counts the locks that a client owns or waits for.
+func (t *lockTable) countLocks(p *peer) (n int) {
 	for _, queue := range t.queues {
 		if slices.Contains(queue, p) {
 			n++
@@ -59,10 +59,10 @@ func (t *lockTable) owns(p *peer, name string) bool {
 func (t *lockTable) release(p *peer, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.leave(p, name)
+	return t.releaseLocked(p, name)
 }
 
-func (t *lockTable) leave(p *peer, name string) bool {
+func (t *lockTable) releaseLocked(p *peer, name string) bool {
 	queue := t.queues[name]
 	at := slices.Index(queue, p)
 	if at < 0 {
@@ -85,6 +85,6 @@ func (t *lockTable) releaseAll(p *peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for name := range t.queues {
-		t.leave(p, name)
+		t.releaseLocked(p, name)
 	}
 }

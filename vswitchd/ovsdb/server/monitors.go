@@ -32,14 +32,14 @@ func (l *monitors) start(d *store.Database, request *jsonrpc.Message, speak dial
 	if m.tables, err = parseTables(d, params[2], speak != dialectUpdate); err != nil {
 		return err
 	}
-	if err := l.add(m); err != nil {
+	if err := l.addMonitor(m); err != nil {
 		return err
 	}
-	m.stop = d.Observe(func(v store.View) { l.p.send(jsonrpc.Reply(request.ID, m.first(v))) }, m.tell)
+	m.stop = d.Observe(func(v store.View) { l.p.send(jsonrpc.Reply(request.ID, m.initialReply(v))) }, m.sendChanges)
 	return nil
 }
 
-func (l *monitors) add(m *monitor) error {
+func (l *monitors) addMonitor(m *monitor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byID[key(m.id)] != nil {
@@ -52,8 +52,8 @@ func (l *monitors) add(m *monitor) error {
 	return nil
 }
 
-// find returns a monitor; nil if there is none of that id.
-func (l *monitors) find(id any) *monitor {
+// findMonitor returns a monitor; nil if there is none of that id.
+func (l *monitors) findMonitor(id any) *monitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byID[key(id)]
@@ -72,8 +72,8 @@ func (l *monitors) rename(from, to any) error {
 	return nil
 }
 
-// take takes a monitor off the list; nil if it is not there.
-func (l *monitors) take(id any) *monitor {
+// removeMonitor takes a monitor off the list; nil if it is not there.
+func (l *monitors) removeMonitor(id any) *monitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.byID[key(id)]
@@ -104,7 +104,7 @@ func (l *monitors) cancel(params []any) error {
 	if len(params) != 1 {
 		return datum.Syntaxf("the id of a monitor is expected as the one parameter")
 	}
-	m := l.take(params[0])
+	m := l.removeMonitor(params[0])
 	if m == nil {
 		return errUnknownMonitor
 	}
@@ -118,7 +118,7 @@ func (l *monitors) change(params []any) error {
 	if len(params) != 3 {
 		return datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
 	}
-	m := l.find(params[0])
+	m := l.findMonitor(params[0])
 	if m == nil || m.dialect == dialectUpdate {
 		return datum.Errorf("unknown monitor", "there is no monitor with conditions and the id %s", key(params[0]))
 	}
@@ -184,7 +184,7 @@ func parseTables(d *store.Database, v any, conditional bool) (map[*schema.Table]
 		}
 		w := &watch{wants: map[string]bool{}}
 		for _, request := range listOf(v) {
-			if err := w.add(t, request, conditional); err != nil {
+			if err := w.addRequest(t, request, conditional); err != nil {
 				return nil, err
 			}
 		}
@@ -193,8 +193,8 @@ func parseTables(d *store.Database, v any, conditional bool) (map[*schema.Table]
 	return tables, nil
 }
 
-// add reads one <monitor-request>.
-func (w *watch) add(t *schema.Table, v any, conditional bool) error {
+// addRequest reads one <monitor-request>.
+func (w *watch) addRequest(t *schema.Table, v any, conditional bool) error {
 	members := []string{"columns", "select"}
 	if conditional {
 		members = append(members, "where")

@@ -23,15 +23,15 @@ type transactions struct {
 // waiting is a transaction that waits for rows.
 type waiting struct{ canceled chan struct{} }
 
-// begin runs a transaction. The reply comes at once, or when its rows are there.
-func (t *transactions) begin(d *store.Database, m *jsonrpc.Message) error {
+// run runs a transaction. The reply comes at once, or when its rows are there.
+func (t *transactions) run(d *store.Database, m *jsonrpc.Message) error {
 	begin := time.Now()
 	o := d.Execute(m.Params[1:], t.caller(d, 0))
 	if o.Retry == nil {
 		t.p.reply(m.ID, o.Results, nil)
 		return nil
 	}
-	w, err := t.add(m.ID)
+	w, err := t.addWaiting(m.ID)
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (t *transactions) caller(d *store.Database, waited time.Duration) store.Cal
 	return store.Caller{Owns: t.owns, Waited: waited, ReadOnly: d.Schema.Name == "_Server"}
 }
 
-// add takes note of a transaction that waits.
-func (t *transactions) add(id any) (*waiting, error) {
+// addWaiting takes note of a transaction that waits.
+func (t *transactions) addWaiting(id any) (*waiting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.waiting) >= t.max {

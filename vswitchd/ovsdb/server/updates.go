@@ -65,8 +65,8 @@ func (u update) add(r *store.Row, row any) {
 	u[name][r.ID().String()] = row
 }
 
-// first is the reply to a monitor request: the rows that are there.
-func (m *monitor) first(v store.View) any {
+// initialReply is the reply to a monitor request: the rows that are there.
+func (m *monitor) initialReply(v store.View) any {
 	u := update{}
 	for t, w := range m.tables {
 		for r := range v.Rows(t) {
@@ -81,8 +81,8 @@ func (m *monitor) first(v store.View) any {
 	return u
 }
 
-// tell sends what a transaction changed, if the client watches it.
-func (m *monitor) tell(changes []store.Change) {
+// sendChanges sends what a transaction changed, if the client watches it.
+func (m *monitor) sendChanges(changes []store.Change) {
 	u := update{}
 	for _, c := range changes {
 		if w := m.tables[c.Row().Table]; w != nil {
@@ -163,7 +163,7 @@ func (w *watch) oldAndNew(event string, before, after *store.Row) map[string]any
 			o, row = map[string]any{"old": nil}, before
 		}
 		for name := range o {
-			o[name] = w.all(event, row)
+			o[name] = w.rowColumns(event, row)
 		}
 		return o
 	}
@@ -174,11 +174,11 @@ func (w *watch) oldAndNew(event string, before, after *store.Row) map[string]any
 	if len(old) == 0 {
 		return nil
 	}
-	return map[string]any{"old": old, "new": w.all(event, after)}
+	return map[string]any{"old": old, "new": w.rowColumns(event, after)}
 }
 
-// all is the columns that a kind of change reports.
-func (w *watch) all(event string, r *store.Row) map[string]any {
+// rowColumns is the columns that a kind of change reports.
+func (w *watch) rowColumns(event string, r *store.Row) map[string]any {
 	var places []int
 	for _, c := range w.columns {
 		if c.wants[event] {

@@ -39,7 +39,7 @@ type Database struct {
 	changed   chan struct{} // closed by the next commit
 }
 
-type observer struct{ tell func([]Change) }
+type observer struct{ onChange func([]Change) }
 
 // New makes an empty database that does not outlive the process.
 func New(s *schema.Database) *Database {
@@ -101,10 +101,10 @@ func (d *Database) Observe(first func(View), tell func([]Change)) (stop func()) 
 	}
 	o := &observer{tell}
 	d.observers = append(d.observers, o)
-	return func() { d.forget(o) }
+	return func() { d.removeObserver(o) }
 }
 
-func (d *Database) forget(o *observer) {
+func (d *Database) removeObserver(o *observer) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.observers = slices.DeleteFunc(slices.Clone(d.observers), func(p *observer) bool { return p == o })
@@ -134,6 +134,6 @@ func (d *Database) publish(changes []Change) {
 	close(d.changed)
 	d.changed = make(chan struct{})
 	for _, o := range d.observers {
-		o.tell(changes)
+		o.onChange(changes)
 	}
 }

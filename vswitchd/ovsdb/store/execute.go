@@ -59,10 +59,10 @@ var kinds = map[string]struct {
 	do        func(*execution, *schema.Table, operation) (any, error)
 }{
 	"insert":  {"table row", "uuid-name uuid", true, (*execution).insert},
-	"select":  {"table where", "columns", false, (*execution).sel},
+	"select":  {"table where", "columns", false, (*execution).selectRows},
 	"update":  {"table where row", "", true, (*execution).update},
 	"mutate":  {"table where mutations", "", true, (*execution).mutate},
-	"delete":  {"table where", "", true, (*execution).del},
+	"delete":  {"table where", "", true, (*execution).deleteRows},
 	"wait":    {"table where until rows", "columns timeout", false, (*execution).wait},
 	"commit":  {"durable", "", false, (*execution).commit},
 	"abort":   {"", "", false, (*execution).abort},
@@ -173,7 +173,7 @@ func (x *execution) insert(t *schema.Table, o operation) (any, error) {
 	if err := checkAll(r); err != nil {
 		return nil, err
 	}
-	x.tx.put(r)
+	x.tx.putRow(r)
 	return map[string]any{"uuid": datum.Ref(id).JSON()}, nil
 }
 
@@ -290,18 +290,18 @@ func RowJSON(r *Row, places []int) map[string]any {
 	return o
 }
 
-func (x *execution) sel(t *schema.Table, o operation) (any, error) {
+func (x *execution) selectRows(t *schema.Table, o operation) (any, error) {
 	places, err := columns(t, o)
 	if err != nil {
 		return nil, err
 	}
 	rows := []any{}
-	_, err = x.each(t, o, func(r *Row) error { rows = append(rows, RowJSON(r, places)); return nil })
+	_, err = x.eachMatching(t, o, func(r *Row) error { rows = append(rows, RowJSON(r, places)); return nil })
 	return map[string]any{"rows": rows}, err
 }
 
-// each calls a function with each row that matches "where", and counts them.
-func (x *execution) each(t *schema.Table, o operation, f func(*Row) error) (n int, err error) {
+// eachMatching calls a function with each row that matches "where", and counts them.
+func (x *execution) eachMatching(t *schema.Table, o operation, f func(*Row) error) (n int, err error) {
 	where, err := parseWhere(t, o["where"], x.id)
 	if err != nil {
 		return 0, err
@@ -325,7 +325,7 @@ func (x *execution) matching(t *schema.Table, where []Condition) (rows []*Row) {
 			return nil
 		}
 	}
-	for r := range x.tx.all(t) {
+	for r := range x.tx.rowsOf(t) {
 		if all(where, r) {
 			rows = append(rows, r)
 		}
@@ -356,7 +356,7 @@ func (x *execution) update(t *schema.Table, o operation) (any, error) {
 		}
 		row = append(row, assignment{i, d})
 	}
-	return x.count(t, o, func(r *Row) error {
+	return x.changeEach(t, o, func(r *Row) error {
 		for _, a := range row {
 			r.Cells[a.place] = a.value
 		}
@@ -371,9 +371,9 @@ func mutable(t *schema.Table, place int) error {
 	return nil
 }
 
-// count changes each row that matches, and returns how many there are.
-func (x *execution) count(t *schema.Table, o operation, change func(*Row) error) (any, error) {
-	n, err := x.each(t, o, func(r *Row) error { return change(x.tx.edit(t, r.ID())) })
+// changeEach changes each row that matches, and returns how many there are.
+func (x *execution) changeEach(t *schema.Table, o operation, change func(*Row) error) (any, error) {
+	n, err := x.eachMatching(t, o, func(r *Row) error { return change(x.tx.editableRow(t, r.ID())) })
 	return map[string]any{"count": n}, err
 }
 
@@ -382,7 +382,7 @@ func (x *execution) mutate(t *schema.Table, o operation) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return x.count(t, o, func(r *Row) error {
+	return x.changeEach(t, o, func(r *Row) error {
 		for _, m := range mutations {
 			if err := m.apply(r); err != nil {
 				return err
@@ -392,8 +392,8 @@ func (x *execution) mutate(t *schema.Table, o operation) (any, error) {
 	})
 }
 
-func (x *execution) del(t *schema.Table, o operation) (any, error) {
-	n, err := x.each(t, o, func(r *Row) error { x.tx.remove(t, r.ID()); return nil })
+func (x *execution) deleteRows(t *schema.Table, o operation) (any, error) {
+	n, err := x.eachMatching(t, o, func(r *Row) error { x.tx.remove(t, r.ID()); return nil })
 	return map[string]any{"count": n}, err
 }
 

@@ -80,6 +80,6 @@ func (tx *Tx) follow(t *schema.Table, name string, update any) error {
 	if old := tx.d.tables[t][id]; old != nil {
 		r.Cells[schema.VersionColumn] = old.Cells[schema.VersionColumn]
 	}
-	tx.put(r)
+	tx.putRow(r)
 	return nil
 }

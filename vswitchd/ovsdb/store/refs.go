@@ -52,7 +52,7 @@ func (tx *Tx) settleRefs() (map[datum.ID]int, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	c.collect()
+	c.deleteUnreferenced()
 	return c.counts, tx.dropWeakRefs()
 }
 
@@ -72,21 +72,21 @@ func (c *refCounter) count(r *Row, by int) {
 	})
 }
 
-// left is how many strong references a row has.
-func (c *refCounter) left(id datum.ID) int {
+// countOf is how many strong references a row has.
+func (c *refCounter) countOf(id datum.ID) int {
 	if n, touched := c.counts[id]; touched {
 		return n
 	}
 	return c.tx.d.refs[id]
 }
 
-// collect deletes rows that nothing refers to, and what only they referred to.
-func (c *refCounter) collect() {
+// deleteUnreferenced deletes rows that nothing refers to, and what only they referred to.
+func (c *refCounter) deleteUnreferenced() {
 	for len(c.loose) > 0 {
 		l := c.loose[len(c.loose)-1]
 		c.loose = c.loose[:len(c.loose)-1]
 		r := c.tx.row(l.table, l.id)
-		if r == nil || c.left(l.id) > 0 || l.table.Root {
+		if r == nil || c.countOf(l.id) > 0 || l.table.Root {
 			continue
 		}
 		c.tx.remove(l.table, l.id)
@@ -99,7 +99,7 @@ func (c *refCounter) collect() {
 func (c *refCounter) check() (err error) {
 	for t, rows := range c.tx.rows {
 		for id, r := range rows {
-			if n := c.left(id); r == nil && n > 0 && c.tx.d.tables[t][id] != nil {
+			if n := c.countOf(id); r == nil && n > 0 && c.tx.d.tables[t][id] != nil {
 				return datum.Errorf("referential integrity violation", "row %s of table %s cannot be deleted: %d references to it are left", id, t.Name, n)
 			}
 			if err = c.tx.checkRefs(r); err != nil {
@@ -128,7 +128,7 @@ func (tx *Tx) dropWeakRefs() error {
 		if !hasWeakRefs(t) {
 			continue
 		}
-		for r := range tx.all(t) {
+		for r := range tx.rowsOf(t) {
 			if err := tx.dropWeakRefsOf(r); err != nil {
 				return err
 			}
@@ -155,16 +155,16 @@ func (tx *Tx) dropWeakRefsOf(r *Row) error {
 	})
 	for place := range dangling {
 		t := &r.Table.Columns[place].Type
-		d := r.Cells[place].Filter(func(k, v datum.Atom) bool { return tx.leads(&t.Key, k) && tx.leads(t.Value, v) })
+		d := r.Cells[place].Filter(func(k, v datum.Atom) bool { return tx.refersToRow(&t.Key, k) && tx.refersToRow(t.Value, v) })
 		if err := checkCell(r.Table, place, d); err != nil {
 			return err
 		}
-		tx.edit(r.Table, r.ID()).Cells[place] = d
+		tx.editableRow(r.Table, r.ID()).Cells[place] = d
 	}
 	return nil
 }
 
-// leads reports whether an atom is not a weak reference, or its row exists.
-func (tx *Tx) leads(b *datum.Base, a datum.Atom) bool {
+// refersToRow reports whether an atom is not a weak reference, or its row exists.
+func (tx *Tx) refersToRow(b *datum.Base, a datum.Atom) bool {
 	return b == nil || !b.Weak || tx.row(tx.d.mustTable(b.Table), a.ID) != nil
 }

@@ -39,12 +39,12 @@ func (d *Database) Transact(comment string, f func(*Tx) error) error {
 func (tx *Tx) Row(table string, id datum.ID) *Row { return tx.row(tx.d.mustTable(table), id) }
 
 // Rows are the rows of a table as the transaction sees them.
-func (tx *Tx) Rows(table string) iter.Seq[*Row] { return tx.all(tx.d.mustTable(table)) }
+func (tx *Tx) Rows(table string) iter.Seq[*Row] { return tx.rowsOf(tx.d.mustTable(table)) }
 
 // Insert adds a row. Columns that are not given have their defaults.
 func (tx *Tx) Insert(table string, columns map[string]datum.Datum) (datum.ID, error) {
 	r := newRow(tx.d.mustTable(table), datum.NewID())
-	tx.put(r)
+	tx.putRow(r)
 	return r.ID(), tx.set(r, columns)
 }
 
@@ -54,7 +54,7 @@ func (tx *Tx) Set(table string, id datum.ID, columns map[string]datum.Datum) err
 	if tx.row(t, id) == nil {
 		return datum.Errorf("referential integrity violation", "table %s has no row %s", table, id)
 	}
-	return tx.set(tx.edit(t, id), columns)
+	return tx.set(tx.editableRow(t, id), columns)
 }
 
 func (tx *Tx) set(r *Row, columns map[string]datum.Datum) error {
@@ -94,9 +94,9 @@ func (tx *Tx) row(t *schema.Table, id datum.ID) *Row {
 	return tx.d.tables[t][id]
 }
 
-// all are the rows of a table. The transaction may change rows meanwhile; whether a row that
+// rowsOf are the rows of a table. The transaction may change rows meanwhile; whether a row that
 // is inserted meanwhile is seen is not said.
-func (tx *Tx) all(t *schema.Table) iter.Seq[*Row] {
+func (tx *Tx) rowsOf(t *schema.Table) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for id, r := range tx.d.tables[t] {
 			if r = tx.row(t, id); r != nil && !yield(r) {
@@ -111,20 +111,20 @@ func (tx *Tx) all(t *schema.Table) iter.Seq[*Row] {
 	}
 }
 
-// put makes a row part of the transaction.
-func (tx *Tx) put(r *Row) {
+// putRow makes a row part of the transaction.
+func (tx *Tx) putRow(r *Row) {
 	if tx.rows[r.Table] == nil {
 		tx.rows[r.Table] = map[datum.ID]*Row{}
 	}
 	tx.rows[r.Table][r.ID()] = r
 }
 
-// edit returns a row that the transaction may change. The row must be there.
-func (tx *Tx) edit(t *schema.Table, id datum.ID) *Row {
+// editableRow returns a row that the transaction may change. The row must be there.
+func (tx *Tx) editableRow(t *schema.Table, id datum.ID) *Row {
 	r := tx.row(t, id)
 	if r == tx.d.tables[t][id] {
 		r = r.clone()
-		tx.put(r)
+		tx.putRow(r)
 	}
 	return r
 }

@@ -23,7 +23,7 @@ func (x *execution) wait(t *schema.Table, o operation) (any, error) {
 		return nil, err
 	}
 	found := map[string]bool{}
-	if _, err := x.each(t, o, func(r *Row) error { found[project(r, places)] = true; return nil }); err != nil {
+	if _, err := x.eachMatching(t, o, func(r *Row) error { found[project(r, places)] = true; return nil }); err != nil {
 		return nil, err
 	}
 	if sameKeys(found, wanted) == (until == "==") {
