@@ -129,7 +129,7 @@ func TestVswitchdTools(t *testing.T) {
 		t.Errorf("after a ping the bridge has learned %q", out)
 	}
 	for _, c := range []struct{ change, row, want, back string }{
-		{"add-br br1", "br1", "one bridge", "del-br br1"},
+		{"add-br br1", "br1", "bridge br0 already", "del-br br1"},
 		{"set port v1 vlan_mode=dot1q-tunnel tag=5", "v1", "vlan_mode", "clear port v1 vlan_mode tag"},
 		{"add-port br0 px -- set interface px type=patch options:peer=py", "px", "no interface type", "del-port px"},
 		{"add-port br0 gn -- set interface gn type=geneve options:local_ip=127.0.0.1 options:remote_ip=192.0.2.9" +

@@ -8,16 +8,16 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// The switch has no bonds, no LACP, no spanning tree, no CFM, no BFD, no auto-attach and no multicast snooping.
-// So these commands have nothing to show, and say it as Open vSwitch does without them.
+// The switch has no bonds, LACP, spanning tree, CFM, BFD, auto-attach and multicast snooping. These
+// commands answer as an Open vSwitch does where none of them is configured.
 
-// absent are the commands about what the switch lacks.
+// absent are the commands about features that the switch lacks.
 func (s *Switch) absent() []unixctl.Command {
 	var changes []unixctl.Command
 	for _, c := range []string{"bond/disable-member port member", "bond/enable-member port member", "bond/migrate port hash member", "bond/set-active-member port member"} {
 		name, usage, _ := strings.Cut(c, " ")
 		n := len(strings.Fields(usage))
-		changes = append(changes, unixctl.Command{Name: name, Usage: usage, Min: n, Max: n, Run: refuse("no such bond")})
+		changes = append(changes, unixctl.Command{Name: name, Usage: usage, Min: n, Max: n, Run: unixctl.Refuse("no such bond")})
 	}
 	return append(changes, []unixctl.Command{
 		{Name: "autoattach/show-isid", Usage: "[bridge]", Max: 1, Run: nothing("")},
@@ -47,12 +47,7 @@ func nothing(text string) answer {
 	return func(context.Context, []string) (string, error) { return text, nil }
 }
 
-// refuse always refuses.
-func refuse(why string) answer {
-	return func(context.Context, []string) (string, error) { return "", errors.New(why) }
-}
-
-// ofAll changes all of none, and refuses one that is named before n more arguments.
+// ofAll answers "OK" for all of none. It refuses an object that is named before n more arguments.
 func ofAll(refusal string, n int) answer {
 	return func(_ context.Context, args []string) (string, error) {
 		if len(args) > n {
@@ -62,7 +57,7 @@ func ofAll(refusal string, n int) answer {
 	}
 }
 
-// noneOf is an empty list, and an error for one that is named.
+// noneOf answers with an empty list. It refuses an object that is named.
 func noneOf(refusal string) answer {
 	return func(_ context.Context, args []string) (string, error) {
 		if len(args) > 0 {
@@ -72,8 +67,8 @@ func noneOf(refusal string) answer {
 	}
 }
 
-// noSnooping is the multicast groups of a bridge, which snoops none. Those of all bridges can
-// be flushed.
+// noSnooping is mdb/show and mdb/flush of a bridge without multicast snooping. Without a bridge,
+// mdb/flush succeeds.
 func (s *Switch) noSnooping(_ context.Context, args []string) (string, error) {
 	switch {
 	case len(args) == 0:

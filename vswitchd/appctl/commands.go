@@ -7,7 +7,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// Commands are the commands of ovs-appctl that read or empty the switch.
+// Commands are the commands of ovs-appctl that read the switch, or flush its addresses and
+// connections.
 func (s *Switch) Commands() []unixctl.Command {
 	return slices.Concat(s.absent(), s.otherLists(), refused(), []unixctl.Command{
 		{Name: "ofproto/list", Run: s.listBridges},

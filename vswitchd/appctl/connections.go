@@ -14,7 +14,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// ofDatapath takes the name of a datapath from the arguments, if the first one is that.
+// ofDatapath removes the name of the datapath from the arguments if they begin with one.
 func ofDatapath(args []string) ([]string, error) {
 	if len(args) == 0 || strings.ContainsAny(args[0], "=,") {
 		return args, nil
@@ -42,7 +42,7 @@ func (s *Switch) flushConnections(_ context.Context, args []string) (string, err
 	return "", nil
 }
 
-// ofZone is the connections of the zone that the arguments name, or all.
+// ofZone is a filter of the zone that the arguments name; of all connections if they name none.
 func ofZone(args []string) (f conntrack.Filter, err error) {
 	for _, a := range args {
 		text, is := strings.CutPrefix(a, "zone=")
@@ -58,7 +58,7 @@ func ofZone(args []string) (f conntrack.Filter, err error) {
 // errNoDatapath is the error for an unknown datapath or zone.
 var errNoDatapath = errors.New("ovs-vswitchd: datapath not found (Invalid argument)")
 
-// chosenConnections are those of the datapath and zone that arguments name.
+// chosenConnections is a filter of the datapath and zone that the arguments name.
 func chosenConnections(args []string) (conntrack.Filter, error) {
 	if len(args) > 0 && !strings.HasPrefix(args[0], "zone=") {
 		if args[0] != datapath {
@@ -73,7 +73,7 @@ func chosenConnections(args []string) (conntrack.Filter, error) {
 	return f, err
 }
 
-// dumpConnections is dpctl/dump-conntrack. With -s each line has the time that is left.
+// dumpConnections is dpctl/dump-conntrack. With -s each line has the remaining time.
 func (s *Switch) dumpConnections(_ context.Context, args []string) (string, error) {
 	line := (*conntrack.Conn).String
 	if len(args) > 0 && args[0] == "-s" {
@@ -93,7 +93,7 @@ func (s *Switch) dumpConnections(_ context.Context, args []string) (string, erro
 	return b.String(), nil
 }
 
-// showConnectionStats is dpctl/ct-stats-show: connections by their protocol.
+// showConnectionStats is dpctl/ct-stats-show: the number of connections by protocol.
 func (s *Switch) showConnectionStats(_ context.Context, args []string) (string, error) {
 	f, err := chosenConnections(args)
 	if err != nil {
@@ -117,7 +117,7 @@ func (s *Switch) showConnectionStats(_ context.Context, args []string) (string, 
 	return b.String(), nil
 }
 
-// statsNames are the protocols that ct-stats-show counts apart.
+// statsNames are the protocols with their own line in ct-stats-show.
 var statsNames = map[uint8]string{packet.ProtoTCP: "TCP", packet.ProtoUDP: "UDP", packet.ProtoICMP: "ICMP"}
 
 // zonesOf are the zones that arguments name: zone=N1,N2.
@@ -138,8 +138,8 @@ func zonesOf(args []string) (zones []uint16, err error) {
 	return zones, nil
 }
 
-// showLimits is dpctl/ct-get-limits: the default limit and the zones with limits of their own, or the
-// zones that arguments name. The connections of a zone without limit are not counted.
+// showLimits is dpctl/ct-get-limits: the default limit, and the zones with their own limit or those
+// that the arguments name. The count of a zone without a limit is 0.
 func (s *Switch) showLimits(_ context.Context, args []string) (string, error) {
 	if len(args) > 0 && args[0] == datapath {
 		args = args[1:]
@@ -172,8 +172,8 @@ func (s *Switch) showLimits(_ context.Context, args []string) (string, error) {
 	return b.String(), nil
 }
 
-// showFragments is dpctl/ipf-get-status, with the lines that are so here. Both families share limits and
-// counters.
+// showFragments is dpctl/ipf-get-status, without the lines that antrail has no values for. Both
+// families share limits and counters.
 func (s *Switch) showFragments(_ context.Context, args []string) (string, error) {
 	args = slices.DeleteFunc(args, func(a string) bool { return a == "-m" || a == "--more" })
 	if len(args) > 0 && args[0] != datapath {

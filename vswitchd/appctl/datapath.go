@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// features is what dpif/show-dp-features says, in the order of Open vSwitch. Controllers read it
-// before they write entries; antrea-agent wants conntrack with NAT.
+// features are the lines of dpif/show-dp-features, in the order of Open vSwitch. Controllers read
+// them before they write entries: antrea-agent requires conntrack with NAT.
 var features = []struct{ name, value string }{
 	{"Masked set action", "Yes"},
 	{"Tunnel push pop", "Yes"},

@@ -27,8 +27,7 @@ type datapathField struct {
 	id   flow.FieldID
 }
 
-// datapathSets are the set() of the headers that each packet may have. Which of them an IP packet has
-// follows from its protocol.
+// datapathSets are the set() of all headers. headersOf chooses those of a packet.
 var datapathSets = []datapathSet{
 	{"eth", []datapathField{{"src", flow.EthSrc}, {"dst", flow.EthDst}}},
 	{"ipv4", []datapathField{{"src", flow.IPSrc}, {"dst", flow.IPDst}, {"tos", flow.IPTOS}, {"ttl", flow.IPTTL}}},
@@ -40,7 +39,7 @@ var datapathSets = []datapathSet{
 	{"icmp", []datapathField{{"type", flow.ICMPType}, {"code", flow.ICMPCode}}},
 }
 
-// headersOf are the names of the set() that fit a packet.
+// headersOf are the names of the set() of a packet's headers.
 func headersOf(k *flow.Key) []string {
 	names := []string{"eth"}
 	switch uint16(get(k, flow.EthType)) {
@@ -66,7 +65,7 @@ func headersOf(k *flow.Key) []string {
 	return names
 }
 
-// addSets adds the actions that make the packet what k is.
+// addSets adds the actions that change the packet from p.base to k.
 func (p *pass) addSets(k *flow.Key) {
 	have := headersOf(k)
 	for i := range datapathSets {
@@ -81,7 +80,7 @@ func (p *pass) addSets(k *flow.Key) {
 	p.base = *k
 }
 
-// addSet adds a set() of the fields that are not as they were.
+// addSet adds a set() of the fields that differ between p.base and k.
 func (p *pass) addSet(s *datapathSet, k *flow.Key) {
 	var words []string
 	for _, f := range s.fields {
@@ -104,7 +103,7 @@ func datapathValue(id flow.FieldID, k *flow.Key) string {
 	return value
 }
 
-// addVLAN adds what pushes, pops or changes the tag.
+// addVLAN adds the actions that push, pop or change the tag.
 func (p *pass) addVLAN(k *flow.Key) {
 	before, now := get(&p.base, flow.VlanTCI), get(k, flow.VlanTCI)
 	if before == now {
@@ -135,7 +134,7 @@ func (p *pass) addOutput(st *telemetry.Step, n *flow.Names) {
 	p.actions = append(p.actions, name)
 }
 
-// geneveText is the options of a tunnel.
+// geneveText is the text of a tunnel's options.
 func geneveText(all packet.TunnelOptions) string {
 	if all == "" {
 		return ""
@@ -153,7 +152,7 @@ func geneveText(all packet.TunnelOptions) string {
 	return "geneve(" + b.String() + "),"
 }
 
-// datapathNumber is a port's number in the datapath, which has 16 bits.
+// datapathNumber is a port's number in the datapath: the lower 16 bits.
 func datapathNumber(port uint32) uint32 { return port & 0xffff }
 
 // packetInReasons are the numbers of reasons of packet-ins (OpenFlow 1.5, section 7.4.1).
@@ -171,7 +170,7 @@ func (p *pass) addPacketIn(a flow.Controller, cookie uint64) {
 		packetInReasons[a.Reason], pause, p.number, hexText(flow.Value{Lo: cookie}), a.ID, a.MaxLen))
 }
 
-// datapathCT is a ct() with its zone, and what it writes to the connection.
+// datapathCT is the text of a ct(): its zone, and the mark, label and NAT that it writes.
 func datapathCT(a *flow.CT, r *conntrack.Request) string {
 	var words []string
 	switch {
@@ -198,7 +197,7 @@ func datapathCT(a *flow.CT, r *conntrack.Request) string {
 	return "ct(" + strings.Join(words, ",") + ")"
 }
 
-// hexText is a number as C writes it with %#x: zero has no 0x.
+// hexText is a number in C's format %#x: zero has no 0x.
 func hexText(v flow.Value) string {
 	switch {
 	case v.IsZero():
@@ -209,7 +208,7 @@ func hexText(v flow.Value) string {
 	return fmt.Sprintf("%#x%016x", v.Hi, v.Lo)
 }
 
-// datapathNAT is nat() with its addresses and ports.
+// datapathNAT is the text of nat() with its addresses and ports.
 func datapathNAT(n *flow.NAT) string {
 	if n.Type == flow.NATRestore {
 		return "nat"

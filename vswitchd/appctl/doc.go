@@ -1,20 +1,20 @@
-// Package appctl answers the commands of ovs-appctl(8) that ask what a switch behind a door does.
+// Package appctl answers the commands of ovs-appctl(8) about a switch behind a door.
 //
 //	commands.go        the commands
-//	listings.go        those that list entries, ports and addresses, and forget these
-//	lists.go           those that list what antrail has in another form
-//	absent.go          those about what the switch does not have
-//	refusals.go        those that are refused, and why
-//	datapath.go        dpif/show-dp-features: what antrail's datapath does
+//	listings.go        lists of entries, ports and learned addresses
+//	lists.go           lists that antrail has in another form, or not at all
+//	absent.go          commands about features that the switch lacks
+//	refusals.go        refused commands, with their reasons
+//	datapath.go        dpif/show-dp-features
 //	connections.go     dpctl/…: tracked connections
 //	ofprototrace.go    ofproto/trace: its arguments, and the packet
 //	tracepasses.go     the steps of a walk, cut into passes
-//	traceactions.go    what one action shows
+//	traceactions.go    the lines of one action
 //	tracetree.go       the lines of a pass
 //	flowtext.go        a packet's flow in one line
-//	datapathactions.go what leaves, as actions of a datapath
-//	switch.go          the switch that all of them ask
+//	datapathactions.go the output as actions of a datapath
+//	switch.go          the switch of the commands
 //
-// A trace has no line "Megaflow", because antrail's cache has other masks than that of Open
-// vSwitch. A trace is always dry: with -generate or a packet, too, nothing is learned.
+// A trace has no line "Megaflow", because the masks of antrail's cache differ from those of Open
+// vSwitch. A trace never learns, also with -generate or a packet.
 package appctl

@@ -14,8 +14,8 @@ import (
 // alwaysShown are the fields that every packet has.
 var alwaysShown = []flow.FieldID{flow.InPort, flow.EthSrc, flow.EthDst, flow.EthType, flow.VlanTCI}
 
-// shownIfSet are the metadata fields that are shown if they are not zero. Of a tunnel's fields
-// tunnelText has all.
+// shownIfSet are the metadata fields that are shown if they are not zero. tunnelText shows those of
+// a tunnel.
 var shownIfSet = append(registers(), flow.PktMark, flow.Metadata, flow.CTState, flow.CTZone, flow.CTMark, flow.CTLabel)
 
 func registers() (all []flow.FieldID) {
@@ -39,7 +39,7 @@ func headerFields(k *flow.Key) []flow.FieldID {
 	return nil
 }
 
-// transportFields are the fields of layer 4. A later fragment shows them, too, as zeros.
+// transportFields are the fields of layer 4. They are zeros in a later fragment.
 func transportFields(k *flow.Key, icmp uint8) []flow.FieldID {
 	switch proto := uint8(get(k, flow.IPProto)); proto {
 	case packet.ProtoTCP:
@@ -67,7 +67,7 @@ func neighbourFields(k *flow.Key) []flow.FieldID {
 // get is a field's lower 64 bits.
 func get(k *flow.Key, id flow.FieldID) uint64 { return flow.FieldByID(id).Get(k).Lo }
 
-// flowText is a packet's flow. recirc is the number of the pass that it is in, 0 for the first.
+// flowText is the text of a packet's flow. recirc is the number of its pass; 0 for the first.
 func flowText(k *flow.Key, recirc int, n *flow.Names) string {
 	var m flow.Match
 	for _, id := range append(alwaysShown, headerFields(k)...) {
@@ -95,7 +95,7 @@ func flowText(k *flow.Key, recirc int, n *flow.Names) string {
 	return text
 }
 
-// tunnelText is the fields of a tunnel.
+// tunnelText is the text of a tunnel's fields.
 func tunnelText(k *flow.Key) string {
 	words := func(id flow.FieldID) string { return flow.FieldText(id, k, nil) }
 	text := fmt.Sprintf("%s,%s,%s,%s,tun_gbp_id=0,tun_gbp_flags=0,%s,%s,tun_erspan_ver=0,gtpu_flags=0,gtpu_msgtype=0,%s,",
@@ -108,7 +108,7 @@ func tunnelText(k *flow.Key) string {
 	return text
 }
 
-// withPass adds what the flow of a later pass has: its number, and that it is of Ethernet.
+// withPass adds the number of a later pass and "eth" to a flow.
 func withPass(text string, recirc int) string {
 	mark, rest := "", text
 	if strings.HasPrefix(text, "pkt_mark=") {

@@ -67,7 +67,7 @@ func (s *Switch) showLearned(_ context.Context, args []string) (string, error) {
 	return b.String(), nil
 }
 
-// flushed is what commands say that forget addresses or groups.
+// flushed is the answer of fdb/flush and mdb/flush.
 const flushed = "table successfully flushed"
 
 // flushLearned is fdb/flush, of a bridge or of all.
@@ -89,7 +89,8 @@ func (s *Switch) listDatapaths(context.Context, []string) (string, error) {
 	return "", nil
 }
 
-// showPorts is dpif/show: each port with its number in OpenFlow and in the datapath, and its driver.
+// showPorts is dpif/show: each port with its numbers in OpenFlow and in the datapath, and its
+// driver.
 func (s *Switch) showPorts(context.Context, []string) (string, error) {
 	hits, misses := s.cacheCounts()
 	var b strings.Builder
@@ -108,7 +109,7 @@ func (s *Switch) showPorts(context.Context, []string) (string, error) {
 	return b.String(), nil
 }
 
-// cacheCounts counts packets that the exact-match cache knew, and others.
+// cacheCounts counts the hits and misses of the flow cache.
 func (s *Switch) cacheCounts() (hits, misses uint64) {
 	e := s.Switch.Cache().Events
 	return e[telemetry.CacheHit] + e[telemetry.CacheFirst], e[telemetry.CacheMiss]
@@ -120,8 +121,8 @@ func (s *Switch) sortedPorts(order func(a, b telemetry.PortStats) int) []telemet
 	return ports
 }
 
-// showDatapath is dpctl/show. No packet is lost on its way to the tables, because workers walk
-// them by themselves. flows counts cached walks.
+// showDatapath is dpctl/show. lost is 0, because workers walk the tables themselves. flows counts
+// cached walks.
 func (s *Switch) showDatapath(_ context.Context, args []string) (string, error) {
 	counted := len(args) > 0 && (args[0] == "-s" || args[0] == "--statistics")
 	if counted {

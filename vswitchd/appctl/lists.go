@@ -11,9 +11,9 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// Lists that antrail has in another form than Open vSwitch, or not at all. Each worker has a cache
-// of its own, which nobody may read, so cached flows cannot be listed. Tunnels leave by the routes
-// and neighbours of the kernel, so the switch has none.
+// Lists that antrail has in another form than Open vSwitch, or not at all. Each worker has its own
+// cache, which no other goroutine may read, so cached flows cannot be listed. The kernel routes the
+// packets of tunnels, so the switch has no routes and neighbours.
 
 func (s *Switch) otherLists() []unixctl.Command {
 	return []unixctl.Command{
@@ -25,7 +25,7 @@ func (s *Switch) otherLists() []unixctl.Command {
 		{Name: "ovs/route/show", Run: nothing("Route Table:\n")},
 		{Name: "qos/show", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("QoS not configured on %s\n")},
 		{Name: "qos/show-types", Usage: "interface", Min: 1, Max: 1, Run: s.noQoS("No QoS types supported for interface: %s\n")},
-		{Name: "revalidator/purge", Run: nothing("")}, // caches follow the entries by themselves
+		{Name: "revalidator/purge", Run: nothing("")}, // no cached walk outlives a change of its entries
 		{Name: "revalidator/wait", Run: nothing("")},  // a change of entries is in force when it returns
 		{Name: "tnl/arp/show", Run: nothing(noNeighbours)},
 		{Name: "tnl/neigh/show", Run: nothing(noNeighbours)},
@@ -54,7 +54,7 @@ func (s *Switch) noCachedFlows(_ context.Context, args []string) (string, error)
 	return s.listCachedFlows()
 }
 
-// listCachedFlows lists nothing if nothing is cached.
+// listCachedFlows is an empty list if no flow is cached, and an error otherwise.
 func (s *Switch) listCachedFlows() (string, error) {
 	if s.Switch.Cache().Entries > 0 {
 		return "", errNoCachedFlows
@@ -70,8 +70,8 @@ func (s *Switch) dumpCachedFlows(_ context.Context, args []string) (string, erro
 	return s.listCachedFlows()
 }
 
-// showLearnedStats is fdb/stats-show. No address is static, and none is evicted: a full table learns
-// nothing new.
+// showLearnedStats is fdb/stats-show. Addresses are never static, and never evicted: a full table
+// does not learn.
 func (s *Switch) showLearnedStats(_ context.Context, args []string) (string, error) {
 	if args[0] != s.Bridge() {
 		return "", errNoBridge
@@ -91,7 +91,7 @@ func (s *Switch) showLearnedStats(_ context.Context, args []string) (string, err
 	return b.String(), nil
 }
 
-// showMemory is memory/show: how many ports and entries there are.
+// showMemory is memory/show: the numbers of ports and entries.
 func (s *Switch) showMemory(context.Context, []string) (string, error) {
 	rules := 0
 	for _, t := range s.Switch.Tables() {
@@ -103,12 +103,12 @@ func (s *Switch) showMemory(context.Context, []string) (string, error) {
 // listTunnels is ofproto/list-tunnels of a switch without tunnels.
 func (s *Switch) listTunnels(context.Context, []string) (string, error) {
 	if slices.ContainsFunc(s.Switch.Ports(), func(p telemetry.PortStats) bool { return p.Tunnel }) {
-		return "", errors.New("tunnels are not listed: ovs-vsctl shows their options, and antrail dump-ports what they carried")
+		return "", errors.New("tunnels are not listed: ovs-vsctl shows their options, and antrail dump-ports their counters")
 	}
 	return "", nil
 }
 
-// noQoS says that a port has no QoS.
+// noQoS answers that a port has no QoS.
 func (s *Switch) noQoS(text string) answer {
 	return func(_ context.Context, args []string) (string, error) {
 		if !slices.ContainsFunc(s.Switch.Ports(), func(p telemetry.PortStats) bool { return p.Name == args[0] }) {
@@ -118,8 +118,8 @@ func (s *Switch) noQoS(text string) answer {
 	}
 }
 
-// showUpcalls is upcall/show. No packet leaves the workers, so there are no upcalls, and the keys
-// of flows are the caches'.
+// showUpcalls is upcall/show. Workers walk the tables themselves, so there are no upcalls, and flows
+// are cached walks.
 func (s *Switch) showUpcalls(context.Context, []string) (string, error) {
 	return fmt.Sprintf("%s:\n  flows         : (current %d)\n", datapath, s.Switch.Cache().Entries), nil
 }

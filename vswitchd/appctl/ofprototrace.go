@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// traceUsage is how list-commands shows the arguments of ofproto/trace.
+// traceUsage is the usage of ofproto/trace in list-commands.
 const traceUsage = "{[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet]"
 
 // traceArguments are the arguments of ofproto/trace.
@@ -25,7 +25,7 @@ type traceArguments struct {
 	ctNext []conntrack.State
 }
 
-// readTraceArguments takes options from the words.
+// readTraceArguments separates options from words.
 func readTraceArguments(args []string) (t traceArguments, err error) {
 	t.ctNext = []conntrack.State{}
 	for i := 0; i < len(args); i++ {
@@ -104,12 +104,12 @@ func (s *Switch) traceRequest(a *traceArguments) (*telemetry.TraceRequest, error
 	return req, nil
 }
 
-// maxTraces is how deep the passes of a trace may be: the walk's own bound of nested tables.
+// maxTraces is the largest depth of passes: the walk's own limit of nested tables.
 const maxTraces = 64
 
-// traceText is what the command prints of a packet. The states of --ct-next are for the passes
-// in the order in which they are printed, but a walk goes into each pass at once. So the packet
-// is traced again until each pass has its state. Each trace settles one more level of passes.
+// traceText is the output of the command for a packet. The states of --ct-next are for the passes in
+// the order of printing, but a walk enters each pass at once. So the packet is traced again until
+// each pass has its state. Each trace settles one more level of passes.
 func (s *Switch) traceText(req *telemetry.TraceRequest, a *traceArguments) (string, error) {
 	t := s.tracer(a)
 	for range maxTraces {

@@ -7,10 +7,10 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// Commands of Open vSwitch's ovs-vswitchd that ask for what antrail does not have are refused with the
+// Commands of Open vSwitch's ovs-vswitchd for features that antrail lacks are refused with the
 // reason. A command that Open vSwitch does not have either is "not a valid command".
 
-// refusal is a reason, and the commands that it is for, each with its usage.
+// refusal is a reason, with the refused commands and their usage.
 type refusal struct {
 	why      string
 	commands []string
@@ -23,10 +23,10 @@ var refusals = []refusal{
 		"dpctl/del-flow [dp] flow", "dpctl/del-flows [dp] [file]", "dpctl/parse-actions actions", "dpctl/normalize-actions actions",
 		"dpif/set-dp-features bridge",
 	}},
-	{"each worker has a cache of its own, which follows the entries by itself: antrail dump-cache counts what is in them", []string{
+	{"each worker has its own cache, which cannot be listed or resized: antrail dump-cache counts cached walks", []string{
 		"dpctl/get-flow [dp] ufid", "dpctl/cache-get-size [dp]", "dpctl/cache-set-size dp cache <size>",
 	}},
-	{"workers walk packets by themselves, so there are no upcalls", []string{
+	{"workers walk the tables themselves, so there are no upcalls", []string{
 		"upcall/disable-megaflows", "upcall/disable-ufid", "upcall/enable-megaflows", "upcall/enable-ufid", "upcall/set-flow-limit flow-limit-number",
 	}},
 	{"antrail has workers, not PMD threads: antrail dump-workers shows what they do", []string{
@@ -38,7 +38,7 @@ var refusals = []refusal{
 		"dpif-netdev/subtable-lookup-info-get", "dpif-netdev/subtable-lookup-prio-set [lookup_func] [prio]",
 		"odp-execute/action-impl-set name", "odp-execute/action-impl-show",
 	}},
-	{"the settings of antrail switch bound connections (--settings, conntrack)", []string{
+	{"the limits of connections are settings of antrail switch (--settings, conntrack)", []string{
 		"dpctl/ct-set-maxconns [dp] maxconns", "dpctl/ct-set-limits [dp] [default=L] [zone=N,limit=L]...", "dpctl/ct-del-limits [dp] zone=N1[,N2]...",
 	}},
 	{"the index of connections has no buckets: antrail conntrack stats counts its chains", []string{"dpctl/ct-bkts [dp] [gt=N]"}},
@@ -55,8 +55,8 @@ var refusals = []refusal{
 		"tnl/arp/aging [SECS]", "tnl/arp/flush", "tnl/arp/set BRIDGE IP MAC", "tnl/neigh/aging [SECS]", "tnl/neigh/flush", "tnl/neigh/set BRIDGE IP MAC",
 		"tnl/egress_port_range min max",
 	}},
-	{"there are no bonds, whose hash this is", []string{"bond/hash mac [vlan] [basis]"}},
-	{"a controller that has gone is connected to again by itself", []string{"bridge/reconnect [bridge]"}},
+	{"bonds are not supported", []string{"bond/hash mac [vlan] [basis]"}},
+	{"the bridge connects to its controllers again without a command", []string{"bridge/reconnect [bridge]"}},
 	{"ofproto/trace walks an entry's actions; the actions of a packet-out are not traced", []string{
 		"ofproto/trace-packet-out [-consistent] {[dp_name] odp_flow | bridge br_flow} [OPTIONS...] [-generate|packet] actions",
 	}},
@@ -67,7 +67,7 @@ func refused() (all []unixctl.Command) {
 	for _, r := range refusals {
 		for _, c := range r.commands {
 			name, usage, _ := strings.Cut(c, " ")
-			all = append(all, unixctl.Command{Name: name, Usage: usage, Max: math.MaxInt, Run: refuse(r.why)})
+			all = append(all, unixctl.Command{Name: name, Usage: usage, Max: math.MaxInt, Run: unixctl.Refuse(r.why)})
 		}
 	}
 	return all

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// Switch is a switch as ovs-appctl asks for it. Any goroutine may run its commands.
+// Switch has the commands of a switch. Any goroutine may run them.
 type Switch struct {
 	door.Switch
 	// Bridge is the name of the bridge; "" if there is none.

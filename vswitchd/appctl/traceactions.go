@@ -9,8 +9,8 @@ import (
 	"github.com/antrail/antrail/packet"
 )
 
-// tracer turns the steps of a trace into passes. Steps are flat: each has its depth, and frames
-// say what it belongs to.
+// tracer turns the steps of a trace into passes. Steps are a flat list. The depth of a step gives the
+// frame to which it belongs.
 type tracer struct {
 	names   *flow.Names // of ports
 	groups  map[uint32]*flow.Group
@@ -25,7 +25,7 @@ type tracer struct {
 	last    flow.Action
 }
 
-// macOfVLAN is an address that NORMAL may have learned.
+// macOfVLAN is a learned address, in a VLAN.
 type macOfVLAN struct {
 	mac  uint64
 	vlan uint16
@@ -38,8 +38,8 @@ type frame struct {
 	pass  *pass
 	root  bool        // of the pass
 	entry *flow.Entry // of a table
-	// Of a bucket or clone(), whose changes end with it: how many of its actions are still to come,
-	// and the packet before.
+	// Of a bucket or clone(), whose changes to the packet end with it: the number of its remaining
+	// actions, and the packet before.
 	apart bool
 	left  int
 	saved flow.Key
@@ -56,7 +56,7 @@ func (t *tracer) newPass(k *flow.Key) *pass {
 
 func (t *tracer) top() *frame { return &t.frames[len(t.frames)-1] }
 
-// enterTable begins a table. goto_table leaves the frame of the table before, which ends with it.
+// enterTable begins the frame of a table. With goto_table it is inside the frame of the table before.
 func (t *tracer) enterTable(st *telemetry.Step) {
 	if t.resume != nil {
 		p := t.resume
@@ -82,7 +82,7 @@ func (t *tracer) enterTable(st *telemetry.Step) {
 	t.frames = append(t.frames, frame{depth: st.Depth, node: f.node.addLine(nodeTable, "%s", text), pass: f.pass, entry: st.Entry})
 }
 
-// enterBucket begins a bucket of a group.
+// enterBucket begins the frame of a group's bucket.
 func (t *tracer) enterBucket(g *flow.Group, i, depth int) {
 	f := t.top()
 	if g.Type != flow.GroupAll {
@@ -94,7 +94,7 @@ func (t *tracer) enterBucket(g *flow.Group, i, depth int) {
 	})
 }
 
-// showAction tells an action, and what it made of a field.
+// showAction adds the lines of an action.
 func (t *tracer) showAction(st *telemetry.Step) {
 	f := t.top()
 	if f.apart && f.depth == st.Depth {
@@ -125,7 +125,7 @@ func (t *tracer) actionText(a flow.Action) string {
 	return flow.ActionsText([]flow.Action{a}, flow.Format{Names: t.names})
 }
 
-// showMove tells what a move() made of a field.
+// showMove adds the line with the new value of the field that a move() writes.
 func (t *tracer) showMove(n *node, a flow.Move, k *flow.Key) {
 	name, _, _ := strings.Cut(strings.TrimPrefix(t.actionText(flow.OutputReg{Src: a.Dst}), "output:"), " ")
 	value := a.Dst.Get(k)
@@ -136,7 +136,7 @@ func (t *tracer) showMove(n *node, a flow.Move, k *flow.Key) {
 	n.addLine(nodeDetail, "%s is now %s", name, text)
 }
 
-// normalText is where NORMAL sends a packet.
+// normalText is the line about where NORMAL sends a packet.
 func (t *tracer) normalText(k *flow.Key) string {
 	key := macOfVLAN{mac: get(k, flow.EthDst)}
 	if get(k, flow.VlanTCI)&packet.VLANPresent != 0 {
@@ -151,7 +151,7 @@ func (t *tracer) normalText(k *flow.Key) string {
 	return "no learned MAC for destination, flooding"
 }
 
-// showCT tells what a ct() does with the connection.
+// showCT adds the lines of a ct().
 func (t *tracer) showCT(n *node, a *flow.CT) {
 	actions := 0
 	if a.NAT != nil {
@@ -182,7 +182,7 @@ func natAction(a *flow.CT) string {
 	return strings.TrimSuffix(strings.TrimPrefix(only, "ct("), ")")
 }
 
-// beginCT tells the datapath's ct(), and begins a pass if the ct() has a table.
+// beginCT adds the datapath's ct(), and begins a pass if the ct() has a table.
 func (t *tracer) beginCT(st *telemetry.Step) {
 	p := t.top().pass
 	answer := t.answers
@@ -190,7 +190,7 @@ func (t *tracer) beginCT(st *telemetry.Step) {
 	p.addSets(&t.at)
 	p.actions = append(p.actions, datapathCT(t.ct, st.CT))
 	if t.ct.Table == flow.NoTable {
-		p.base = st.After // the datapath's nat() has written what the packet has now
+		p.base = st.After // the datapath's nat() has changed the packet
 		return
 	}
 	t.resume = t.newPass(&st.After)
@@ -202,7 +202,7 @@ func (t *tracer) beginCT(st *telemetry.Step) {
 	p.before = p.key
 }
 
-// showDrop tells why a packet goes nowhere from here.
+// showDrop adds the line about a drop.
 func (t *tracer) showDrop(st *telemetry.Step) {
 	f := t.top()
 	switch st.Reason {

@@ -8,7 +8,7 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// readPasses reads the steps of a trace. The first pass leads to the others.
+// readPasses reads the steps of a trace. It returns the first pass, which leads to the others.
 func (t *tracer) readPasses(tr *telemetry.Trace) *pass {
 	first := t.newPass(&tr.Start)
 	t.frames = []frame{{node: &first.node, pass: first, root: true}}
@@ -26,8 +26,8 @@ func (t *tracer) readPasses(tr *telemetry.Trace) *pass {
 	return first
 }
 
-// passStates are what the ct() actions of the walk are to answer, so that the passes begin with the
-// wanted states, in their order. Any other pass begins with a new connection.
+// passStates are the states that the ct() actions of the walk must return. The first passes in the
+// order of printing then begin with the wanted states, and the others with a new connection.
 func (t *tracer) passStates(first *pass, wanted []conntrack.State) []conntrack.State {
 	all := slices.Repeat([]conntrack.State{conntrack.Tracked | conntrack.New}, t.answers)
 	for i, p := range inOrder(first)[1:] {
@@ -38,8 +38,8 @@ func (t *tracer) passStates(first *pass, wanted []conntrack.State) []conntrack.S
 	return all
 }
 
-// endFrames ends the frames that a step does not belong to. The last step of a pass shows the packet
-// of the pass to which the walk returns.
+// endFrames ends the frames to which a step does not belong. When a bucket of an "all" group ends,
+// it begins the next bucket.
 func (t *tracer) endFrames(st *telemetry.Step) {
 	for len(t.frames) > 1 && t.frameEnds(t.top(), st) {
 		if f := t.popFrame(); f.group != nil && f.bucket+1 < len(f.group.Buckets) && f.group.Type == flow.GroupAll {
@@ -96,7 +96,7 @@ func (t *tracer) readStep(st *telemetry.Step) {
 	}
 }
 
-// cookie is that of the entry whose actions run.
+// cookie is the cookie of the entry whose actions run.
 func (t *tracer) cookie() uint64 {
 	for i := len(t.frames) - 1; i >= 0; i-- {
 		if e := t.frames[i].entry; e != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// A trace as ofproto/trace prints it is a tree: tables have actions, and buckets have them. Each
-// ct() with a table begins another pass, which is printed behind the one that it is in.
+// The output of ofproto/trace is a tree: tables and buckets have actions. Each ct() with a table
+// begins another pass, which is printed behind the present one.
 
-// nodeKind says what a node is.
+// nodeKind is the kind of a node.
 type nodeKind int
 
 const (
-	nodeTable  nodeKind = iota // a table, or the resuming of a pass: it has nodes below it
-	nodeBucket                 // it has nodes below it, too
+	nodeTable  nodeKind = iota // a table, or the begin of a later pass: has nodes below
+	nodeBucket                 // has nodes below
 	nodeAction
 	nodeDetail
 	nodeWarning
@@ -24,7 +24,7 @@ const (
 // prefixes stand before the text of a node.
 var prefixes = map[nodeKind]string{nodeDetail: " -> ", nodeWarning: " >> "}
 
-// node is one line, and those below it.
+// node is one line, with the lines below it.
 type node struct {
 	kind nodeKind
 	text string
@@ -38,8 +38,8 @@ func (n *node) addLine(kind nodeKind, format string, args ...any) *node {
 	return sub
 }
 
-// write writes the lines below. The last table of a list has the indentation of the list itself,
-// so that a chain of tables does not move to the right.
+// write writes the lines below. A table at the end of a list has the list's own indentation, so a
+// chain of tables does not move to the right.
 func (n *node) write(b *strings.Builder, level int) {
 	for i, sub := range n.subs {
 		below := level
@@ -51,21 +51,21 @@ func (n *node) write(b *strings.Builder, level int) {
 	}
 }
 
-// pass is the walk from its begin or from a ct() on, up to the next.
+// pass is the part of a walk from its begin or a ct() to the next ct().
 type pass struct {
 	number int // 0 for the first
-	// state is the ct_state that the pass begins with; given says that --ct-next names it. answer
-	// is the number of its ct(), from 0.
+	// state is the ct_state at the begin, and given is set if it is from --ct-next. answer is the
+	// number of its ct(), from 0.
 	state  uint64
 	given  bool
 	answer int
 
 	node       node
-	start, key flow.Key // when it begins; now, or at the end
+	start, key flow.Key // at the begin; at the present step
 	before     flow.Key // before the last step
-	base       flow.Key // the packet as the datapath's actions have made it
-	actions    []string // the datapath's
-	later      []*pass  // those that its ct() actions begin
+	base       flow.Key // after the datapath's actions so far
+	actions    []string // of the datapath
+	later      []*pass  // the passes that its ct() actions begin
 }
 
 // write writes a pass.
@@ -92,8 +92,7 @@ func (p *pass) write(b *strings.Builder, bridge string, n *flow.Names) {
 	fmt.Fprintf(b, "\nFinal flow: %s\nDatapath actions: %s\n", final, actions)
 }
 
-// writePasses writes a pass and those that it begins, in the order in which Open vSwitch resumes
-// them. That is all of one pass, then those of the next.
+// writePasses writes a pass and those that it begins, in the order of inOrder.
 func writePasses(first *pass, bridge string, n *flow.Names) string {
 	var b strings.Builder
 	for _, p := range inOrder(first) {
@@ -102,7 +101,7 @@ func writePasses(first *pass, bridge string, n *flow.Names) string {
 	return b.String()
 }
 
-// inOrder are a pass and those that it begins, in that order.
+// inOrder are a pass and those that it begins, breadth first, as Open vSwitch resumes them.
 func inOrder(first *pass) (all []*pass) {
 	all = []*pass{first}
 	for i := 0; i < len(all); i++ {

@@ -4,10 +4,10 @@
 //   - reconciler.go: the loop: read rows, change the switch, write back.
 //   - wanted.go: the bridges and ports that the rows ask for.
 //   - installing.go: the bridges and ports to remove, add and change.
-//   - numbers.go: which OpenFlow port number a port has.
-//   - writeback.go: the columns that tell a client what the switch did.
+//   - numbers.go: OpenFlow port numbers.
+//   - writeback.go: the columns with the results.
 //   - statusquo.go: link state, addresses and counters of ports, in columns.
-//   - switch.go: what the caller implements: the switch itself.
+//   - switch.go: the switch, which the caller implements.
 //
 // Rules:
 //
@@ -15,7 +15,8 @@
 //     All of them are written in one transaction, after the switch was changed.
 //  2. A port that the switch refuses has ofport -1 and the reason in the column error. It is
 //     tried again in each round.
-//  3. Configuration that antrail lacks is refused. Ports of a bond, a tunnel of VLANs, and protected ports get an
-//     error. A bridge names the rest, such as mirrors, QoS and policing, in its column status.
+//  3. Configuration that antrail lacks is refused. Ports of a bond, ports with vlan_mode=dot1q-tunnel
+//     and protected ports get an error. The column status of a bridge names the rest, such as
+//     mirrors, QoS and policing.
 //  4. One goroutine runs the loop and calls the switch. The database's lock is not held then.
 package bridge

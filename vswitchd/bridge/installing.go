@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// installed is a bridge as the switch has it.
+// installed is a bridge of the switch, with its ports.
 type installed struct {
 	Bridge
 	ports map[string]Port // by name
 }
 
-// install makes the switch as the rows ask. Ports that the switch refused have err set.
+// install changes the switch to the wanted bridges and ports. It sets err of refused ports.
 func (r *Reconciler) install(w *wanted) {
 	r.removeBridges(w)
 	taken := map[string]bool{} // names of interfaces
-	kept := map[string]bool{}  // keys of told
+	kept := map[string]bool{}  // keys of logged
 	for _, b := range w.bridges {
 		kept[b.Name+"/"] = true
 		for _, p := range b.ports {
@@ -32,7 +32,7 @@ func (r *Reconciler) install(w *wanted) {
 	maps.DeleteFunc(r.logged, func(key, _ string) bool { return !kept[key] })
 }
 
-// removeBridges removes bridges that no row asks for, and those whose datapath type changed.
+// removeBridges removes bridges without a row, and those whose datapath type changed.
 func (r *Reconciler) removeBridges(w *wanted) {
 	for _, name := range slices.Sorted(maps.Keys(r.bridges)) {
 		now := r.bridges[name]
@@ -47,11 +47,11 @@ func (r *Reconciler) removeBridges(w *wanted) {
 	}
 }
 
-// installBridge adds or changes a bridge and its ports. If the switch refuses the bridge, its
-// ports have the reason.
+// installBridge adds or changes a bridge and its ports. If the switch refuses the bridge, its ports
+// get the error.
 func (r *Reconciler) installBridge(b *wantedBridge) {
 	if err := r.installSettings(b); err != nil {
-		r.logOnce("a bridge was not made", b.Name, "", err)
+		r.logOnce("a bridge is refused", b.Name, "", err)
 		for _, p := range b.ports {
 			p.err = fmt.Errorf("bridge %s: %w", b.Name, err)
 		}
@@ -65,12 +65,12 @@ func (r *Reconciler) installBridge(b *wantedBridge) {
 		if p.err == nil {
 			p.err = r.installPort(b, now, p)
 		}
-		r.logOnce("a port was not made", b.Name, p.Name, p.err)
+		r.logOnce("a port is refused", b.Name, p.Name, p.err)
 	}
 }
 
-// logOnce logs why a bridge or port was refused, but not again in each round that tries it. A
-// nil error ends the matter.
+// logOnce logs the error of a bridge or port, unless the last one was the same. With a nil error it
+// only resets that.
 func (r *Reconciler) logOnce(what, of, port string, err error) {
 	key := of + "/" + port
 	if err == nil {
@@ -83,7 +83,7 @@ func (r *Reconciler) logOnce(what, of, port string, err error) {
 	}
 }
 
-// withoutFault are the ports that need a number.
+// withoutFault are the ports without an error, which need a number.
 func withoutFault(ports []*wantedPort) []*wantedPort {
 	return slices.DeleteFunc(slices.Clone(ports), func(p *wantedPort) bool { return p.err != nil })
 }
@@ -108,8 +108,8 @@ func (r *Reconciler) installSettings(b *wantedBridge) error {
 	return nil
 }
 
-// removePorts removes ports that no row asks for, and those that have to be made again because
-// their type or their number changed. They go in the order of their names, as they come.
+// removePorts removes ports without a row, and those that must be made again because their type or
+// number changed. It removes them in the order of their names.
 func (r *Reconciler) removePorts(b *wantedBridge, now *installed) {
 	for _, name := range slices.Sorted(maps.Keys(now.ports)) {
 		p := now.ports[name]

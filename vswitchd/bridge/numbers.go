@@ -3,9 +3,9 @@ package bridge
 // lastNumber is the highest number that a port may have (ofport_request of the schema).
 const lastNumber = 65279
 
-// assignNumbers gives each port its OpenFlow port number. Ports that are there keep theirs
-// unless ofport_request asks for another one that is free. The order of preference for new ones
-// is ofport_request, the number that the row had before, and the lowest that is free.
+// assignNumbers sets the OpenFlow port number of each port. An existing port keeps its number unless
+// ofport_request is another free one. A new port gets ofport_request, the number that the row had
+// before, or the lowest free number: the first of these that is free.
 func assignNumbers(now map[string]Port, ports []*wantedPort) {
 	taken := map[uint16]bool{LocalPort: true}
 	give := func(p *wantedPort, n uint16) {

@@ -12,17 +12,17 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// Reconciler makes a switch as the rows of a database say.
+// Reconciler configures a switch by the rows of a database.
 type Reconciler struct {
 	db    *store.Database
 	sw    Switch
 	facts Facts
 	log   *slog.Logger
-	// bridges are what the switch has, by name.
+	// bridges are the bridges of the switch, by name.
 	bridges map[string]*installed
 	// controllers are the states of connections, by bridge and target.
 	controllers map[string]map[string]ControllerState
-	// logged are the refusals that the log has, by "BRIDGE/PORT".
+	// logged are the errors that were logged last, by "BRIDGE/PORT".
 	logged map[string]string
 	wake   chan struct{}
 }
@@ -35,8 +35,8 @@ func New(db *store.Database, sw Switch, log *slog.Logger) *Reconciler {
 	}
 }
 
-// configuration is the columns that clients write and the switch follows. Other columns wake
-// nobody, so what the reconciler writes does not wake it.
+// configuration are the columns that clients write and the switch follows. Changes of other columns
+// do not wake the loop, so the reconciler does not wake itself.
 var configuration = map[string][]string{
 	"Open_vSwitch": {"bridges", "next_cfg", "other_config", "datapaths"},
 	"Bridge": {"name", "ports", "controller", "datapath_type", "fail_mode", "protocols", "other_config", "mirrors", "netflow", "sflow", "ipfix",
@@ -47,10 +47,10 @@ var configuration = map[string][]string{
 	"Datapath":   {},
 }
 
-// awayTime is how long a Reconciler waits for a database's server that is away.
+// awayTime is the pause after a round in which the database's server did not answer.
 const awayTime = time.Second
 
-// Run follows the rows until ctx ends. The row of Open_vSwitch is made if it is not there.
+// Run follows the rows until ctx ends. It inserts the row of Open_vSwitch if it is missing.
 func (r *Reconciler) Run(ctx context.Context) error {
 	stop := r.db.Observe(nil, r.wakeIfConfigured)
 	defer stop()
@@ -60,7 +60,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	for {
 		interval, err := r.Round()
 		if errors.Is(err, store.ErrAway) {
-			r.log.Info("the next round comes when the database's server is back", "why", err)
+			r.log.Info("the database's server does not answer: the switch is configured when it does again", "why", err)
 			interval, err = awayTime, nil
 		}
 		if err != nil {
@@ -87,7 +87,7 @@ func makeRoot(tx *store.Tx) error {
 	return err
 }
 
-// Wake asks for another round: a port or a controller's connection changed by itself.
+// Wake requests another round, because a port or a controller's connection has changed.
 func (r *Reconciler) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -95,7 +95,7 @@ func (r *Reconciler) Wake() {
 	}
 }
 
-// wakeIfConfigured wakes the loop if a transaction changed what the switch follows.
+// wakeIfConfigured wakes the loop if a transaction changed configuration.
 func (r *Reconciler) wakeIfConfigured(changes []store.Change) {
 	if slices.ContainsFunc(changes, isConfiguration) {
 		r.Wake()
@@ -123,7 +123,7 @@ func (r *Reconciler) Round() (next time.Duration, err error) {
 	return w.interval, r.writeBack(w)
 }
 
-// RemoveAll removes the bridges that the switch has. Run must have ended.
+// RemoveAll removes all bridges of the switch. Run must have ended.
 func (r *Reconciler) RemoveAll() (err error) {
 	for name := range r.bridges {
 		if e := r.sw.RemoveBridge(name); e != nil {

@@ -303,7 +303,7 @@ func TestRefusalIsLoggedOnce(t *testing.T) {
 	for range 3 {
 		x.round()
 	}
-	if n := strings.Count(log.String(), "a port was not made"); n != 2 {
+	if n := strings.Count(log.String(), "a port is refused"); n != 2 {
 		t.Errorf("the log has it %d times:\n%s", n, log.String())
 	}
 }

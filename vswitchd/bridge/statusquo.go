@@ -28,7 +28,7 @@ func upOrDown(up bool) datum.Datum {
 	return textOrNone("down")
 }
 
-// columns are the columns of Interface that say how a port is.
+// columns are the columns of Interface with the state of a port.
 func (s *PortState) columns() map[string]datum.Datum {
 	return map[string]datum.Datum{
 		"mac_in_use": textOrNone(s.MAC), "mtu": numberOrNone(int64(s.MTU)), "ifindex": datum.One(datum.Int(int64(s.IfIndex))),
@@ -46,7 +46,7 @@ func noState() map[string]datum.Datum {
 	}
 }
 
-// columns are the columns of Controller that say how its connection is.
+// columns are the columns of Controller with the state of its connection.
 func (s *ControllerState) columns() map[string]datum.Datum {
 	return map[string]datum.Datum{
 		"is_connected": datum.One(datum.Bool(s.Connected)), "role": textOrNone(s.Role), "status": datum.TextMap(s.Status),

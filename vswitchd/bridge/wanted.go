@@ -14,39 +14,38 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// wanted is what the rows ask for.
+// wanted is the configuration of the rows.
 type wanted struct {
 	root     datum.ID // of the row of Open_vSwitch
 	nextCfg  int64
-	interval time.Duration // between two looks at the ports
+	interval time.Duration // between two rounds without a change
 	bridges  []*wantedBridge
 }
 
-// wantedBridge is a bridge, and the row that asks for it.
+// wantedBridge is a bridge with its row.
 type wantedBridge struct {
 	Bridge
 	id    datum.ID
 	ports []*wantedPort
-	// unsupported names what the row asks for that the switch does not do.
+	// unsupported names the columns whose configuration is not supported.
 	unsupported []string
 }
 
-// wantedPort is a port, and the row of Interface that asks for it.
+// wantedPort is a port with its row of Interface.
 type wantedPort struct {
 	Port
 	id datum.ID
-	// request is ofport_request, and last the number that the row has from before; 0 if the
-	// column has no number of a port.
+	// request is ofport_request, and last is ofport from before; 0 if the column is empty or not the
+	// number of a port.
 	request, last uint16
-	// err says why the port cannot be made; nil to try.
+	// err is the reason why the port is refused; nil if it is not.
 	err error
 }
 
-// interval is how often ports are looked at: other_config:stats-update-interval, of which
-// Open vSwitch takes no less than five seconds.
+// shortestInterval is the least other_config:stats-update-interval, as in Open vSwitch.
 const shortestInterval = 5 * time.Second
 
-// readWanted reads the rows. Rows that nothing refers to are not there.
+// readWanted reads the rows.
 func readWanted(v store.View) *wanted {
 	w := &wanted{interval: shortestInterval}
 	for root := range v.Named("Open_vSwitch") {
@@ -87,30 +86,30 @@ func readBridge(v store.View, r *store.Row) *wantedBridge {
 	return b
 }
 
-// unsupportedColumns names the columns of a bridge, its ports and their interfaces that ask for what
-// antrail lacks, and whose packets pass all the same.
+// unsupportedColumns names the columns of a bridge, its ports and their interfaces that are not
+// supported, but do not stop packets.
 func unsupportedColumns(v store.View, bridge *store.Row) (all []string) {
-	note := func(column string, set bool) {
+	add := func(column string, set bool) {
 		if set && !slices.Contains(all, column) {
 			all = append(all, column)
 		}
 	}
 	for _, column := range []string{"mirrors", "netflow", "sflow", "ipfix", "auto_attach", "flood_vlans", "flow_tables"} {
-		note(column, len(bridge.Get(column).Keys) > 0)
+		add(column, len(bridge.Get(column).Keys) > 0)
 	}
 	for _, column := range []string{"stp_enable", "rstp_enable", "mcast_snooping_enable"} {
-		note(column, numberOr(bridge, column, 0) != 0)
+		add(column, numberOr(bridge, column, 0) != 0)
 	}
 	for _, id := range bridge.Refs("ports") {
 		port := v.Row("Port", id)
-		note("qos", len(port.Refs("qos")) > 0)
+		add("qos", len(port.Refs("qos")) > 0)
 		for _, id := range port.Refs("interfaces") {
 			r := v.Row("Interface", id)
 			for _, column := range []string{"ingress_policing_rate", "ingress_policing_kpkts_rate", "cfm_mpid"} {
-				note(column, numberOr(r, column, 0) != 0)
+				add(column, numberOr(r, column, 0) != 0)
 			}
 			for _, column := range []string{"bfd", "lldp"} {
-				note(column, r.Map(column)["enable"] == "true")
+				add(column, r.Map(column)["enable"] == "true")
 			}
 		}
 	}
@@ -125,8 +124,8 @@ func ownPortFirst(b *wantedBridge, p *wantedPort) int {
 	return 1
 }
 
-// bridgeMAC is other_config:hwaddr, or a locally administered address that the row's UUID
-// gives, so that it stays over restarts.
+// bridgeMAC is other_config:hwaddr, or a locally administered address of the row's UUID, which stays
+// the same over restarts.
 func bridgeMAC(id datum.ID, config map[string]string) string {
 	if mac, err := net.ParseMAC(config["hwaddr"]); err == nil && len(mac) == 6 && mac[0]&1 == 0 {
 		return mac.String()
@@ -165,7 +164,7 @@ func numberOr(r *store.Row, column string, otherwise int64) int64 {
 	return otherwise
 }
 
-// readPort is the interfaces of a port. Those of a bond are refused.
+// readPort reads the interfaces of a port. Those of a bond are refused.
 func readPort(v store.View, bridge string, port *store.Row) (all []*wantedPort) {
 	interfaces := port.Refs("interfaces")
 	for _, id := range interfaces {
@@ -191,8 +190,8 @@ func readInterface(bridge string, port, r *store.Row) *wantedPort {
 	return p
 }
 
-// unsupportedPort is the error of a port whose packets must not pass, because antrail lacks what a
-// column asks for.
+// unsupportedPort returns an error for a port whose packets must not pass, because a column is not
+// supported.
 func unsupportedPort(port *store.Row) error {
 	if protected, _ := port.Number("protected"); protected != 0 {
 		return fmt.Errorf("port %s: protected is not supported: NORMAL would send its packets to other protected ports", port.Text("name"))
@@ -208,7 +207,7 @@ func unsupportedPort(port *store.Row) error {
 	}
 }
 
-// portNumber is a column that holds the number of a port other than the bridge's own.
+// portNumber is the value of a column with a port number; 0 if it is empty or not a valid one.
 func portNumber(r *store.Row, column string) uint16 {
 	if n, ok := r.Number(column); ok && n > 0 && n <= lastNumber {
 		return uint16(n)

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// cells are the columns of rows that the reconciler writes: by table and row.
+// cells are the columns that the reconciler writes, by table and row.
 type cells map[string]map[datum.ID]map[string]datum.Datum
 
 func (c cells) set(table string, id datum.ID, columns map[string]datum.Datum) {
@@ -22,8 +22,8 @@ func (c cells) set(table string, id datum.ID, columns map[string]datum.Datum) {
 	maps.Copy(c[table][id], columns)
 }
 
-// write writes columns in one transaction. A row that a client has deleted meanwhile is left
-// out: another round follows.
+// write writes the columns in one transaction. It leaves out rows that a client has deleted
+// meanwhile, because another round follows.
 func (c cells) write(tx *store.Tx) error {
 	for table, rows := range c {
 		for id, columns := range rows {
@@ -38,8 +38,8 @@ func (c cells) write(tx *store.Tx) error {
 	return nil
 }
 
-// writeBack tells clients what the switch did. The switch is asked before the database's lock
-// is taken.
+// writeBack writes the results for clients. It reads the switch's state before it takes the
+// database's lock.
 func (r *Reconciler) writeBack(w *wanted) error {
 	c := cells{}
 	c.set("Open_vSwitch", w.root, r.rootColumns(w))

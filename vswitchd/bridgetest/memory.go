@@ -1,4 +1,4 @@
-// Package bridgetest has a switch for tests of package bridge and of what stands above it.
+// Package bridgetest has a switch for tests of package bridge and of the packages that use it.
 package bridgetest
 
 import (
@@ -35,7 +35,7 @@ func (s *Switch) Facts() bridge.Facts {
 	}
 }
 
-// record takes down a call. The lock is held.
+// record adds a call to calls. The lock is held.
 func (s *Switch) record(format string, args ...any) {
 	s.calls = append(s.calls, fmt.Sprintf(format, args...))
 }
@@ -132,14 +132,14 @@ func (s *Switch) Names() []string {
 	return slices.Sorted(maps.Keys(s.ports))
 }
 
-// Bridge is a bridge as the caller has described it to the switch.
+// Bridge is a bridge of the switch; the zero value if it has none of the name.
 func (s *Switch) Bridge(name string) bridge.Bridge {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.bridges[name]
 }
 
-// Port is a port as the caller has described it to the switch.
+// Port is a port of the switch; the zero value if it has none of the name.
 func (s *Switch) Port(of, name string) bridge.Port {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,10 +1,9 @@
-// Package daemon is Open vSwitch's two daemons for its tools, ovsdb-server and ovs-vswitchd, in
-// one process. It has the database's socket, the reconciler of its rows, the control sockets and
-// the pid files.
+// Package daemon replaces Open vSwitch's two daemons, ovsdb-server and ovs-vswitchd, by one process.
+// It has the database's socket, the reconciler of its rows, the control sockets and the pid files.
 //
-// With Config.Server, another process has the database, and this one is ovs-vswitchd alone.
+// With Config.Server, another process has the database, and this one only replaces ovs-vswitchd.
 //
-// The caller brings the switch (bridge.Switch), and more commands of ovs-appctl. A switch that
+// The caller provides the switch (bridge.Switch), and more commands of ovs-appctl. A switch that
 // serves OpenFlow opens its sockets, BRIDGE.mgmt, when a bridge is added.
 //
 // Goroutines: one for each socket, one for the reconciler, one for the counters' samples.
@@ -29,20 +28,20 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// Config is what a Daemon needs.
+// Config has the options of a Daemon.
 type Config struct {
 	// Dir is the directory of sockets and pid files.
 	Dir string
-	// Database is the file of the database; one of ovsdb-server is taken over.
+	// Database is the file of the database. It may be a file of ovsdb-server.
 	Database string
-	// Server is the unix socket of an ovsdb-server that has the database, in place of Database. "" is
-	// none. Then the daemon takes the place of ovs-vswitchd alone.
+	// Server is the unix socket of an ovsdb-server that has the database, in place of Database; ""
+	// for none.
 	Server string
-	// Switch is what the rows configure.
+	// Switch is the switch that the rows configure.
 	Switch bridge.Switch
-	// Release is the version of the program, as "1.2.3".
+	// Release is the version of the program, such as "1.2.3".
 	Release string
-	// Log writes the records that vlog/set lets pass.
+	// Log writes the records that the levels of vlog/set allow.
 	Log slog.Handler
 	// Limits bound the database's clients.
 	Limits server.Limits
@@ -53,13 +52,14 @@ type Config struct {
 // The names by which tools find the daemons.
 const serverName, switchName = "ovsdb-server", "ovs-vswitchd"
 
-// Daemon is the daemons, with their files open.
+// Daemon has the daemons' open files and sockets.
 type Daemon struct {
-	// Control takes the commands of ovs-vswitchd. The caller may register more.
+	// Control has the commands of ovs-vswitchd. The caller may register more.
 	Control *unixctl.Server
-	// Reconciler makes the switch. Its Wake asks for another round.
+	// Reconciler configures the switch.
 	Reconciler *bridge.Reconciler
-	// Cut is how many bytes a crash had left at the end of the database's file.
+	// Cut is the number of bytes that were cut off the database's file, because a crash had left an
+	// incomplete transaction.
 	Cut int64
 
 	log     *slog.Logger
@@ -67,19 +67,19 @@ type Daemon struct {
 	clients *server.Server   // nil with replica
 	replica *replica.Replica // of another server's database; nil for the database's file
 	sockets []socket
-	undo    []func() error // what Close does, in reverse
+	undo    []func() error // the functions that Close calls, last first
 	stop    chan struct{}
 	cleanup atomic.Bool
 }
 
-// socket is a listener, and what serves it.
+// socket is a listener with the function that serves it.
 type socket struct {
 	net.Listener
 	serve func(context.Context, net.Listener) error
 }
 
-// New opens the database and takes the daemons' places: it locks the pid files and opens the
-// sockets. A daemon that runs already is an error.
+// New opens the database, locks the pid files and opens the sockets. It returns an error if one of
+// the daemons runs already.
 func New(c Config) (*Daemon, error) {
 	d := &Daemon{stop: make(chan struct{}, 1)}
 	if err := d.open(c); err != nil {
@@ -117,8 +117,8 @@ func (d *Daemon) open(c Config) error {
 	return d.listen(filepath.Join(c.Dir, "db.sock"), d.clients.Serve)
 }
 
-// openDatabase opens the database's file, and says what a crash did to it. Or it copies the rows of
-// the server that has the database.
+// openDatabase opens the database's file, or copies the rows of Config.Server. It logs a repair of
+// the file.
 func (d *Daemon) openDatabase(c Config, module func(string) *slog.Logger) (err error) {
 	if c.Server != "" {
 		d.replica, err = replica.Open(context.Background(), c.Server, "ovs_vswitchd", schema.OpenVSwitch(), module("storage"))
@@ -135,13 +135,13 @@ func (d *Daemon) openDatabase(c Config, module func(string) *slog.Logger) (err e
 	d.undo = append(d.undo, d.db.Close)
 	d.db.Log = module("storage")
 	if d.Cut > 0 {
-		d.db.Log.Warn("the last transaction was torn by a crash and is cut off", "file", c.Database, "bytes", d.Cut)
+		d.db.Log.Warn("a crash has left an incomplete transaction, which was cut off", "file", c.Database, "bytes", d.Cut)
 	}
 	d.clients, err = server.New(module("jsonrpc"), c.Limits, d.db)
 	return err
 }
 
-// openControl takes the place of a daemon.
+// openControl opens the pid file and the control socket of a daemon.
 func (d *Daemon) openControl(dir, name string, commands *unixctl.Server) error {
 	remove, err := rundir.PIDFile(dir, name)
 	if err != nil {
@@ -171,7 +171,7 @@ func ignoreClosed(err error) error {
 	return err
 }
 
-// Close closes what New opened. Run does so by itself.
+// Close closes everything that New has opened. Run calls it.
 func (d *Daemon) Close() (err error) {
 	for len(d.undo) > 0 {
 		last := len(d.undo) - 1
@@ -181,19 +181,19 @@ func (d *Daemon) Close() (err error) {
 	return err
 }
 
-// exit ends Run. It may be called again.
+// exit ends Run, which removes the bridges first if cleanup is set. It may be called again.
 func (d *Daemon) exit(cleanup bool) {
 	if cleanup {
 		d.cleanup.Store(true)
 	}
 	select {
 	case d.stop <- struct{}{}:
-	default: // it ends already
+	default: // it is ending already
 	}
 }
 
-// Run serves until ctx ends, a client gives the command exit, or a part fails. The switch keeps
-// its bridges unless exit came with --cleanup.
+// Run serves until ctx ends, a client sends the command exit, or a part fails. The bridges stay,
+// unless the command has --cleanup.
 func (d *Daemon) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -223,11 +223,11 @@ func (d *Daemon) Run(ctx context.Context) error {
 	return errors.Join(err, d.Close())
 }
 
-// runPart serves until ctx ends. A part that ends earlier has an error.
+// runPart serves until ctx ends. It returns an error if serve returns earlier.
 func runPart(ctx context.Context, serve func(context.Context) error) error {
 	err := serve(ctx)
 	if err == nil && ctx.Err() == nil {
-		return errors.New("a part of the daemon has ended by itself")
+		return errors.New("a part of the daemon has ended without an error")
 	}
 	return err
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/unixctl"
 )
 
-// databaseCommands are the commands of ovsdb-server beside those that both daemons have.
+// databaseCommands are the commands that only ovsdb-server has.
 func (d *Daemon) databaseCommands() []unixctl.Command {
 	return []unixctl.Command{
 		{Name: "ovsdb-server/list-dbs", Run: func(context.Context, []string) (string, error) {

@@ -237,7 +237,7 @@ func TestAppctl(t *testing.T) {
 			"version": daemon + " (antrail) 1.2.3\n",
 
 			"vlog/reopen":       "Logging to file not configured\novs-appctl: " + daemon + ": server returned an error\n",
-			"vlog/list-pattern": "records have one form, which no pattern changes\novs-appctl: " + daemon + ": server returned an error\n",
+			"vlog/list-pattern": "patterns are not supported: all records have one form\novs-appctl: " + daemon + ": server returned an error\n",
 			"vlog/list": "                 console    syslog    file\n                 -------    ------    ------\n" +
 				"bridge             DBG        DBG        DBG\ndaemon             DBG        DBG        DBG\njsonrpc            DBG        DBG        DBG\n" +
 				"storage            DBG        DBG        DBG\nunixctl            DBG        DBG        DBG\n",

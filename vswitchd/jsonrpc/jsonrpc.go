@@ -14,11 +14,10 @@ import (
 	"io"
 )
 
-// maxDepth is how deep arrays and objects of a message may be nested. A transaction of
-// ovs-vsctl has eight levels.
+// maxDepth is the largest nesting depth of a message. A transaction of ovs-vsctl has depth 8.
 const maxDepth = 64
 
-// ErrTooLong says that a message has more bytes than a Reader takes.
+// ErrTooLong is returned for a message with more bytes than the Reader's limit.
 var ErrTooLong = errors.New("the message is too long")
 
 // Message is a request, a notification or a reply.
@@ -75,7 +74,7 @@ func Parse(raw []byte) (*Message, error) {
 	return fromObject(o)
 }
 
-// Decode reads a JSON value whose depth is bounded. Numbers become json.Number.
+// Decode reads a JSON value of a limited depth. Numbers become json.Number.
 func Decode(raw []byte) (any, error) {
 	if depth(raw) > maxDepth {
 		return nil, fmt.Errorf("the message is nested deeper than %d levels", maxDepth)
@@ -92,7 +91,7 @@ func Decode(raw []byte) (any, error) {
 	return v, nil
 }
 
-// depth is how deep a JSON text is nested.
+// depth is the nesting depth of a JSON text.
 func depth(raw []byte) (most int) {
 	now, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

@@ -43,9 +43,9 @@ func (o *Outbox) Put(v any) bool {
 	return true
 }
 
-// WaitForSpace waits until less than half of the outbox is used. A reader calls it before it
-// takes the next request, so that a peer that only asks is slowed down. It reports false if
-// the outbox was closed.
+// WaitForSpace waits until half of the outbox is free. A reader calls it before it reads the next
+// request, which slows down a peer that does not read the replies. It reports false if the outbox
+// was closed.
 func (o *Outbox) WaitForSpace() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package rundir keeps the files by which Open vSwitch's tools find daemons: sockets, pid
-// files and locks in /var/run/openvswitch.
+// Package rundir has the files by which Open vSwitch's tools find daemons: sockets, pid files and
+// locks in /var/run/openvswitch.
 package rundir
 
 import (
@@ -29,9 +29,9 @@ func Listen(path string) (net.Listener, error) {
 	return unixsocket.Replace(path, 0o750)
 }
 
-// Lock opens a file and takes a lock (fcntl(2)) on it, which goes with the process. If another
-// process has the lock, Lock names it. The process must not open the file again: to close any
-// descriptor of the file gives up the lock.
+// Lock opens a file and locks it (fcntl(2)) until the process ends. If another process has the lock,
+// the error names that process. The process must not open the file again, because closing any
+// descriptor of the file releases the lock.
 func Lock(path string, mode os.FileMode) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, mode)
 	if err != nil {
@@ -46,8 +46,8 @@ func Lock(path string, mode os.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-// PIDFile writes the pid file of a daemon and locks it: ovs-appctl trusts only a file that its
-// process holds locked. remove closes and removes it.
+// PIDFile writes the pid file of a daemon and locks it, because ovs-appctl only trusts a locked file.
+// remove closes and removes it.
 func PIDFile(dir, daemon string) (remove func() error, err error) {
 	path := filepath.Join(dir, daemon+".pid")
 	f, err := Lock(path, 0o644)
@@ -62,12 +62,12 @@ func PIDFile(dir, daemon string) (remove func() error, err error) {
 	return func() error { return errors.Join(os.Remove(path), f.Close()) }, nil
 }
 
-// ControlSocket is where a daemon of this process takes commands of ovs-appctl.
+// ControlSocket is the path of the control socket of a daemon in this process.
 func ControlSocket(dir, daemon string) string {
 	return filepath.Join(dir, fmt.Sprintf("%s.%d.ctl", daemon, os.Getpid()))
 }
 
-// RemoveStale removes control sockets of a daemon whose processes are gone.
+// RemoveStale removes the control sockets of a daemon whose processes have ended.
 func RemoveStale(dir, daemon string) error {
 	all, err := filepath.Glob(filepath.Join(dir, daemon+".*.ctl"))
 	for _, path := range all {

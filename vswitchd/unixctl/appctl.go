@@ -1,11 +1,11 @@
 // Package unixctl takes the commands of ovs-appctl(8) on a daemon's control socket.
 //
 //   - appctl.go: the socket, and the list of commands.
-//   - vlog.go: vlog/list, vlog/set and vlog/reopen: how much each module logs.
+//   - vlog.go: vlog/list, vlog/set and vlog/reopen: the log levels of modules.
 //   - coverage.go: coverage/show and coverage/read-counter, without events.
 //
-// A control socket speaks JSON-RPC 1.0: the method is the command, parameters and answer are
-// text.
+// A control socket has the protocol JSON-RPC 1.0: the method is the command, and parameters and
+// answer are text.
 package unixctl
 
 import (
@@ -33,7 +33,7 @@ type Command struct {
 	Min, Max int
 	// Run returns the answer. The error's text is what ovs-appctl prints.
 	Run func(ctx context.Context, args []string) (string, error)
-	// Then is called when the answer was sent, if it is not nil and Run succeeded.
+	// Then, if not nil, is called after Run has succeeded and the answer was sent.
 	Then func(args []string)
 }
 
@@ -52,8 +52,8 @@ type Server struct {
 	commands map[string]Command
 }
 
-// New makes a server with list-commands and version. The version is what the command prints,
-// as "ovs-vswitchd (antrail) 1.2.3".
+// New makes a server with the commands list-commands and version. version is the answer of the
+// latter, such as "ovs-vswitchd (antrail) 1.2.3".
 func New(log *slog.Logger, version string) *Server {
 	s := &Server{log: log, commands: map[string]Command{}}
 	s.Register(
@@ -72,8 +72,13 @@ func (s *Server) Register(commands ...Command) {
 	}
 }
 
-// Exit is the command that ends a daemon: stop is called when the answer was sent. A daemon
-// with something to clean up takes the argument --cleanup.
+// Refuse is a Command.Run that always fails with a reason.
+func Refuse(why string) func(context.Context, []string) (string, error) {
+	return func(context.Context, []string) (string, error) { return "", errors.New(why) }
+}
+
+// Exit is the command that ends a daemon: stop is called after the answer was sent. With
+// takesCleanup, the command has the argument --cleanup.
 func Exit(takesCleanup bool, stop func(cleanup bool)) Command {
 	c := Command{Name: "exit", Run: func(context.Context, []string) (string, error) { return "", nil }}
 	c.Then = func(args []string) { stop(slices.Contains(args, "--cleanup")) }
@@ -83,7 +88,7 @@ func Exit(takesCleanup bool, stop func(cleanup bool)) Command {
 	return c
 }
 
-// MemoryShow is the command memory/show: what a daemon keeps, counted.
+// MemoryShow is the command memory/show: counts of what a daemon has in memory.
 func MemoryShow(usage func() map[string]int) Command {
 	return Command{Name: "memory/show", Run: func(context.Context, []string) (string, error) {
 		counts, words := usage(), []string{}
@@ -105,7 +110,7 @@ func (s *Server) listCommands(context.Context, []string) (string, error) {
 	return b.String(), nil
 }
 
-// Serve takes commands until ctx ends, and closes the listener then.
+// Serve answers commands until ctx ends. It closes the listener.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	var clients sync.WaitGroup
@@ -153,7 +158,7 @@ func (s *Server) runClient(ctx context.Context, c net.Conn) {
 	}
 }
 
-// answer runs a command and sends its answer. messages that are not requests have none.
+// answer runs a command and sends its answer. It ignores messages that are not requests.
 func (s *Server) answer(ctx context.Context, c net.Conn, m *jsonrpc.Message) error {
 	if !m.IsRequest() {
 		return nil
@@ -176,7 +181,7 @@ func (s *Server) answer(ctx context.Context, c net.Conn, m *jsonrpc.Message) err
 	return err
 }
 
-// endLine ends a text that is not empty with a newline, as clients expect it.
+// endLine adds the newline that clients expect at the end of a text.
 func endLine(text string) string {
 	if text == "" || strings.HasSuffix(text, "\n") {
 		return text
@@ -184,8 +189,8 @@ func endLine(text string) string {
 	return text + "\n"
 }
 
-// runCommand runs a command with parameters as a message has them. then is to be called when the
-// answer was sent.
+// runCommand runs a command with a message's parameters. The caller calls then after it has sent the
+// answer.
 func (s *Server) runCommand(ctx context.Context, name string, params []any) (text string, then func(), err error) {
 	c, args, err := s.findCommand(name, params)
 	if err != nil {

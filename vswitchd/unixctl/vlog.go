@@ -33,7 +33,7 @@ var vlogLevels = []struct {
 	level slog.Level
 }{{"OFF", off}, {"EMER", slog.LevelError + 4}, {"ERR", slog.LevelError}, {"WARN", slog.LevelWarn}, {"INFO", slog.LevelInfo}, {"DBG", slog.LevelDebug}}
 
-// Vlog keeps which records of which module go where. Several goroutines may use it.
+// Vlog has the log levels of modules, by destination. Several goroutines may use it.
 type Vlog struct {
 	modules []string // sorted
 	reopen  func() error
@@ -42,8 +42,8 @@ type Vlog struct {
 	levels map[string]*[3]slog.Level
 }
 
-// NewVlog makes the levels of modules: INFO everywhere. reopen opens the log file again; nil says
-// that there is none.
+// NewVlog makes the levels of modules: INFO for all destinations. reopen opens the log file again;
+// nil if there is none.
 func NewVlog(reopen func() error, modules ...string) *Vlog {
 	v := &Vlog{modules: slices.Sorted(slices.Values(modules)), reopen: reopen, levels: map[string]*[3]slog.Level{}}
 	for _, m := range modules {
@@ -58,30 +58,25 @@ func (v *Vlog) Commands() []Command {
 		{Name: "vlog/list", Run: v.listLevels},
 		{Name: "vlog/set", Usage: "{spec | PATTERN:destination:pattern}", Max: math.MaxInt, Run: v.setAll},
 		{Name: "vlog/reopen", Run: v.reopenFile},
-		{Name: "vlog/close", Run: refuse("records go to standard error, which is not closed")},
-		{Name: "vlog/list-pattern", Run: refuse(errPattern)},
-		{Name: "vlog/enable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: refuse(errNoRateLimit)},
-		{Name: "vlog/disable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: refuse(errNoRateLimit)},
+		{Name: "vlog/close", Run: Refuse("records go to standard error, which is not closed")},
+		{Name: "vlog/list-pattern", Run: Refuse(errPattern)},
+		{Name: "vlog/enable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: Refuse(errNoRateLimit)},
+		{Name: "vlog/disable-rate-limit", Usage: "[module]...", Max: math.MaxInt, Run: Refuse(errNoRateLimit)},
 	}
 }
 
 // Reasons of refused commands.
 const (
-	errPattern     = "records have one form, which no pattern changes"
-	errNoRateLimit = "records are not limited in their rate: vlog/set chooses them by level"
+	errPattern     = "patterns are not supported: all records have one form"
+	errNoRateLimit = "rate limits are not supported: vlog/set chooses records by level"
 )
 
-// refuse refuses a command with a reason.
-func refuse(why string) func(context.Context, []string) (string, error) {
-	return func(context.Context, []string) (string, error) { return "", errors.New(why) }
-}
-
-// Handler passes on the records of a module that are to go to a destination.
+// Handler is a handler that passes the records of a module for a destination on to next.
 func (v *Vlog) Handler(module string, to Destination, next slog.Handler) slog.Handler {
 	return &vlogHandler{next, v, module, to}
 }
 
-// vlogHandler is an slog.Handler before another one.
+// vlogHandler is the slog.Handler of Vlog.Handler.
 type vlogHandler struct {
 	slog.Handler
 	v      *Vlog
@@ -104,7 +99,7 @@ func (h *vlogHandler) WithGroup(name string) slog.Handler {
 	return &vlogHandler{h.Handler.WithGroup(name), h.v, h.module, h.to}
 }
 
-// level is off for a module that is not known.
+// level is a module's level for a destination; off for an unknown module.
 func (v *Vlog) level(module string, to Destination) slog.Level {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -135,7 +130,7 @@ func levelName(l slog.Level) string {
 	return l.String()
 }
 
-// setAll takes specifications as ovs-appctl(8) has them. Without one, all is logged.
+// setAll applies specifications (ovs-appctl(8)). Without one, it sets all levels to DBG.
 func (v *Vlog) setAll(_ context.Context, args []string) (string, error) {
 	if len(args) == 0 {
 		args = []string{"dbg"}
@@ -148,17 +143,17 @@ func (v *Vlog) setAll(_ context.Context, args []string) (string, error) {
 	return "", nil
 }
 
-// selection is what a specification is for.
+// selection is a parsed specification.
 type selection struct {
 	module, level string // "" for any module, and for DBG
 	to            int    // -1 for all destinations
 }
 
-// Set changes levels: a specification is a module, a destination and a level, in any order,
-// each of which may be left out.
+// Set changes levels. A specification has a module, a destination and a level in any order, and may
+// leave out any of them.
 func (v *Vlog) Set(spec string) error {
 	if strings.HasPrefix(strings.ToUpper(spec), "PATTERN:") {
-		return errors.New("patterns of the log cannot be changed")
+		return errors.New("patterns are not supported: all records have one form")
 	}
 	s := selection{to: -1}
 	for _, word := range strings.FieldsFunc(spec, func(r rune) bool { return strings.ContainsRune(" :,", r) }) {
@@ -170,7 +165,7 @@ func (v *Vlog) Set(spec string) error {
 	return nil
 }
 
-// readWord takes one word of a specification.
+// readWord reads one word of a specification into s.
 func (v *Vlog) readWord(s *selection, word string) error {
 	low, up := strings.ToLower(word), strings.ToUpper(word)
 	isLevel := slices.ContainsFunc(vlogLevels, func(l struct {

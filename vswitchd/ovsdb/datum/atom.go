@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Kind says what an atom is.
+// Kind is the kind of an atom.
 type Kind uint8
 
 // The kinds of atoms.

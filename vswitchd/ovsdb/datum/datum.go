@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Datum is the value of a column: a set or a map. Its keys are sorted and each is there
-// once.
+// Datum is the value of a column: a set or a map. Its keys are sorted and unique.
 type Datum struct {
 	Keys   []Atom
 	Values []Atom // beside Keys; nil for a set
@@ -54,7 +53,7 @@ func Equal(a, b Datum) bool {
 	return slices.Equal(a.Keys, b.Keys) && slices.Equal(a.Values, b.Values)
 }
 
-// find returns where a key is.
+// find returns the index of a key.
 func (d *Datum) find(a Atom) (at int, found bool) { return slices.BinarySearchFunc(d.Keys, a, Compare) }
 
 // value is the value beside a key: the zero Atom in a set.
@@ -65,7 +64,7 @@ func (d *Datum) value(i int) Atom {
 	return d.Values[i]
 }
 
-// has reports whether a key is there, with that value in a map.
+// has reports whether the datum has a key, in a map with that value.
 func (d *Datum) has(key, value Atom) bool {
 	i, found := d.find(key)
 	return found && d.value(i) == value
@@ -91,7 +90,7 @@ func Excludes(a, b Datum) bool {
 	return true
 }
 
-// Filter is the part of a datum that keep wants. The value is the zero Atom in a set.
+// Filter has the pairs for which keep returns true. The value is the zero Atom in a set.
 func (d *Datum) Filter(keep func(key, value Atom) bool) Datum {
 	var out Datum
 	for i, k := range d.Keys {
@@ -115,8 +114,7 @@ func Union(a, b Datum) Datum {
 	return merge(a, b, func(Atom, Atom) bool { return true })
 }
 
-// merge joins two sorted data. If both have a key, that of a stays if keep wants it, and
-// otherwise that of b is taken.
+// merge joins two sorted data. If both have a key, keepA chooses between the pair of a and that of b.
 func merge(a, b Datum, keepA func(va, vb Atom) bool) (out Datum) {
 	i, j := 0, 0
 	for i < len(a.Keys) || j < len(b.Keys) {
@@ -139,7 +137,7 @@ func merge(a, b Datum, keepA func(va, vb Atom) bool) (out Datum) {
 	return out
 }
 
-// side says which of two data has the next key in order.
+// side is negative if a has the next key in order, positive if b has, and 0 if both have.
 func side(a, b Datum, i, j int) int {
 	switch {
 	case i == len(a.Keys):

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Names gives the UUIDs that a transaction's "uuid-name"s stand for. nil knows no names.
+// Names maps a transaction's "uuid-name"s to UUIDs. With nil, names are errors.
 type Names func(name string) ID
 
 func appendInt(b []byte, n int64) []byte { return strconv.AppendInt(b, n, 10) }
 
-// JSON is an atom as RFC 7047 section 5.1 writes it.
+// JSON is the JSON of an atom (RFC 7047 section 5.1).
 func (a Atom) JSON() any {
 	switch a.Kind {
 	case Integer:
@@ -25,7 +25,7 @@ func (a Atom) JSON() any {
 	return [2]string{"uuid", a.ID.String()}
 }
 
-// JSONOf is a datum of a type. A set of one atom is the atom.
+// JSONOf is the JSON of a datum. A set of one atom is the atom.
 func (t *Type) JSONOf(d Datum) any {
 	if t.Value != nil {
 		pairs := make([]any, len(d.Keys))
@@ -44,8 +44,8 @@ func (t *Type) JSONOf(d Datum) any {
 	return [2]any{"set", atoms}
 }
 
-// Parse reads a datum of the column's kinds. Check says whether it fits the constraints,
-// because conditions may name values that a row may not have.
+// Parse reads a datum of the column's kinds. It does not check the constraints (Check), because
+// conditions may name values that a row may not have.
 func (t *Type) Parse(v any, names Names) (Datum, error) {
 	if t.Value != nil {
 		return t.parseMap(v, names)
@@ -75,7 +75,7 @@ func (t *Type) ParseKeys(v any, names Names) (Datum, error) {
 func (t *Type) parseMap(v any, names Names) (d Datum, err error) {
 	pairs, ok := tagged(v, "map")
 	if !ok {
-		return d, Syntaxf(`%s is not a map: ["map", [[KEY, VALUE], …]] is expected`, brief(v))
+		return d, Syntaxf(`found %s, expected ["map", [[KEY, VALUE], …]]`, brief(v))
 	}
 	d.Values = []Atom{}
 	for _, p := range pairs {
@@ -110,7 +110,7 @@ func tagged(v any, tag string) ([]any, bool) {
 // IsMap reports whether a JSON value is written as a map.
 func IsMap(v any) bool { _, ok := tagged(v, "map"); return ok }
 
-// sort orders a datum that was read. A key that is there twice is an error.
+// sort sorts a datum that was read. A repeated key is an error.
 func (d *Datum) sort() error {
 	order := make([]int, len(d.Keys))
 	for i := range order {
@@ -146,7 +146,7 @@ func (b *Base) parse(v any, names Names) (Atom, error) {
 	case UUID:
 		return parseRef(v, names)
 	}
-	return Atom{}, Syntaxf("%s is given, %s is expected", brief(v), b.Kind)
+	return Atom{}, Syntaxf("found %s, expected %s", brief(v), b.Kind)
 }
 
 // integer reads a number without a fraction that fits 64 bits.
@@ -171,7 +171,7 @@ func parseRef(v any, names Names) (Atom, error) {
 			return Ref(names(s)), nil
 		}
 	}
-	return Atom{}, Syntaxf(`%s is given, ["uuid", UUID] is expected`, brief(v))
+	return Atom{}, Syntaxf(`found %s, expected ["uuid", UUID]`, brief(v))
 }
 
 // brief is a JSON value for an error: its first bytes.

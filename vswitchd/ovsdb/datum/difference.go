@@ -1,8 +1,8 @@
 package datum
 
-// Diff is the difference from one datum to another (ovsdb-server(7), "update2"). For a column of
-// at most one atom it is the new datum. For a set it has the atoms in only one of both. For a map
-// it has each pair that was removed, added, or has another value, which is the new one.
+// Diff is the difference from one datum to another (ovsdb-server(7), "update2"). For a column of at
+// most one atom it is the new datum. For a set it has the atoms that are only in one of the two. For
+// a map it has the removed pairs, the added pairs, and the changed pairs with their new values.
 func Diff(t *Type, from, to Datum) Datum {
 	if !t.IsComposite() {
 		return to
@@ -12,7 +12,7 @@ func Diff(t *Type, from, to Datum) Datum {
 	return Union(gone, changed)
 }
 
-// Apply follows a difference that Diff made.
+// Apply applies a difference of Diff.
 func Apply(t *Type, from, diff Datum) Datum {
 	if !t.IsComposite() {
 		return diff

@@ -4,7 +4,7 @@ import "fmt"
 
 // Error is an <error> of RFC 7047 section 3.1.
 type Error struct {
-	// Tag is the kind of the error in the words of RFC 7047, as "constraint violation".
+	// Tag is the kind of the error in RFC 7047, such as "constraint violation".
 	Tag string
 	// Details has the found and the expected value.
 	Details string
@@ -13,7 +13,7 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.Tag + ": " + e.Details }
 
-// JSON is the error as clients get it.
+// JSON is the error for clients.
 func (e *Error) JSON() any { return map[string]any{"error": e.Tag, "details": e.Details} }
 
 // Errorf makes an error of a kind.

@@ -15,7 +15,7 @@ type Base struct {
 	Enum []string
 	// Table is the table that a UUID refers to; "" if it refers to none.
 	Table string
-	// Weak says that the row may go while it is referred to: the reference goes with it.
+	// Weak is set if the row may be deleted while references exist, which are then removed.
 	Weak bool
 }
 
@@ -35,7 +35,7 @@ func NewBase(k Kind) Base { return Base{Kind: k, Least: math.MinInt64, Most: mat
 // IsComposite reports whether a column may hold more than one atom or pair.
 func (t *Type) IsComposite() bool { return t.Max > 1 }
 
-// Default is what a column has that nobody has set (RFC 7047 section 5.2.1).
+// Default is the value of a column that was not set (RFC 7047 section 5.2.1).
 func (t *Type) Default() Datum {
 	if t.Min == 0 {
 		return Datum{}
@@ -50,7 +50,7 @@ func (t *Type) Default() Datum {
 // Check reports the first constraint that a datum violates.
 func (t *Type) Check(d Datum) error {
 	if n := len(d.Keys); n < t.Min || n > t.Max {
-		return Violationf("%d values are given, from %d to %s are allowed", n, t.Min, limit(t.Max))
+		return Violationf("found %d values, allowed are %d to %s", n, t.Min, limit(t.Max))
 	}
 	for _, a := range d.Keys {
 		if err := t.Key.check(a); err != nil {
@@ -82,7 +82,7 @@ func (b *Base) check(a Atom) error {
 	return nil
 }
 
-// JSON is the type as a schema has it (RFC 7047 section 3.2).
+// JSON is the JSON of the type in a schema (RFC 7047 section 3.2).
 func (t *Type) JSON() any {
 	if t.Value == nil && t.Min == 1 && t.Max == 1 && t.Key.isPlain() {
 		return t.Key.Kind.String()

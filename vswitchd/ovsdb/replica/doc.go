@@ -5,6 +5,6 @@
 //	serversession.go  one connection: requests, replies and updates
 //	operations.go     a transaction's changes as operations
 //
-// The server tells of a change before it answers the transaction that made it. So the copy has a
-// transaction when Transact returns, and the update that comes next changes nothing.
+// The server sends the update of a transaction before its reply. So the copy has the transaction's
+// changes when Transact returns, and a following update with the same changes has no effect.
 package replica

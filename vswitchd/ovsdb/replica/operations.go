@@ -6,8 +6,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// operations returns a transaction that makes the changes on a server with these columns. A
-// switch inserts and deletes no rows there, so each operation is an update.
+// operations are the operations of a transaction that makes the changes on a server with these
+// columns. A switch does not insert or delete rows there, so each operation is an update.
 func operations(changes []store.Change, has columns) (all []any, err error) {
 	for _, c := range changes {
 		if c.Old == nil || c.New == nil {
@@ -31,10 +31,10 @@ func operations(changes []store.Change, has columns) (all []any, err error) {
 	return all, nil
 }
 
-// columns are those that both sides know, by table.
+// columns are the columns that both sides know, by table.
 type columns map[string]map[string]bool
 
-// commonColumns are the columns of a schema that another server's schema has, too.
+// commonColumns are the columns that are in a schema and in another server's schema.
 func commonColumns(ours *schema.Database, theirs any) columns {
 	has := columns{}
 	tables, _ := member(theirs, "tables").(map[string]any)
@@ -52,7 +52,7 @@ func commonColumns(ours *schema.Database, theirs any) columns {
 	return has
 }
 
-// monitorRequests is what a monitor asks for.
+// monitorRequests are the requests of a monitor of all these columns.
 func (c columns) monitorRequests() map[string]any {
 	all := map[string]any{}
 	for table, names := range c {
@@ -65,7 +65,7 @@ func (c columns) monitorRequests() map[string]any {
 	return all
 }
 
-// member is a member of a JSON object; nil if v is none.
+// member is a member of a JSON object; nil if v is not an object or lacks the member.
 func member(v any, name string) any {
 	o, _ := v.(map[string]any)
 	return o[name]

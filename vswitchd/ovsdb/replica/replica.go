@@ -16,7 +16,7 @@ import (
 // retryTime is how long a Replica waits before it connects again.
 const retryTime = time.Second
 
-// Replica is a copy of a database. DB has no row of Open_vSwitch without one at the server.
+// Replica is a copy of a database.
 type Replica struct {
 	DB *store.Database
 
@@ -25,21 +25,21 @@ type Replica struct {
 	log  *slog.Logger
 
 	mu  sync.Mutex
-	now *session // nil while the server is away
+	now *session // nil while there is no connection
 }
 
-// Socket is the path in the text "unix:PATH". The error is for other texts.
+// Socket is PATH of a text "unix:PATH". The error is for another text.
 func Socket(remote string) (string, error) {
 	path, ok := strings.CutPrefix(remote, "unix:")
 	if !ok || path == "" {
-		return "", fmt.Errorf("%q: a database's server has the form unix:PATH", remote)
+		return "", fmt.Errorf("%q: expected unix:PATH", remote)
 	}
 	return path, nil
 }
 
-// Open connects to the server at a unix socket and copies its rows. It holds the lock of a name
-// there, so that no second process follows the rows. The error says that the server does not answer,
-// that it has another database, or that somebody has the lock.
+// Open connects to the server at a unix socket and copies its rows. It takes a lock there, so that no
+// second process follows the rows. It returns an error if the server does not answer, has another
+// database, or has given the lock to another client.
 func Open(ctx context.Context, path, lock string, s *schema.Database, log *slog.Logger) (*Replica, error) {
 	r := &Replica{DB: store.New(s), path: path, lock: lock, log: log}
 	r.DB.Log = log
@@ -47,7 +47,7 @@ func Open(ctx context.Context, path, lock string, s *schema.Database, log *slog.
 	return r, r.connect(ctx)
 }
 
-// connect begins a session, and takes over the server's rows.
+// connect begins a session, and copies the server's rows.
 func (r *Replica) connect(ctx context.Context) error {
 	n, err := openSession(ctx, r.path, r.DB.Schema, r.lock)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Replica) session() *session {
 	return r.now
 }
 
-// Run takes over changes until ctx ends, and connects again when the server was away.
+// Run applies the server's changes until ctx ends. It connects again after a connection has ended.
 func (r *Replica) Run(ctx context.Context) error {
 	for {
 		n := r.session()
@@ -96,7 +96,7 @@ func (r *Replica) Run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		r.log.Warn("the database's server is away", "socket", r.path, "why", err)
+		r.log.Warn("the connection to the database's server has ended", "socket", r.path, "why", err)
 		for err != nil {
 			select {
 			case <-ctx.Done():
@@ -118,7 +118,7 @@ func (r *Replica) Close() error {
 	return nil
 }
 
-// send has the server make changes.
+// send makes the server apply changes.
 func (r *Replica) send(changes []store.Change) error {
 	n := r.session()
 	if n == nil {

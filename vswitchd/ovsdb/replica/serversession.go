@@ -17,7 +17,7 @@ const (
 	callTime = 30 * time.Second
 	// maxMessage bounds a message of the server: the rows of a whole database.
 	maxMessage = 64 << 20
-	// maxUpdates is how many updates wait until they are taken over.
+	// maxUpdates is how many updates may wait until they are applied.
 	maxUpdates = 4096
 	// monitorID names the monitor.
 	monitorID = "antrail"
@@ -35,10 +35,10 @@ type session struct {
 	mu      sync.Mutex
 	last    int
 	waiting map[string]chan *jsonrpc.Message // by the request's id
-	why     error                            // it ended
+	why     error                            // why the session has ended
 }
 
-// openSession connects, and monitors the columns that both sides know.
+// openSession connects, takes the lock, and monitors the columns that both sides know.
 func openSession(ctx context.Context, path string, s *schema.Database, lock string) (*session, error) {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "unix", path)
@@ -57,7 +57,7 @@ func openSession(ctx context.Context, path string, s *schema.Database, lock stri
 	return n, nil
 }
 
-// prepare takes the lock, asks for the schema and begins the monitor.
+// prepare takes the lock, requests the schema and begins the monitor.
 func (n *session) prepare(s *schema.Database, lock string) error {
 	answer, err := n.call("lock", lock)
 	if err != nil {
@@ -77,21 +77,21 @@ func (n *session) prepare(s *schema.Database, lock string) error {
 	}
 	var ok bool
 	if n.initial, ok = rows.(map[string]any); !ok {
-		return errors.New("the server answers a monitor without rows")
+		return errors.New("the server's reply to a monitor request has no rows")
 	}
 	return nil
 }
 
 func (n *session) close() { n.conn.Close() }
 
-// follow hands updates to take until the connection ends, take fails or ctx ends.
-func (n *session) follow(ctx context.Context, take func(map[string]any) error) error {
+// follow calls apply with each update until the connection ends, apply fails or ctx ends.
+func (n *session) follow(ctx context.Context, apply func(map[string]any) error) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case u := <-n.updates:
-			if err := take(u); err != nil {
+			if err := apply(u); err != nil {
 				return err
 			}
 		case <-n.ended:
@@ -163,7 +163,7 @@ func (n *session) runReader() {
 	}
 }
 
-// handle takes a message of the server.
+// handle handles a message of the server.
 func (n *session) handle(m *jsonrpc.Message) error {
 	switch m.Method {
 	case "":
@@ -173,14 +173,14 @@ func (n *session) handle(m *jsonrpc.Message) error {
 		if answer != nil {
 			select {
 			case answer <- m:
-			default: // a second answer
+			default: // a second reply
 			}
 		}
 	case "echo":
 		return n.write(jsonrpc.Reply(m.ID, m.Params))
 	case "update":
 		if len(m.Params) != 2 || m.Params[0] != monitorID {
-			return errors.New("the server sends an update of a monitor that there is not")
+			return errors.New("the server sends an update of an unknown monitor")
 		}
 		u, ok := m.Params[1].(map[string]any)
 		if !ok {
@@ -189,7 +189,7 @@ func (n *session) handle(m *jsonrpc.Message) error {
 		select {
 		case n.updates <- u:
 		default:
-			return errors.New("the server sends updates faster than they are taken over")
+			return fmt.Errorf("%d updates of the server wait, want fewer", maxUpdates)
 		}
 	case "stolen":
 		return errors.New("another process has stolen the lock")

@@ -31,22 +31,22 @@ func oneOf(words ...string) datum.Base {
 	return b
 }
 
-// strong refers to a row, which stays while it is referred to.
+// strong is a strong reference: the row cannot be deleted while it exists.
 func strong(table string) datum.Base {
 	b := id
 	b.Table = table
 	return b
 }
 
-// weak refers to a row that may go.
+// weak is a weak reference, which is removed when the row is deleted.
 func weak(table string) datum.Base {
 	b := strong(table)
 	b.Weak = true
 	return b
 }
 
-// Columns by their number of atoms. one has one atom, maybe one or none, any any number, some at
-// least one, and upTo up to a number.
+// These columns differ in their number of atoms: one has 1, maybe has 0 or 1, many has any number,
+// some has at least 1. upTo has at most a number.
 func one(name string, b datum.Base) Column   { return count(name, b, 1, 1) }
 func maybe(name string, b datum.Base) Column { return count(name, b, 0, 1) }
 func many(name string, b datum.Base) Column  { return count(name, b, 0, datum.Unlimited) }
@@ -66,10 +66,10 @@ func mapping(name string, key, value datum.Base) Column {
 // words is a column of pairs of strings.
 func words(name string) Column { return mapping(name, text, text) }
 
-// ephemeral is a column that does not outlive the process.
+// ephemeral makes a column one that is not in the database's file.
 func ephemeral(c Column) Column { c.Ephemeral = true; return c }
 
-// fixed is a column that keeps its first value.
+// fixed makes a column immutable.
 func fixed(c Column) Column { c.Immutable = true; return c }
 
 // table makes a table of its columns.
@@ -88,13 +88,13 @@ func table(name string, columns ...Column) *Table {
 	return t
 }
 
-// root says that rows stay by themselves.
+// root makes a table one whose rows stay without references.
 func root(t *Table) *Table { t.Root = true; return t }
 
-// single says that there is at most one row.
+// single limits a table to one row.
 func single(t *Table) *Table { t.MaxRows = 1; return t }
 
-// unique says that no two rows have the same values in some columns.
+// unique adds an index: no two rows may have the same values in these columns.
 func unique(t *Table, columns ...string) *Table {
 	var places []int
 	for _, c := range columns {

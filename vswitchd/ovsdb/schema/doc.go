@@ -1,13 +1,13 @@
 // Package schema has the tables and columns of the databases that antrail serves, as Go
 // tables. It writes them for clients as JSON (RFC 7047 section 3.2).
 //
-//   - schema.go: databases, tables and columns, and how they are looked up.
-//   - columns.go: the few functions by which the tables below are written.
+//   - schema.go: databases, tables and columns, and looking them up.
+//   - columns.go: functions that make the tables below.
 //   - openvswitch.go: Open_vSwitch, the configuration of a switch.
 //   - openvswitch_export.go: its tables of mirrors and of exports of flows.
-//   - serverdb.go: _Server, by which clients learn which databases there are.
+//   - serverdb.go: _Server, which lists the databases for clients.
 //
-// Names and types are facts of an interface: Open vSwitch's clients read and write these
-// columns. The columns are those of Open vSwitch 3.1 and of 4.0 together. A test compares
-// them with the schema that a Debian package installs.
+// Names and types are an interface, because Open vSwitch's clients read and write these columns. The
+// columns are those of Open vSwitch 3.1 and of 4.0 together. A test compares them with the schema of
+// a Debian package.
 package schema

@@ -5,20 +5,20 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
 )
 
-// UUIDColumn and VersionColumn are where each row has its name and its version: two columns
-// that every table has and no schema lists.
+// UUIDColumn and VersionColumn are the places of _uuid and _version, which every table has and no
+// schema lists.
 const UUIDColumn, VersionColumn = 0, 1
 
-// hidden is how many columns of a table the schema's JSON leaves out.
+// hidden is the number of columns of a table that the schema's JSON leaves out.
 const hidden = 2
 
 // Column is a column of a table.
 type Column struct {
 	Name string
 	Type datum.Type
-	// Ephemeral says that the column does not outlive the process.
+	// Ephemeral is set if the column is not in the database's file.
 	Ephemeral bool
-	// Immutable says that the column keeps what the row was inserted with.
+	// Immutable is set if the column cannot change after the row's insertion.
 	Immutable bool
 }
 
@@ -26,18 +26,18 @@ type Column struct {
 type Table struct {
 	Name    string
 	Columns []Column
-	// Root says that a row stays although nothing refers to it.
+	// Root is set if rows stay without references.
 	Root    bool
-	MaxRows int // datum.Unlimited if there is no bound
-	// Indexes are the sets of columns, by their place, that no two rows have in common.
+	MaxRows int // datum.Unlimited if there is no limit
+	// Indexes are sets of columns, by place. No two rows have equal values in all columns of a set.
 	Indexes [][]int
-	// Refs are the places of the columns that refer to rows.
+	// Refs are the places of the columns with references.
 	Refs []int
 
 	places map[string]int
 }
 
-// Place returns where a column stands in a row.
+// Place returns the index of a column in a row.
 func (t *Table) Place(column string) (int, error) {
 	i, ok := t.places[column]
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// client is a connection, and what its other end holds of the server.
+// client is a connection with its locks, monitors and transactions.
 type client struct {
 	*peer
 	limits       Limits
@@ -32,7 +32,8 @@ func newClient(nc net.Conn, limits Limits, dbs *databases, locks *lockTable) *cl
 	}
 }
 
-// serve answers requests until the connection ends. The error says what the client did wrong.
+// serve answers requests until the connection ends. The error is the client's fault; nil if it hung
+// up.
 func (c *client) serve() error {
 	c.transactions.tasks.Go(c.runWriter)
 	err := c.readRequests()
@@ -62,7 +63,7 @@ func (c *client) readRequests() error {
 	return nil
 }
 
-// methods are the requests whose reply needs no order among updates.
+// methods are the requests whose replies may overtake updates.
 var methods = map[string]func(*client, []any) (any, error){
 	"echo":                func(_ *client, params []any) (any, error) { return params, nil },
 	"list_dbs":            func(c *client, _ []any) (any, error) { return c.dbs.names(), nil },
@@ -76,8 +77,7 @@ var methods = map[string]func(*client, []any) (any, error){
 	"monitor_cancel":      func(c *client, params []any) (any, error) { return map[string]any{}, c.monitors.cancel(params) },
 }
 
-// onDatabase are the requests whose first parameter is a database, and that reply by
-// themselves.
+// onDatabase are the requests whose first parameter is a database. The functions send the reply.
 var onDatabase = map[string]func(*client, *store.Database, *jsonrpc.Message) error{
 	"transact": func(c *client, d *store.Database, m *jsonrpc.Message) error { return c.transactions.run(d, m) },
 	"monitor": func(c *client, d *store.Database, m *jsonrpc.Message) error {
@@ -91,13 +91,13 @@ var onDatabase = map[string]func(*client, *store.Database, *jsonrpc.Message) err
 	},
 }
 
-// answer does what a message asks for.
+// answer carries out a message.
 func (c *client) answer(m *jsonrpc.Message) {
 	do, begin := methods[m.Method], onDatabase[m.Method]
 	switch {
 	case m.Method == "cancel" && !m.IsRequest():
 		c.transactions.cancel(m.Params)
-	case !m.IsRequest(): // a reply, or a notification that asks for nothing
+	case !m.IsRequest(): // a reply, or an unknown notification
 	case begin != nil:
 		d, err := c.dbs.findDatabase(m.Params)
 		if err == nil {
@@ -122,8 +122,8 @@ func (c *client) getSchema(params []any) (any, error) {
 	return d.Schema.JSON(), nil
 }
 
-// setDBChangeAware takes note that a client follows changes of the list of databases. The list
-// never changes, so there is nothing to tell.
+// setDBChangeAware checks its parameter. It has no effect, because the list of databases never
+// changes.
 func setDBChangeAware(_ *client, params []any) (any, error) {
 	if len(params) == 1 {
 		if _, ok := params[0].(bool); ok {

@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// Limits bound what clients may hold of the server.
+// Limits are the limits of clients.
 type Limits struct {
 	Clients      int   // connections
 	Message      int64 // bytes of a message that is received
@@ -21,7 +21,7 @@ type Limits struct {
 	Locks        int   // of a client, owned or waited for
 }
 
-// DefaultLimits are for a Node: its agent, its tools and a controller.
+// DefaultLimits are enough for a Node's agent, its tools and a controller.
 var DefaultLimits = Limits{Clients: 256, Message: 16 << 20, Outbox: 16 << 20, Monitors: 64, Transactions: 64, Locks: 64}
 
 // Server serves databases. Several goroutines may use it.
@@ -50,7 +50,7 @@ func New(log *slog.Logger, limits Limits, all ...*store.Database) (*Server, erro
 // Databases are the names of the databases.
 func (s *Server) Databases() []string { return s.dbs.names() }
 
-// Serve takes connections until ctx ends, and closes the listener and all connections then.
+// Serve accepts connections until ctx ends. It closes the listener and all connections.
 func (s *Server) Serve(ctx context.Context, ln net.Listener) error {
 	defer context.AfterFunc(ctx, func() { _ = ln.Close() })()
 	var running sync.WaitGroup
@@ -96,7 +96,7 @@ func (s *Server) admit(c *client) bool {
 	return true
 }
 
-// Usage counts what memory/show of ovsdb-server tells.
+// Usage has the counts of ovsdb-server's memory/show.
 func (s *Server) Usage() map[string]int {
 	s.mu.Lock()
 	clients := slices.Collect(maps.Keys(s.clients))

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// databases are the databases of a server, and the server's name. They do not change.
+// databases are the databases of a server, and the server's id. They never change.
 type databases struct {
 	id     datum.ID
 	byName map[string]*store.Database
@@ -25,7 +25,7 @@ func newDatabases(all []*store.Database) (*databases, error) {
 	return d, list.Transact("", d.insertRows)
 }
 
-// insertRows writes the rows of _Server.
+// insertRows inserts the rows of _Server.
 func (d *databases) insertRows(tx *store.Tx) error {
 	for _, one := range d.byName {
 		row := map[string]datum.Datum{
@@ -42,7 +42,7 @@ func (d *databases) insertRows(tx *store.Tx) error {
 
 func (d *databases) names() []string { return slices.Sorted(maps.Keys(d.byName)) }
 
-// findDatabase finds the database that the first parameter names.
+// findDatabase is the database that the first parameter names.
 func (d *databases) findDatabase(params []any) (*store.Database, error) {
 	if len(params) == 0 {
 		return nil, datum.Syntaxf("the request lacks the name of a database")

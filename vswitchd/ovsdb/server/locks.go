@@ -8,8 +8,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/datum"
 )
 
-// lockTable has, for each lock that somebody wants, the clients that want it. The first one
-// owns it (RFC 7047 section 4.1.8).
+// lockTable has a queue of clients for each requested lock. The first client owns the lock (RFC 7047
+// section 4.1.8).
 type lockTable struct {
 	max int // of a client
 
@@ -17,17 +17,17 @@ type lockTable struct {
 	queues map[string][]*peer
 }
 
-// request makes a client wait for a lock, or own it. A client whose lock is stolen is the first to
-// get it back.
+// request adds a client to the queue of a lock. With steal the client owns it at once, and the
+// previous owner is the next in the queue.
 func (t *lockTable) request(p *peer, name string, steal bool) (owns bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	queue := t.queues[name]
 	if slices.Contains(queue, p) {
-		return false, datum.Syntaxf("the client has asked for the lock %q already: it must unlock it first", name)
+		return false, datum.Syntaxf("the client has already requested the lock %q: unlock it first", name)
 	}
 	if t.countLocks(p) >= t.max {
-		return false, datum.Errorf("resources exhausted", "the client has asked for %d locks already", t.max)
+		return false, datum.Errorf("resources exhausted", "the client has already requested %d locks", t.max)
 	}
 	if steal && len(queue) > 0 {
 		queue[0].send(jsonrpc.Notification("stolen", name))
@@ -55,7 +55,8 @@ func (t *lockTable) owns(p *peer, name string) bool {
 	return len(queue) > 0 && queue[0] == p
 }
 
-// release takes a client out of a lock's queue, and tells the next one that it owns the lock.
+// release removes a client from a lock's queue, and notifies a new owner. It reports false if the
+// client was not in the queue.
 func (t *lockTable) release(p *peer, name string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,7 +81,7 @@ func (t *lockTable) releaseLocked(p *peer, name string) bool {
 	return true
 }
 
-// releaseAll takes a client that is gone out of all queues.
+// releaseAll removes a disconnected client from all queues.
 func (t *lockTable) releaseAll(p *peer) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

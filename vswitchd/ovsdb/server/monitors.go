@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// monitors are what a client watches.
+// monitors are the monitors of a client.
 type monitors struct {
 	p   *peer
 	max int
@@ -20,12 +20,12 @@ type monitors struct {
 	byID map[string]*monitor // by their ids as text
 }
 
-// start begins to watch rows. The reply has those that are there. The database's lock is held
-// until the reply is in the outbox, so no update overtakes it.
+// start begins a monitor. The reply has the present rows. The database's lock is held until the
+// reply is in the outbox, so no update overtakes it.
 func (l *monitors) start(d *store.Database, request *jsonrpc.Message, speak dialect) error {
 	params := request.Params
 	if len(params) < 3 || len(params) > 4 || len(params) == 4 && speak != dialectUpdate3 {
-		return datum.Syntaxf("a monitor has a database, an id and requests, and not %d parameters", len(params))
+		return datum.Syntaxf("a monitor has %d parameters: expected a database, an id and requests", len(params))
 	}
 	m := &monitor{p: l.p, id: params[1], d: d, dialect: speak}
 	var err error
@@ -43,28 +43,28 @@ func (l *monitors) addMonitor(m *monitor) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.byID[key(m.id)] != nil {
-		return datum.Syntaxf("a monitor with the id %s is there already", key(m.id))
+		return datum.Syntaxf("the client already has a monitor with the id %s", key(m.id))
 	}
 	if len(l.byID) >= l.max {
-		return datum.Errorf("resources exhausted", "the client has %d monitors already", len(l.byID))
+		return datum.Errorf("resources exhausted", "the client already has %d monitors", len(l.byID))
 	}
 	l.byID[key(m.id)] = m
 	return nil
 }
 
-// findMonitor returns a monitor; nil if there is none of that id.
+// findMonitor is the monitor with an id; nil if there is none.
 func (l *monitors) findMonitor(id any) *monitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.byID[key(id)]
 }
 
-// rename gives a monitor another id, which must be free.
+// rename changes the id of a monitor. The new id must be free.
 func (l *monitors) rename(from, to any) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if key(from) != key(to) && l.byID[key(to)] != nil {
-		return datum.Syntaxf("a monitor with the id %s is there already", key(to))
+		return datum.Syntaxf("the client already has a monitor with the id %s", key(to))
 	}
 	m := l.byID[key(from)]
 	delete(l.byID, key(from))
@@ -72,7 +72,7 @@ func (l *monitors) rename(from, to any) error {
 	return nil
 }
 
-// removeMonitor takes a monitor off the list; nil if it is not there.
+// removeMonitor removes and returns the monitor with an id; nil if there is none.
 func (l *monitors) removeMonitor(id any) *monitor {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +81,7 @@ func (l *monitors) removeMonitor(id any) *monitor {
 	return m
 }
 
-// stopAll ends all monitors. The client is gone.
+// stopAll ends all monitors of a disconnected client.
 func (l *monitors) stopAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *monitors) count() int {
 	return len(l.byID)
 }
 
-// errUnknownMonitor is what RFC 7047 section 4.1.7 answers.
+// errUnknownMonitor is the error of RFC 7047 section 4.1.7.
 var errUnknownMonitor = errors.New("unknown monitor")
 
 func (l *monitors) cancel(params []any) error {
@@ -112,8 +112,8 @@ func (l *monitors) cancel(params []any) error {
 	return nil
 }
 
-// change gives a monitor other conditions. The monitor gets rows that fulfil only the new
-// ones as inserted, and rows that fulfil only the old ones as deleted.
+// change replaces the conditions of a monitor. Rows that only fulfil the new conditions are reported
+// as inserted, and rows that only fulfil the old ones as deleted.
 func (l *monitors) change(params []any) error {
 	if len(params) != 3 {
 		return datum.Syntaxf("the id of a monitor, its new id and conditions are expected")
@@ -162,7 +162,7 @@ func (m *monitor) parseChange(v any) (map[*schema.Table][]store.Condition, error
 	return changed, nil
 }
 
-// listOf is the requests for a table: one, or an array.
+// listOf are the requests for a table, from one request or an array.
 func listOf(v any) []any {
 	if list, ok := v.([]any); ok {
 		return list
@@ -214,7 +214,7 @@ func (w *watch) addRequest(t *schema.Table, v any, conditional bool) error {
 }
 
 // addConditions checks the members of a request and reads its conditions. A request without
-// any is for all rows.
+// conditions selects all rows.
 func (w *watch) addConditions(t *schema.Table, v any, members []string) error {
 	o, ok := v.(map[string]any)
 	if !ok {
@@ -236,7 +236,7 @@ func (w *watch) addConditions(t *schema.Table, v any, members []string) error {
 	return err
 }
 
-// parseSelect reads a <monitor-select>: which kinds of changes the client gets.
+// parseSelect reads a <monitor-select>: the kinds of changes that the client gets.
 func parseSelect(v any) (map[string]bool, error) {
 	wants := map[string]bool{}
 	for _, e := range events {
@@ -259,7 +259,7 @@ func parseSelect(v any) (map[string]bool, error) {
 	return wants, nil
 }
 
-// addColumns reads the names of columns. Without names, all columns are watched but _uuid.
+// addColumns reads the names of columns. Without names, it adds all columns except _uuid.
 func (w *watch) addColumns(t *schema.Table, v any, wants map[string]bool) error {
 	if v == nil {
 		for i := schema.VersionColumn; i < len(t.Columns); i++ {

@@ -14,18 +14,18 @@ import (
 type peer struct {
 	nc  net.Conn
 	out *jsonrpc.Outbox
-	// stalled says that the client did not read its updates.
+	// stalled is set if the client was disconnected because it did not read.
 	stalled atomic.Bool
 }
 
-// errStalled says why a client was disconnected that does not read.
+// errStalled is the error for a client that was disconnected because it does not read.
 var errStalled = errors.New("it does not read its updates")
 
 func newPeer(nc net.Conn, outbox int) *peer {
 	return &peer{nc: nc, out: jsonrpc.NewOutbox(outbox)}
 }
 
-// close ends the connection. Whoever reads or writes returns.
+// close ends the connection. Reads and writes under way return.
 func (p *peer) close() {
 	p.out.Close()
 	_ = p.nc.Close()
@@ -62,7 +62,7 @@ func (p *peer) reply(id, result any, err error) {
 	}
 }
 
-// key is an id, which may be any JSON value, as a key of a map.
+// key is the key of an id for a map. The id may be any JSON value.
 func key(id any) string {
 	b, err := jsonrpc.Encode(id)
 	if err != nil {

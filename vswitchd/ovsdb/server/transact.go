@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/store"
 )
 
-// transactions runs the transactions of a client, and keeps those that wait for rows.
+// transactions runs the transactions of a client, and has those that wait for rows.
 type transactions struct {
 	p     *peer
 	max   int
@@ -23,7 +23,7 @@ type transactions struct {
 // waiting is a transaction that waits for rows.
 type waiting struct{ canceled chan struct{} }
 
-// run runs a transaction. The reply comes at once, or when its rows are there.
+// run runs a transaction. It replies at once, or later if the transaction waits for rows.
 func (t *transactions) run(d *store.Database, m *jsonrpc.Message) error {
 	begin := time.Now()
 	o := d.Execute(m.Params[1:], t.caller(d, 0))
@@ -39,12 +39,12 @@ func (t *transactions) run(d *store.Database, m *jsonrpc.Message) error {
 	return nil
 }
 
-// caller is what a transaction asks about this client.
+// caller describes this client for a transaction.
 func (t *transactions) caller(d *store.Database, waited time.Duration) store.Caller {
 	return store.Caller{Owns: t.owns, Waited: waited, ReadOnly: d.Schema.Name == "_Server"}
 }
 
-// addWaiting takes note of a transaction that waits.
+// addWaiting registers a transaction that waits.
 func (t *transactions) addWaiting(id any) (*waiting, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -59,8 +59,8 @@ func (t *transactions) addWaiting(id any) (*waiting, error) {
 	return w, nil
 }
 
-// runWaiting tries a transaction again after each commit, until it is done, its time is over
-// or the client cancels it.
+// runWaiting runs a transaction again after each commit, until it is done, its timeout passes or the
+// client cancels it.
 func (t *transactions) runWaiting(d *store.Database, m *jsonrpc.Message, w *waiting, begin time.Time, o store.Outcome) {
 	defer t.remove(m.ID)
 	for o.Retry != nil {
@@ -73,8 +73,8 @@ func (t *transactions) runWaiting(d *store.Database, m *jsonrpc.Message, w *wait
 	t.p.reply(m.ID, o.Results, nil)
 }
 
-// waitFor waits for the next commit or the end of the transaction's time. It reports false if
-// the transaction was canceled.
+// waitFor waits for the next commit or the transaction's timeout. It reports false if the
+// transaction was canceled.
 func (w *waiting) waitFor(o store.Outcome) bool {
 	var late <-chan time.Time
 	if o.Left >= 0 {

@@ -13,7 +13,7 @@ var events = []string{initial, inserted, deleted, modified}
 // The kinds of changes.
 const initial, inserted, deleted, modified = "initial", "insert", "delete", "modify"
 
-// monitor is what a client watches of a database. The database's lock guards it.
+// monitor is a monitor of a client. The database's lock guards it.
 type monitor struct {
 	p       *peer
 	id      any
@@ -23,12 +23,12 @@ type monitor struct {
 	stop    func()
 }
 
-// watch is what a monitor watches of a table.
+// watch is the part of a monitor about one table.
 type watch struct {
 	columns []watchedColumn
-	// wants says which kinds of changes the client gets.
+	// wants are the kinds of changes that the client gets.
 	wants map[string]bool
-	// where are conditions of which a row must fulfil one.
+	// where are conditions. A row must fulfil one of them.
 	where []store.Condition
 }
 
@@ -38,15 +38,15 @@ type watchedColumn struct {
 	wants map[string]bool
 }
 
-// dialect is how a monitor tells changes.
+// dialect is the format of a monitor's updates.
 type dialect int
 
 const (
-	// dialectUpdate tells old and new columns (RFC 7047 section 4.1.6).
+	// dialectUpdate has old and new columns (RFC 7047 section 4.1.6).
 	dialectUpdate dialect = iota
-	// dialectUpdate2 tells differences (ovsdb-server(7), "update2").
+	// dialectUpdate2 has differences (ovsdb-server(7), "update2").
 	dialectUpdate2
-	// dialectUpdate3 also tells the last transaction (ovsdb-server(7), "update3").
+	// dialectUpdate3 has the last transaction, too (ovsdb-server(7), "update3").
 	dialectUpdate3
 )
 
@@ -65,7 +65,7 @@ func (u update) add(r *store.Row, row any) {
 	u[name][r.ID().String()] = row
 }
 
-// initialReply is the reply to a monitor request: the rows that are there.
+// initialReply is the reply to a monitor request: the present rows.
 func (m *monitor) initialReply(v store.View) any {
 	u := update{}
 	for t, w := range m.tables {
@@ -81,7 +81,7 @@ func (m *monitor) initialReply(v store.View) any {
 	return u
 }
 
-// sendChanges sends what a transaction changed, if the client watches it.
+// sendChanges sends the changes of a transaction that the client watches.
 func (m *monitor) sendChanges(changes []store.Change) {
 	u := update{}
 	for _, c := range changes {
@@ -94,7 +94,7 @@ func (m *monitor) sendChanges(changes []store.Change) {
 	m.send(u)
 }
 
-// changeConditions gives tables other conditions, and sends which rows came and went by that.
+// changeConditions replaces the conditions of tables, and sends the rows that come and go by that.
 func (m *monitor) changeConditions(v store.View, changed map[*schema.Table][]store.Condition) {
 	u := update{}
 	for t, where := range changed {
@@ -110,7 +110,7 @@ func (m *monitor) changeConditions(v store.View, changed map[*schema.Table][]sto
 	m.send(u)
 }
 
-// addChange tells a change of a row that the client saw before, sees after, or both.
+// addChange adds the change of a row that the client sees before it, after it, or both.
 func (m *monitor) addChange(u update, w *watch, before, after bool, c store.Change) {
 	switch {
 	case before && after:
@@ -135,7 +135,7 @@ func (m *monitor) send(u update) {
 	}
 }
 
-// addRow adds a row's change in the monitor's dialect, if the client wants to know.
+// addRow adds a row's change in the monitor's dialect, if the client wants the event.
 func (m *monitor) addRow(u update, w *watch, event string, before, after *store.Row) {
 	if !w.wants[event] {
 		return
@@ -177,7 +177,7 @@ func (w *watch) oldAndNew(event string, before, after *store.Row) map[string]any
 	return map[string]any{"old": old, "new": w.rowColumns(event, after)}
 }
 
-// rowColumns is the columns that a kind of change reports.
+// rowColumns are the columns of a row that a kind of change reports.
 func (w *watch) rowColumns(event string, r *store.Row) map[string]any {
 	var places []int
 	for _, c := range w.columns {

@@ -38,7 +38,7 @@ func (tx *Tx) commit() error {
 	return nil
 }
 
-// dropUnchanged forgets rows that are as they were.
+// dropUnchanged drops rows without a change from the transaction.
 func (tx *Tx) dropUnchanged() {
 	for t, rows := range tx.rows {
 		maps.DeleteFunc(rows, func(id datum.ID, r *Row) bool {
@@ -48,8 +48,8 @@ func (tx *Tx) dropUnchanged() {
 	}
 }
 
-// checkRows checks how many rows tables have. A new row's columns must fit their types too:
-// defaults need not.
+// checkRows checks the number of rows of tables. It also checks the columns of new rows, because a
+// default may violate the constraints of its column.
 func (tx *Tx) checkRows() error {
 	for t, rows := range tx.rows {
 		n := len(tx.d.tables[t])
@@ -83,8 +83,8 @@ func checkAll(r *Row) error {
 	return nil
 }
 
-// changes lists what the transaction does, table by table, and gives each row that stays its
-// new version.
+// changes lists the changes of the transaction, table by table. It sets the new version of each
+// changed row.
 func (tx *Tx) changes() (all []Change) {
 	for _, t := range tx.d.Schema.Tables {
 		for id, r := range tx.rows[t] {
@@ -97,8 +97,8 @@ func (tx *Tx) changes() (all []Change) {
 	return slices.Clip(all)
 }
 
-// write appends the transaction to the log, if there is one and a column that outlives the
-// process changed. In a database that follows another server, it goes there.
+// write appends the transaction to the log if a column changed that the log has. If the database
+// follows another server, write sends the transaction there instead.
 func (tx *Tx) write(changes []Change) error {
 	if tx.d.send != nil && !tx.followed {
 		return tx.d.send(changes)

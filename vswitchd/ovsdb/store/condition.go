@@ -7,8 +7,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// Condition is a <condition> of RFC 7047 section 5.1, or true or false, which monitors may
-// have in its place.
+// Condition is a <condition> of RFC 7047 section 5.1. In monitors it may be true or false, too.
 type Condition struct {
 	constant, holds bool // true or false
 	place           int
@@ -100,7 +99,7 @@ func (c *Condition) Holds(r *Row) bool {
 	return functions[c.function](r.Cells[c.place], c.value)
 }
 
-// names returns the one row that can fulfil a condition, if its UUID says so.
+// names returns the UUID of the only row that can fulfil a condition, if it compares _uuid.
 func (c *Condition) names() (id datum.ID, ok bool) {
 	if c.constant || c.place != schema.UUIDColumn || c.function != "==" || len(c.value.Keys) != 1 {
 		return id, false
@@ -108,7 +107,7 @@ func (c *Condition) names() (id datum.ID, ok bool) {
 	return c.value.Keys[0].ID, true
 }
 
-// all reports whether a row fulfils all conditions, as operations want it.
+// all reports whether a row fulfils all conditions, as operations require.
 func all(conditions []Condition, r *Row) bool {
 	for i := range conditions {
 		if !conditions[i].Holds(r) {
@@ -118,8 +117,7 @@ func all(conditions []Condition, r *Row) bool {
 	return true
 }
 
-// Any reports whether a row fulfils one of the conditions, or there are none, as monitors want
-// it.
+// Any reports whether a row fulfils one of the conditions, as monitors require, or there are none.
 func Any(conditions []Condition, r *Row) bool {
 	for i := range conditions {
 		if conditions[i].Holds(r) {

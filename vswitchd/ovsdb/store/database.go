@@ -11,11 +11,10 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// Change is what a transaction did to a row. Old is nil for a row that is new, New for one
-// that is gone.
+// Change is a transaction's change of a row. Old is nil for an inserted row, New for a deleted one.
 type Change struct{ Old, New *Row }
 
-// Row is the row after the change, or the one that is gone.
+// Row is the row after the change, or the deleted row.
 func (c Change) Row() *Row {
 	if c.New != nil {
 		return c.New
@@ -23,7 +22,7 @@ func (c Change) Row() *Row {
 	return c.Old
 }
 
-// Database keeps the rows of one database. Several goroutines may use it.
+// Database has the rows of one database. Several goroutines may use it.
 type Database struct {
 	Schema *schema.Database
 	// Log gets errors that occur after a transaction; nil discards them.
@@ -31,17 +30,17 @@ type Database struct {
 
 	mu        sync.Mutex
 	tables    map[*schema.Table]map[datum.ID]*Row
-	refs      map[datum.ID]int // strong references to a row
+	refs      map[datum.ID]int // the number of strong references to a row
 	unique    uniqueness
-	log       *logFile             // nil if nothing outlives the process
-	send      func([]Change) error // to the server that has the rows; nil for this one
+	log       *logFile             // nil if there is no file
+	send      func([]Change) error // sends changes to the server that has the rows; nil if that is this one
 	observers []*observer
 	changed   chan struct{} // closed by the next commit
 }
 
 type observer struct{ onChange func([]Change) }
 
-// New makes an empty database that does not outlive the process.
+// New makes an empty database without a file.
 func New(s *schema.Database) *Database {
 	d := &Database{
 		Schema: s, tables: map[*schema.Table]map[datum.ID]*Row{}, refs: map[datum.ID]int{},
@@ -63,13 +62,13 @@ func (d *Database) Close() error {
 	return d.log.close()
 }
 
-// View reads rows at one moment. It is valid only in the function that gets it.
+// View has the rows at one moment. It is only valid in the function that gets it.
 type View struct{ d *Database }
 
 // Rows are the rows of a table, in no order.
 func (v View) Rows(t *schema.Table) iter.Seq[*Row] { return maps.Values(v.d.tables[t]) }
 
-// Named are the rows of the table of a name, which must be one of the schema's.
+// Named are the rows of the table with a name, which must be in the schema.
 func (v View) Named(table string) iter.Seq[*Row] { return v.Rows(v.d.mustTable(table)) }
 
 // Row is a row, or nil.
@@ -83,23 +82,23 @@ func (d *Database) mustTable(name string) *schema.Table {
 	return t
 }
 
-// Read calls a function with the rows. It must not call the database.
+// Read calls f with the rows. f must not call the database.
 func (d *Database) Read(f func(View)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f(View{d})
 }
 
-// Observe calls first with the rows, and from then on tell with what each transaction
-// changed. No change is missed or told twice. The lock is held: neither may call the database
-// or wait. stop ends it.
-func (d *Database) Observe(first func(View), tell func([]Change)) (stop func()) {
+// Observe calls first with the rows, and from then on onChange with the changes of each transaction.
+// onChange gets each change once. The database's lock is held, so neither may call the database or
+// wait. stop ends the calls.
+func (d *Database) Observe(first func(View), onChange func([]Change)) (stop func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if first != nil {
 		first(View{d})
 	}
-	o := &observer{tell}
+	o := &observer{onChange}
 	d.observers = append(d.observers, o)
 	return func() { d.removeObserver(o) }
 }
@@ -121,7 +120,7 @@ func (d *Database) Size() (rows, cells int) {
 	return rows, cells
 }
 
-// publish takes over what a transaction changed, and tells observers.
+// publish stores the changes of a transaction, and calls the observers.
 func (d *Database) publish(changes []Change) {
 	for _, c := range changes {
 		rows := d.tables[c.Row().Table]

@@ -9,7 +9,7 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// Caller is what a transact request's operations ask about its sender.
+// Caller describes the sender of a transact request.
 type Caller struct {
 	// Owns reports whether the sender holds a lock.
 	Owns func(lock string) bool
@@ -19,15 +19,15 @@ type Caller struct {
 	ReadOnly bool
 }
 
-// Outcome is what became of a transact request.
+// Outcome is the outcome of a transact request.
 type Outcome struct {
 	// Results are the members of the reply, one for each operation, and one more if the commit
 	// failed.
 	Results []any
-	// Retry is not nil if a wait operation's condition does not hold yet. Nothing was done then.
-	// The next commit closes Retry.
+	// Retry is not nil if a wait operation's condition does not hold yet. Then the request had no
+	// effect. The next commit closes Retry.
 	Retry <-chan struct{}
-	// Left is how long the request may go on waiting; negative means without end.
+	// Left is how long the request may continue to wait; negative for no limit.
 	Left time.Duration
 }
 
@@ -36,23 +36,23 @@ type execution struct {
 	tx     *Tx
 	caller Caller
 	names  map[string]*rowName
-	left   time.Duration // how long an operation may wait at most
+	left   time.Duration // how long the request may continue to wait
 }
 
-// rowName is a "uuid-name": the UUID that it stands for, and whether an insert had it.
+// rowName is a "uuid-name": its UUID, and whether an insert has used it.
 type rowName struct {
 	id       datum.ID
 	inserted bool
 }
 
-// errWait ends an execution that has to wait.
+// errWait ends an execution that must wait.
 var errWait = datum.Errorf("wait", "the condition does not hold yet")
 
 // operation is the members of an <operation>.
 type operation map[string]any
 
-// kinds are the operations of RFC 7047 section 5.2, with the members that each must have and
-// may have beside "op".
+// kinds are the operations of RFC 7047 section 5.2, with their required and optional members other
+// than "op".
 var kinds = map[string]struct {
 	must, may string
 	writes    bool
@@ -100,7 +100,7 @@ func asJSON(err error) any {
 	return datum.Errorf("internal error", "%v", err).JSON()
 }
 
-// run checks an operation's members and does it.
+// run checks an operation's members and executes it.
 func (x *execution) run(v any) (any, error) {
 	o, ok := v.(map[string]any)
 	if !ok {
@@ -151,7 +151,7 @@ func (x *execution) table(o operation) (*schema.Table, error) {
 	return x.tx.d.Schema.Table(name)
 }
 
-// id gives the UUID that a name stands for. A name may be used before its insert.
+// id is the UUID of a name. A name may be used before its insert.
 func (x *execution) id(name string) datum.ID { return x.name(name).id }
 
 func (x *execution) name(name string) *rowName {
@@ -177,7 +177,7 @@ func (x *execution) insert(t *schema.Table, o operation) (any, error) {
 	return map[string]any{"uuid": datum.Ref(id).JSON()}, nil
 }
 
-// newID chooses the UUID of a new row: that of "uuid", that of "uuid-name", or a random one.
+// newID is the UUID of a new row: that of "uuid", that of "uuid-name", or a random one.
 func (x *execution) newID(o operation) (id datum.ID, err error) {
 	name, isNamed := o["uuid-name"]
 	text, isGiven := o["uuid"]
@@ -196,7 +196,7 @@ func (x *execution) newID(o operation) (id datum.ID, err error) {
 	return id, x.checkFree(id)
 }
 
-// namedID is the UUID of a "uuid-name", which one insert of the request may have.
+// namedID is the UUID of a "uuid-name". Only one insert of the request may have it.
 func (x *execution) namedID(v any) (id datum.ID, err error) {
 	s, ok := v.(string)
 	if !ok || s == "" {
@@ -210,8 +210,8 @@ func (x *execution) namedID(v any) (id datum.ID, err error) {
 	return n.id, nil
 }
 
-// checkFree refuses the UUID of a row that is there, in whatever table: references are counted
-// by UUID.
+// checkFree returns an error if a row of any table has the UUID, because references are counted by
+// UUID.
 func (x *execution) checkFree(id datum.ID) error {
 	for _, t := range x.tx.d.Schema.Tables {
 		if x.tx.row(t, id) != nil {
@@ -251,7 +251,7 @@ func (x *execution) cell(t *schema.Table, name string, v any) (place int, d datu
 	return place, d, nil
 }
 
-// columns reads the member "columns": all columns if it is not there.
+// columns reads the member "columns". Without it, all columns are meant.
 func columns(t *schema.Table, o operation) (places []int, err error) {
 	v, ok := o["columns"]
 	if !ok {
@@ -281,7 +281,7 @@ func columns(t *schema.Table, o operation) (places []int, err error) {
 	return places, nil
 }
 
-// RowJSON is some columns of a row.
+// RowJSON is the JSON of some columns of a row.
 func RowJSON(r *Row, places []int) map[string]any {
 	o := make(map[string]any, len(places))
 	for _, i := range places {
@@ -315,7 +315,7 @@ func (x *execution) eachMatching(t *schema.Table, o operation, f func(*Row) erro
 	return n, nil
 }
 
-// matching are the rows that fulfil all conditions. They are found before any is changed.
+// matching are the rows that fulfil all conditions.
 func (x *execution) matching(t *schema.Table, where []Condition) (rows []*Row) {
 	for _, c := range where {
 		if id, ok := c.names(); ok {

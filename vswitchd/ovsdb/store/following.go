@@ -8,17 +8,17 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// ErrAway says that the server whose rows a database has does not answer.
+// ErrAway is returned if the server of a database's rows does not answer.
 var ErrAway = errors.New("the database's server is away")
 
-// Elsewhere makes transactions of Transact go to another server: send gets the changes before they
-// are made here. Its error refuses the transaction. It may wait, because only the caller uses the
-// database. It is called before the first transaction.
+// Elsewhere makes Transact send transactions to another server: send gets the changes before they
+// are made here. An error of send refuses the transaction. send may wait, so only one goroutine
+// should use the database. Call Elsewhere before the first transaction.
 func (d *Database) Elsewhere(send func([]Change) error) { d.send = send }
 
-// Follow takes over rows as another server has them: {TABLE: {UUID: {"new": {COLUMN: VALUE}}}}, as
-// a monitor tells them (RFC 7047 section 4.1.6). A row without "new" is gone. With all, rows that
-// are not named are gone, too.
+// Follow applies the updates of another server's monitor (RFC 7047 section 4.1.6): {TABLE: {UUID:
+// {"new": {COLUMN: VALUE}}}}. A row without "new" is deleted. With all, rows without an update are
+// deleted, too.
 func (d *Database) Follow(updates map[string]any, all bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -49,7 +49,7 @@ func (d *Database) Follow(updates map[string]any, all bool) error {
 	return tx.commit()
 }
 
-// follow takes over a row.
+// follow applies the update of one row.
 func (tx *Tx) follow(t *schema.Table, name string, update any) error {
 	id, err := datum.ParseID(name)
 	if err != nil {

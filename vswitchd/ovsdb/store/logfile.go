@@ -22,7 +22,7 @@ import (
 // magic begins each record.
 const magic = "OVSDB JSON"
 
-// longestRecord bounds a record of a file that is damaged.
+// longestRecord is the largest length of a record that is believed, in bytes.
 const longestRecord = 1 << 30
 
 // logFile is the file of a database. The database's lock guards it.
@@ -35,9 +35,8 @@ type logFile struct {
 	broken error // a write that failed and could not be undone
 }
 
-// openLog opens or makes a log and gives each record to a function. A torn record at the end
-// is cut off: cut is how many bytes that were. A damaged record with whole ones behind it is an
-// error.
+// openLog opens or makes a log, and calls each with each record. It cuts off an incomplete record at
+// the end, which has cut bytes. A damaged record in front of a whole one is an error.
 func openLog(path string, each func(record map[string]any) error) (l *logFile, cut int64, err error) {
 	lock, err := rundir.Lock(filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".~lock~"), 0o600)
 	if err != nil {
@@ -81,7 +80,7 @@ func (l *logFile) read(each func(map[string]any) error) (cut int64, err error) {
 	return 0, nil
 }
 
-// readRecord reads one record, and says how many bytes it has.
+// readRecord reads one record of n bytes.
 func readRecord(r *bufio.Reader) (text []byte, n int64, err error) {
 	head, err := r.ReadString('\n')
 	if err != nil {
@@ -102,8 +101,8 @@ func readRecord(r *bufio.Reader) (text []byte, n int64, err error) {
 	return b.Bytes(), int64(len(head)) + length, nil
 }
 
-// cutTail cuts the log off at its last whole record. If a whole record follows, the middle of the
-// file is damaged, and it refuses, because the cut would lose transactions.
+// cutTail cuts the log off behind its last whole record. If a whole record follows, the middle of the
+// file is damaged. Then cutTail returns an error, because the cut would lose transactions.
 func (l *logFile) cutTail(size int64, why error) (cut int64, err error) {
 	if l.size == 0 {
 		return 0, fmt.Errorf("this is not a standalone database of OVSDB: %w", why)
@@ -119,14 +118,14 @@ func (l *logFile) cutTail(size int64, why error) (cut int64, err error) {
 		}
 		rest = rest[at:]
 		if _, _, err := readRecord(bufio.NewReader(bytes.NewReader(rest))); err == nil {
-			return 0, fmt.Errorf("the record at byte %d is damaged, and whole ones follow: %w: restore the file, or cut it there", l.size, why)
+			return 0, fmt.Errorf("the record at byte %d is damaged, and whole ones follow: %w: restore the file, or truncate it there", l.size, why)
 		}
 	}
 	l.base = l.size
 	return size - l.size, errors.Join(l.f.Truncate(l.size), l.f.Sync())
 }
 
-// append writes a record behind the others. If durable, the record is on the disk before append
+// append writes a record behind the others. If durable is set, the record is on the disk when append
 // returns. Otherwise a crash of the machine may lose it, but not a crash of the process.
 func (l *logFile) append(record map[string]any, durable bool) error {
 	if l.broken != nil {
@@ -141,7 +140,7 @@ func (l *logFile) append(record map[string]any, durable bool) error {
 	}
 	if err != nil {
 		if undo := l.f.Truncate(l.size); undo != nil {
-			l.broken = fmt.Errorf("%s takes no more transactions, because one is half written: %w", l.path, undo)
+			l.broken = fmt.Errorf("%s: transactions are refused, because the last one is half written: %w", l.path, undo)
 		}
 		return err
 	}
@@ -160,13 +159,13 @@ func compose(records ...map[string]any) (out []byte, err error) {
 	return out, nil
 }
 
-// sealed is a record's bytes behind their head.
+// sealed is the head of a record and its bytes.
 func sealed(b []byte) []byte {
 	return append(fmt.Appendf(nil, "%s %d %x\n", magic, len(b), sha1.Sum(b)), b...)
 }
 
-// replace writes the records that say all, and puts them in the place of the log. A crash
-// leaves the old log or the new one.
+// replace writes a new log with these records, and renames it into place. A crash leaves the old log
+// or the new one.
 func (l *logFile) replace(records ...map[string]any) error {
 	b, err := compose(records...)
 	if err != nil {

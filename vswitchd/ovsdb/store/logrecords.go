@@ -12,11 +12,11 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// minCompaction is how many bytes a log has before it is compacted.
+// minCompaction is the least size of a log that is compacted, in bytes.
 const minCompaction = 1 << 20
 
-// Open makes a database whose rows are kept in a file. The file may be one of ovsdb-server. If
-// a crash left a torn record at its end, the record is cut off: cut is how many bytes it had.
+// Open opens a database with a file, which may be one of ovsdb-server. It cuts off an incomplete
+// record that a crash has left at the end, which has cut bytes.
 func Open(path string, s *schema.Database) (d *Database, cut int64, err error) {
 	d = New(s)
 	l := &loader{d: d}
@@ -37,7 +37,7 @@ func Open(path string, s *schema.Database) (d *Database, cut int64, err error) {
 	return d, cut, nil
 }
 
-// loader makes rows of a log's records.
+// loader applies the records of a log to an empty database.
 type loader struct {
 	d      *Database
 	schema string // the log's first record; "" before it was read
@@ -55,8 +55,8 @@ func (l *loader) record(r map[string]any) error {
 	return err
 }
 
-// transaction applies one record: {TABLE: {UUID: null or {COLUMN: VALUE}}}. Members that begin
-// with "_" say something about the transaction.
+// transaction applies one record: {TABLE: {UUID: null or {COLUMN: VALUE}}}. Members that begin with
+// "_" are about the transaction itself.
 func (l *loader) transaction(r map[string]any) error {
 	diff, _ := r["_is_diff"].(bool)
 	for name, v := range r {
@@ -127,8 +127,8 @@ func (l *loader) cell(r *Row, column string, v any, diff bool) error {
 	return nil
 }
 
-// finish checks what a commit would have checked: constraints, references and indexes. It
-// makes the counts of references and the indexes.
+// finish checks constraints, references and indexes, as a commit does. It makes the counts of
+// references and the indexes.
 func (l *loader) finish() error {
 	tx := newTx(l.d)
 	var all []Change
@@ -155,8 +155,7 @@ func (l *loader) finish() error {
 	return err
 }
 
-// recordOf is the log's record of a transaction; nil if no column that outlives the process
-// changed.
+// recordOf is the log's record of a transaction; nil if only ephemeral columns changed.
 func recordOf(changes []Change, comments []string) map[string]any {
 	record := map[string]any{}
 	for _, c := range changes {
@@ -180,7 +179,8 @@ func recordOf(changes []Change, comments []string) map[string]any {
 	return record
 }
 
-// persistent are the columns of a change that the log keeps: nil for a row that is gone.
+// persistent are the columns of a change for the log; nil for a deleted row. keep is false if only
+// ephemeral columns changed.
 func persistent(c Change) (columns any, keep bool) {
 	if c.New == nil {
 		return nil, true
@@ -214,8 +214,8 @@ func (d *Database) snapshot(comment string) []map[string]any {
 	return records
 }
 
-// compactIfLong compacts a log that has grown to four times the size of the last compaction.
-// The transactions are in the log already, so a failure only means that the log stays long.
+// compactIfLong compacts a log that has grown to four times its size after the last compaction. If
+// that fails, the log only stays long, because it has all transactions.
 func (d *Database) compactIfLong() {
 	if d.log == nil || d.log.size < max(4*d.log.base, minCompaction) {
 		return
@@ -226,7 +226,7 @@ func (d *Database) compactIfLong() {
 	}
 }
 
-// Compact rewrites the database's file so that it has each row once.
+// Compact rewrites the database's file with only the present rows.
 func (d *Database) Compact() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -115,7 +115,7 @@ func (x *execution) parseMutation(t *schema.Table, v any) (m mutation, err error
 	return m, nil
 }
 
-// read takes the value that a mutator needs.
+// read reads the value of a mutator.
 func (m *mutation) read(t *datum.Type, v any, names datum.Names) (err error) {
 	switch {
 	case arithmetic[m.mutator] != nil && t.Key.Kind == datum.Integer && t.Value == nil:
@@ -139,7 +139,7 @@ func (m *mutation) read(t *datum.Type, v any, names datum.Names) (err error) {
 	return err
 }
 
-// apply changes a row that is part of the transaction.
+// apply changes a row of the transaction.
 func (m *mutation) apply(r *Row) (err error) {
 	old := r.Cells[m.place]
 	next := datum.Datum{}

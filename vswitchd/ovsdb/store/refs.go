@@ -5,8 +5,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// eachRef calls a function with each reference of a row, weak or strong, and the table that it
-// is to.
+// eachRef calls f with each reference of a row, weak or strong: its column, the type of the
+// reference, and the UUID.
 func eachRef(r *Row, f func(place int, to *datum.Base, id datum.ID)) {
 	if r == nil {
 		return
@@ -27,8 +27,8 @@ func eachRef(r *Row, f func(place int, to *datum.Base, id datum.ID)) {
 // refCounter counts the strong references to rows as a transaction changes them.
 type refCounter struct {
 	tx     *Tx
-	counts map[datum.ID]int // of rows whose count was touched
-	// loose are rows that may have nothing left that refers to them.
+	counts map[datum.ID]int // of rows whose count has changed
+	// loose are rows that may be without references.
 	loose []tableRow
 }
 
@@ -37,9 +37,8 @@ type tableRow struct {
 	id    datum.ID
 }
 
-// settleRefs makes references whole. It refuses strong references to missing rows, deletes rows
-// without references, and removes weak references to deleted rows. It returns the new counts of
-// rows whose references changed.
+// settleRefs refuses strong references to missing rows, deletes rows without references, and removes
+// weak references to deleted rows. It returns the new counts of rows whose references changed.
 func (tx *Tx) settleRefs() (map[datum.ID]int, error) {
 	c := &refCounter{tx: tx, counts: map[datum.ID]int{}}
 	for t, rows := range tx.rows {
@@ -72,7 +71,7 @@ func (c *refCounter) count(r *Row, by int) {
 	})
 }
 
-// countOf is how many strong references a row has.
+// countOf is the number of strong references to a row.
 func (c *refCounter) countOf(id datum.ID) int {
 	if n, touched := c.counts[id]; touched {
 		return n
@@ -80,7 +79,7 @@ func (c *refCounter) countOf(id datum.ID) int {
 	return c.tx.d.refs[id]
 }
 
-// deleteUnreferenced deletes rows that nothing refers to, and what only they referred to.
+// deleteUnreferenced deletes rows without references, and then rows to which only those referred.
 func (c *refCounter) deleteUnreferenced() {
 	for len(c.loose) > 0 {
 		l := c.loose[len(c.loose)-1]
@@ -110,7 +109,7 @@ func (c *refCounter) check() (err error) {
 	return nil
 }
 
-// checkRefs reports a strong reference of a row to a row that is not there.
+// checkRefs returns an error if a strong reference of a row leads to a missing row.
 func (tx *Tx) checkRefs(r *Row) (err error) {
 	eachRef(r, func(place int, to *datum.Base, id datum.ID) {
 		if err == nil && !to.Weak && tx.row(tx.d.mustTable(to.Table), id) == nil {
@@ -164,7 +163,7 @@ func (tx *Tx) dropWeakRefsOf(r *Row) error {
 	return nil
 }
 
-// refersToRow reports whether an atom is not a weak reference, or its row exists.
+// refersToRow reports whether an atom is not a weak reference, or is one to an existing row.
 func (tx *Tx) refersToRow(b *datum.Base, a datum.Atom) bool {
 	return b == nil || !b.Weak || tx.row(tx.d.mustTable(b.Table), a.ID) != nil
 }

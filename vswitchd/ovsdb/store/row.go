@@ -24,7 +24,7 @@ func newRow(t *schema.Table, id datum.ID) *Row {
 	return r
 }
 
-// clone makes a row that may be changed.
+// clone copies a row, so that the copy may be changed.
 func (r *Row) clone() *Row { return &Row{r.Table, slices.Clone(r.Cells)} }
 
 // ID is the row's UUID.
@@ -80,7 +80,7 @@ func (r *Row) Map(column string) map[string]string {
 	return m
 }
 
-// Refs are the rows that a set of references names.
+// Refs are the UUIDs of a set of references.
 func (r *Row) Refs(column string) (all []datum.ID) {
 	for _, k := range r.Get(column).Keys {
 		all = append(all, k.ID)

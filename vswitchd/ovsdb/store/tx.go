@@ -7,21 +7,21 @@ import (
 	"github.com/antrail/antrail/vswitchd/ovsdb/schema"
 )
 
-// Tx is a transaction in progress. It sees its own changes. One goroutine uses it, within
-// the function that Transact or Execute runs.
+// Tx is a transaction in progress. It sees its own changes. Only the goroutine of Transact or Execute
+// uses it.
 type Tx struct {
 	d *Database
 	// rows are the rows that the transaction made, changed, or deleted (nil).
 	rows     map[*schema.Table]map[datum.ID]*Row
 	comments []string
 	durable  bool
-	followed bool // it takes over what another server has
+	followed bool // it applies changes of another server
 }
 
 func newTx(d *Database) *Tx { return &Tx{d: d, rows: map[*schema.Table]map[datum.ID]*Row{}} }
 
-// Transact changes rows: all that the function did, or nothing if it or the commit returns an
-// error. The comment goes to the log.
+// Transact calls f and commits its changes. If f or the commit returns an error, no row changes. The
+// comment goes to the log.
 func (d *Database) Transact(comment string, f func(*Tx) error) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -41,14 +41,14 @@ func (tx *Tx) Row(table string, id datum.ID) *Row { return tx.row(tx.d.mustTable
 // Rows are the rows of a table as the transaction sees them.
 func (tx *Tx) Rows(table string) iter.Seq[*Row] { return tx.rowsOf(tx.d.mustTable(table)) }
 
-// Insert adds a row. Columns that are not given have their defaults.
+// Insert adds a row. Columns without a value have their defaults.
 func (tx *Tx) Insert(table string, columns map[string]datum.Datum) (datum.ID, error) {
 	r := newRow(tx.d.mustTable(table), datum.NewID())
 	tx.putRow(r)
 	return r.ID(), tx.set(r, columns)
 }
 
-// Set changes columns of a row. A row that is gone is an error.
+// Set changes columns of a row. A missing row is an error.
 func (tx *Tx) Set(table string, id datum.ID, columns map[string]datum.Datum) error {
 	t := tx.d.mustTable(table)
 	if tx.row(t, id) == nil {
@@ -79,7 +79,7 @@ func checkCell(t *schema.Table, i int, v datum.Datum) error {
 	return nil
 }
 
-// atColumn says of which column an error is.
+// atColumn adds the column to an error.
 func atColumn(t *schema.Table, i int, err error) error {
 	if e, ok := err.(*datum.Error); ok {
 		return datum.Errorf(e.Tag, "column %s of table %s: %s", t.Columns[i].Name, t.Name, e.Details)
@@ -94,8 +94,8 @@ func (tx *Tx) row(t *schema.Table, id datum.ID) *Row {
 	return tx.d.tables[t][id]
 }
 
-// rowsOf are the rows of a table. The transaction may change rows meanwhile; whether a row that
-// is inserted meanwhile is seen is not said.
+// rowsOf are the rows of a table. The transaction may change rows during the iteration, which may or
+// may not see inserted ones.
 func (tx *Tx) rowsOf(t *schema.Table) iter.Seq[*Row] {
 	return func(yield func(*Row) bool) {
 		for id, r := range tx.d.tables[t] {
@@ -111,7 +111,7 @@ func (tx *Tx) rowsOf(t *schema.Table) iter.Seq[*Row] {
 	}
 }
 
-// putRow makes a row part of the transaction.
+// putRow adds a row to the transaction.
 func (tx *Tx) putRow(r *Row) {
 	if tx.rows[r.Table] == nil {
 		tx.rows[r.Table] = map[datum.ID]*Row{}
@@ -119,7 +119,7 @@ func (tx *Tx) putRow(r *Row) {
 	tx.rows[r.Table][r.ID()] = r
 }
 
-// editableRow returns a row that the transaction may change. The row must be there.
+// editableRow returns a row that the transaction may change. The row must exist.
 func (tx *Tx) editableRow(t *schema.Table, id datum.ID) *Row {
 	r := tx.row(t, id)
 	if r == tx.d.tables[t][id] {
