@@ -21,7 +21,7 @@ import (
 // agent then gives other numbers to the objects of the lost change.
 
 const (
-	// The pause between two checks is assignmentsPause, or assignmentsShare times as long as
+	// The pause between two writes is assignmentsPause, or assignmentsShare times as long as
 	// the last write took. So writing takes at most a twentieth of a processor.
 	assignmentsPause = time.Second
 	assignmentsShare = 20
@@ -81,28 +81,27 @@ func (a *Agent) runAssignments(ctx context.Context) {
 		return
 	case <-a.live.synced:
 	}
-	var kept uint64
-	for ctx.Err() == nil {
+	for {
 		start := time.Now()
-		a.keepAssignments(path, &kept)
+		a.writeAssignments(path)
 		select {
 		case <-ctx.Done():
 		case <-time.After(max(assignmentsPause, assignmentsShare*time.Since(start))):
 		}
+		select {
+		case <-a.live.applied:
+		case <-ctx.Done():
+			if len(a.live.applied) > 0 {
+				a.writeAssignments(path)
+			}
+			return
+		}
 	}
-	a.keepAssignments(path, &kept)
 }
 
-// keepAssignments writes the file if entries changed since generation kept. If the switch does
-// not answer, kept stays as it is.
-func (a *Agent) keepAssignments(path string, kept *uint64) {
-	failed := a.BeginAsking()
-	now := a.Switch.Generation()
-	if failed() != nil || now == *kept {
-		return
-	}
+// writeAssignments writes the file.
+func (a *Agent) writeAssignments(path string) {
 	if err := assignments.New(a.config, a.Pods.Wanted(), a.live.objects.Remember()).Write(path); err != nil {
 		a.log.Error("cannot write the assignments", "file", path, "error", err)
 	}
-	*kept = now
 }

@@ -58,7 +58,7 @@ type keptSwitch struct {
 // keep lets an agent and its switch keep what they have now.
 func keep(t testing.TB, a *Agent) *keptSwitch {
 	t.Helper()
-	a.keepAssignments(a.config.AssignmentsFile(), new(uint64))
+	a.writeAssignments(a.config.AssignmentsFile())
 	k := &keptSwitch{installed: installedIn(a.Pipeline), taken: a.Clock()}
 	for _, f := range a.Local.LearnedFlows() {
 		k.learned = append(k.learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
@@ -165,6 +165,9 @@ func TestAssignmentsRoundTrip(t *testing.T) {
 		t.Errorf("logged %s", &log)
 	}
 
+	if len(a.live.applied) != 0 {
+		t.Error("the file is to be written, though no entry has changed")
+	}
 	generation := a.Switch.Generation()
 	read := make(chan error, 1)
 	if a.live.runFirstRead(read); <-read == nil {
@@ -183,6 +186,9 @@ func TestAssignmentsRoundTrip(t *testing.T) {
 		t.Errorf("after %d changes there is\n%s\nwant\n%s", a.Switch.Generation()-generation, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	<-a.live.synced
+	if len(a.live.applied) != 1 {
+		t.Error("entries have changed, and the file is not to be written")
+	}
 }
 
 // TestAssignmentsRefused: an agent does not begin with a file that is not of its

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -181,15 +180,6 @@ func TestAwaySwitchKeepsWhatIsKnown(t *testing.T) {
 	var away *door.AwayError
 	if err := a.switchAnswers(); !errors.As(err, &away) {
 		t.Errorf("condition switch: %v", err)
-	}
-	file, kept := filepath.Join(t.TempDir(), "assignments.json"), uint64(7)
-	before := []byte("what there was")
-	if err := os.WriteFile(file, before, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	a.keepAssignments(file, &kept)
-	if after, err := os.ReadFile(file); err != nil || !bytes.Equal(before, after) || kept != 7 {
-		t.Errorf("the assignments beside a switch that is away: %q, %v, %d", after, err, kept)
 	}
 	if err := a.makeGateway(); !errors.As(err, &away) {
 		t.Errorf("the gateway is made without knowing the switch's ports: %v", err)

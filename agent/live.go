@@ -54,6 +54,7 @@ type live struct {
 
 	restored []config.Port // ports of the previous agent, until the objects are read
 	begun    bool          // with the API: the first state of all resources is there
+	applied  chan struct{} // entries have changed since the last file of assignments
 	synced   chan struct{} // closed when the switch has the entries and ports of the first state
 	sync     sync.Once     // closes it
 
@@ -71,7 +72,7 @@ func loadLive(c *config.Config, p *pipeline.Pipeline, cluster *joined, log *slog
 	failed := p.BeginAsking()
 	l := &live{
 		config: c, store: store.NewStore(store.DeriveEndpoints), log: log, told: map[string]bool{},
-		shield: newShield(p), synced: make(chan struct{}),
+		shield: newShield(p), synced: make(chan struct{}), applied: make(chan struct{}, 1),
 	}
 	l.objects = l.newObjects(p)
 	if cluster != nil {
@@ -104,7 +105,7 @@ func (l *live) begin(p *pipeline.Pipeline) error {
 
 // newObjects makes the reconciler that keeps a switch in step with objects.
 func (l *live) newObjects(p *pipeline.Pipeline) *control.Reconciler {
-	r := control.NewReconciler(l.config.NodeName, pipeline.Installer{Pipeline: p}, time.Now)
+	r := control.NewReconciler(l.config.NodeName, pipeline.Installer{Pipeline: p, Applied: l.applied}, time.Now)
 	r.ShowRefusedEdits(l.refusedEdits)
 	return r
 }

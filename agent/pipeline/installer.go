@@ -9,7 +9,11 @@ import (
 )
 
 // Installer is the switch as control.Installer.
-type Installer struct{ *Pipeline }
+type Installer struct {
+	*Pipeline
+	// Applied has a value after a bundle was applied, for one goroutine; it may be nil.
+	Applied chan struct{}
+}
 
 // Apply implements control.Installer. It adds the programs beside the objects to a bundle that
 // names tables.
@@ -18,7 +22,14 @@ func (i Installer) Apply(b *flow.Bundle) error {
 	if err != nil {
 		return err
 	}
-	return i.Switch.Apply(with)
+	if err := i.Switch.Apply(with); err != nil {
+		return err
+	}
+	select {
+	case i.Applied <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
 // Purge implements control.Installer.
