@@ -45,6 +45,7 @@ import (
 
 	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/ports"
+	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 )
@@ -122,8 +123,8 @@ func newLab(dir string, s State) *Lab {
 // first, Up removes everything again.
 func Up(ctx context.Context, o Options) (*Lab, error) {
 	o.setDefaults()
-	if err := o.check(); err != nil {
-		return nil, err
+	if err := o.Check(); err != nil {
+		return nil, fmt.Errorf("a lab's %w", err)
 	}
 	s := State{Nodes: o.Nodes, IPv6Underlay: o.IPv6Underlay, Tunnel: o.Tunnel, EncapMode: o.EncapMode, Uplink: o.Uplink, UnderlayOffloads: o.UnderlayOffloads, Transient: o.Transient, Driver: o.Driver}
 	l, err := newState(o.StateDir, s)
@@ -149,27 +150,30 @@ func (o *Options) setDefaults() {
 	o.Offload = cmp.Or(o.Offload, DefaultOffload())
 }
 
-// check is an error about the first invalid option.
-func (o *Options) check() error {
+// Check is an error about the first invalid option, which begins with its name as a flag.
+func (o *Options) Check() error {
 	if most := len(TwoNodes().Nodes); o.Nodes < 0 || o.Nodes > most {
-		return fmt.Errorf("a lab has 1 to %d Nodes, not %d", most, o.Nodes)
+		return fmt.Errorf("nodes: %d, not 1 to %d Nodes", o.Nodes, most)
 	}
-	if !config.KnownDriver(o.Driver) {
-		return fmt.Errorf("a lab's driver is auto, afxdp or afpacket, not %q", o.Driver)
+	if !local.KnownOffload(o.Offload) {
+		return fmt.Errorf("offload is auto or off, not %q", o.Offload)
 	}
 	if _, known := tunnel.KindNamed(o.Tunnel); !known {
-		return fmt.Errorf("a lab's tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
+		return fmt.Errorf("tunnel is geneve, vxlan or gre, not %q", o.Tunnel)
 	}
 	if !config.KnownTunnelDriver(o.TunnelDriver) {
-		return fmt.Errorf("a lab's tunnel driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
-	}
-	if mode, err := tables.EncapModeNamed(o.EncapMode); err != nil {
-		return fmt.Errorf("a lab's mode: %w", err)
-	} else if mode == tables.PolicyOnly {
-		return fmt.Errorf("a lab's mode: %v is for Nodes with another CNI, and a lab has none", mode)
+		return fmt.Errorf("tunnel-driver is kernel, afxdp or auto, not %q", o.TunnelDriver)
 	}
 	if !o.Uplink.Known() {
-		return fmt.Errorf("a lab's uplink is %s, not %q", UplinkKinds, o.Uplink)
+		return fmt.Errorf("uplink is %s, not %q", UplinkKinds, o.Uplink)
+	}
+	if mode, err := tables.EncapModeNamed(o.EncapMode); err != nil {
+		return fmt.Errorf("encap-mode: %w", err)
+	} else if mode == tables.PolicyOnly {
+		return fmt.Errorf("encap-mode: %v is for Nodes with another CNI, and a lab has none", mode)
+	}
+	if !config.KnownDriver(o.Driver) {
+		return fmt.Errorf("driver is auto, afxdp or afpacket, not %q", o.Driver)
 	}
 	return nil
 }
@@ -289,8 +293,8 @@ func (l *Lab) makePod(n *Node, p *Pod) error {
 	return e.connect()
 }
 
-// pod finds a pod and its Node by name.
-func (l *Lab) pod(name string) (*Node, *Pod, error) {
+// Pod finds a pod and its Node by name.
+func (l *Lab) Pod(name string) (*Node, *Pod, error) {
 	for i := range l.Topology.Nodes {
 		n := &l.Topology.Nodes[i]
 		for j := range n.Pods {
@@ -305,7 +309,7 @@ func (l *Lab) pod(name string) (*Node, *Pod, error) {
 // DeletePod removes a pod's namespace and all its processes while the agents run. The pod's
 // veth vanishes from the Node.
 func (l *Lab) DeletePod(name string) error {
-	if _, _, err := l.pod(name); err != nil {
+	if _, _, err := l.Pod(name); err != nil {
 		return err
 	}
 	ns := l.namespace(name)
@@ -314,7 +318,7 @@ func (l *Lab) DeletePod(name string) error {
 
 // AddPod makes a pod of the topology again, after DeletePod.
 func (l *Lab) AddPod(name string) error {
-	n, p, err := l.pod(name)
+	n, p, err := l.Pod(name)
 	if err != nil {
 		return err
 	}
@@ -339,6 +343,15 @@ func (l *Lab) Namespace(name string) (Namespace, error) {
 		return "", fmt.Errorf("lab %s has no %q; there are %s", l.State.ID, name, strings.Join(l.Names(), ", "))
 	}
 	return ns, nil
+}
+
+// In runs f in the namespace of a pod, a Node or the outside host. See Namespace.Do.
+func (l *Lab) In(name string, f func() error) error {
+	ns, err := l.Namespace(name)
+	if err != nil {
+		return err
+	}
+	return ns.Do(f)
 }
 
 // Names are the pods, the Nodes and "outside".

@@ -74,6 +74,14 @@ type Balanced struct {
 // Dual is a value for each address family.
 type Dual[T any] struct{ V4, V6 T }
 
+// Of is the value of IPv6, or of IPv4.
+func (d Dual[T]) Of(v6 bool) T {
+	if v6 {
+		return d.V6
+	}
+	return d.V4
+}
+
 // Both are the two values, IPv4 first.
 func (d Dual[T]) Both() []T { return []T{d.V4, d.V6} }
 

@@ -10,11 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/antrail/antrail/agent/config"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/lab"
 	"github.com/antrail/antrail/lab/demo"
-	"github.com/antrail/antrail/switchd/local"
 	"github.com/antrail/antrail/tables"
 	"github.com/antrail/antrail/tunnel"
 	"github.com/spf13/cobra"
@@ -50,7 +48,7 @@ func labUpCommand() *cobra.Command {
 		if o.Nodes < 1 {
 			return usageError{errors.New("--nodes must be 1 or 2")}
 		}
-		if err := checkDriver(&o); err != nil {
+		if err := checkOptions(&o); err != nil {
 			return err
 		}
 		o.Progress = c.OutOrStdout()
@@ -166,27 +164,10 @@ func labDownCommand() *cobra.Command {
 	return c
 }
 
-// checkDriver makes an unknown driver, tunnel, mode or offload setting a usage error.
-func checkDriver(o *lab.Options) error {
-	if !local.KnownOffload(o.Offload) {
-		return usageError{fmt.Errorf("--offload is auto or off, not %q", o.Offload)}
-	}
-	if _, known := tunnel.KindNamed(o.Tunnel); !known {
-		return usageError{fmt.Errorf("--tunnel is geneve, vxlan or gre, not %q", o.Tunnel)}
-	}
-	if !config.KnownTunnelDriver(o.TunnelDriver) {
-		return usageError{fmt.Errorf("--tunnel-driver is kernel, afxdp or auto, not %q", o.TunnelDriver)}
-	}
-	if !o.Uplink.Known() {
-		return usageError{fmt.Errorf("--uplink is %s, not %q", lab.UplinkKinds, o.Uplink)}
-	}
-	if mode, err := tables.EncapModeNamed(o.EncapMode); err != nil {
-		return usageError{fmt.Errorf("--encap-mode: %w", err)}
-	} else if mode == tables.PolicyOnly {
-		return usageError{fmt.Errorf("--encap-mode: %v is for Nodes with another CNI, and a lab has none", mode)}
-	}
-	if !config.KnownDriver(o.Driver) {
-		return usageError{fmt.Errorf("--driver is auto, afxdp or afpacket, not %q", o.Driver)}
+// checkOptions makes an invalid option of a lab a usage error.
+func checkOptions(o *lab.Options) error {
+	if err := o.Check(); err != nil {
+		return usageError{fmt.Errorf("--%w", err)}
 	}
 	return nil
 }
@@ -216,7 +197,7 @@ when interrupted. It exits with 0 only if every check holds. It needs root.`,
 	}
 	addPipeline(c, &o)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := checkDriver(&o); err != nil {
+		if err := checkOptions(&o); err != nil {
 			return err
 		}
 		return demo.Run(c.Context(), o, c.OutOrStdout())
@@ -297,12 +278,5 @@ func placeNames(c *cobra.Command, _ []string) []string {
 	if l == nil {
 		return nil
 	}
-	all := []string{"outside"}
-	for _, n := range l.Topology.Nodes {
-		all = append(all, n.Name)
-		for _, p := range n.Pods {
-			all = append(all, p.Name)
-		}
-	}
-	return all
+	return l.Names()
 }

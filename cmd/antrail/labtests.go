@@ -82,7 +82,7 @@ func printAttacks(c *cobra.Command) error {
 // attackTest plays the attacks and prints the table of their results.
 func attackTest(c *cobra.Command, o attack.Options, asJSON bool) error {
 	o.Lab.Uplink = lab.UplinkPlain
-	if err := checkDriver(&o.Lab); err != nil {
+	if err := checkOptions(&o.Lab); err != nil {
 		return err
 	}
 	if !attack.Known(o.Only) {

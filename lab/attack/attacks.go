@@ -56,13 +56,13 @@ var attacks = []attack{
 
 	// A datagram of an unprivileged process. The inner frame has the address of a pod that
 	// a policy lets reach the database.
-	{name: "tunnel packet to the other Node, as a pod here", play: inject(nodeB, "web-a", "db-b"), names: tunnelGuard, port: gatewayPort},
-	{name: "tunnel packet to the other Node, as a pod there", play: inject(nodeB, "web-b", "db-b"), names: tunnelGuard, port: gatewayPort},
-	{name: "tunnel packet to the own Node", play: inject(nodeA, "web-b", "db-a"), names: tunnelGuard, port: gatewayPort},
-	{name: "tunnel packet to the own gateway", play: injectGateway, names: tunnelGuard, port: gatewayPort},
-	{name: "tunnel packet to the other Node's IPv6 address", only: "IPv6", play: injectIPv6, names: tunnelGuard, port: gatewayPort},
-	{name: "tunnel packet by a user of node-b, as a pod here", play: injectForeign, names: innerGuard, port: tunnelPort},
-	{name: "tunnel packet by a user of node-b, VNI 5", play: injectNetwork, names: networkGuard, port: tunnelPort},
+	{name: "tunnel packet to the other Node, as a pod here", play: inject(attacker, tunnelEnd(nodeB), injection{as: "web-a", to: "db-b"}), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the other Node, as a pod there", play: inject(attacker, tunnelEnd(nodeB), injection{as: "web-b", to: "db-b"}), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the own Node", play: inject(attacker, tunnelEnd(nodeA), injection{as: "web-b", to: "db-a"}), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the own gateway", play: inject(attacker, nodeGateway, injection{as: "web-b", to: "db-a"}), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet to the other Node's IPv6 address", only: "IPv6", play: inject(attacker, otherIPv6, injection{as: "web-a", to: "db-b"}), names: tunnelGuard, port: gatewayPort},
+	{name: "tunnel packet by a user of node-b, as a pod here", play: inject(nodeB, tunnelEnd(nodeA), injection{as: "web-a", to: "db-a"}), names: innerGuard, port: tunnelPort},
+	{name: "tunnel packet by a user of node-b, VNI 5", play: inject(nodeB, tunnelEnd(nodeA), injection{as: "web-b", to: "db-a", vni: 5}), names: networkGuard, port: tunnelPort},
 
 	// Packets of connections that the kernel may forward.
 	{name: "heard datagram by a user of its own Node", play: imitate(nodeB, 0, hearDatagram), arrives: everything, after: letGo},
@@ -89,8 +89,8 @@ var attacks = []attack{
 	{name: "TCP to ff02::1", only: "IPv6", play: frames(multicastTCP), names: multicastGuard},
 	{name: "TCP to ff02::1, MAC of a pod", only: "IPv6", play: frames(unicastTCP), names: unicastGuard},
 
-	{name: "loose source route", only: "IPv4", play: frames(looseRoute), names: routeGuard},
-	{name: "strict source route", only: "IPv4", play: frames(strictRoute), names: routeGuard},
+	{name: "loose source route", only: "IPv4", play: frames(sourceRoute(optionLoose)), names: routeGuard},
+	{name: "strict source route", only: "IPv4", play: frames(sourceRoute(optionStrict)), names: routeGuard},
 	{name: "routing header of type 0", only: "IPv6", play: frames(routingHeader), names: routeGuard},
 	{name: "9 extension headers", only: "IPv6", play: frames(manyExtensions), names: extensionGuard},
 	{name: "VLAN tag", play: frames(oneTag), names: vlanGuard},
@@ -114,10 +114,10 @@ var attacks = []attack{
 	{name: "flood: fragments", play: floodFragments, arrives: anything, names: []string{"frag_full"}},
 	{name: "flood: new flows to the other Node", play: floodFlows, arrives: anything, after: forgetConnections},
 	{name: "flood: 64-byte frames", play: floodSmall, arrives: anything},
-	{name: "flood: ARP", only: "IPv4", play: floodARP, arrives: anything},
-	{name: "flood: ND", only: "IPv6", play: floodND, arrives: anything},
-	{name: "flood: rejected connections", play: floodRejected, arrives: anything, names: []string{"rejected", "meter"}, after: forgetConnections},
-	{name: "flood: logged connections", play: floodLogged, arrives: anything, names: []string{"dropped_and_logged", "meter"}, after: forgetConnections},
+	{name: "flood: ARP", only: "IPv4", play: floodNeighbours, arrives: anything},
+	{name: "flood: ND", only: "IPv6", play: floodNeighbours, arrives: anything},
+	{name: "flood: rejected connections", play: floodPort(rejectedPort), arrives: anything, names: []string{"rejected", "meter"}, after: forgetConnections},
+	{name: "flood: logged connections", play: floodPort(loggedPort), arrives: anything, names: []string{"dropped_and_logged", "meter"}, after: forgetConnections},
 }
 
 // Expected drop reasons; each row needs one of its list.

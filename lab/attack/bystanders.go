@@ -120,7 +120,7 @@ func (o *others) open() error {
 // listen starts the servers.
 func (o *others) listen(ctx context.Context) error {
 	for _, at := range servers {
-		err := o.s.in(at.to, func() error {
+		err := o.s.lab.In(at.to, func() error {
 			ln, err := net.Listen("tcp", o.s.target(at))
 			if err != nil {
 				return err

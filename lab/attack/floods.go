@@ -20,7 +20,7 @@ var stranger = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("198.51.100.1"), V6:
 // out are the options of packets to the stranger.
 func (s *stage) out() packettest.Options {
 	o := s.between(attacker, "web-b")
-	o.Dst = choose(s, stranger)
+	o.Dst = stranger.Of(s.v6)
 	return o
 }
 
@@ -98,20 +98,19 @@ func floodFragments(_ context.Context, s *stage) (int, error) {
 	})
 }
 
-func floodARP(_ context.Context, s *stage) (int, error) { return s.flood(s.neighbourRequest(), nil) }
-func floodND(_ context.Context, s *stage) (int, error)  { return s.flood(s.neighbourRequest(), nil) }
+// floodNeighbours sends ARP requests, or neighbour solicitations.
+func floodNeighbours(_ context.Context, s *stage) (int, error) {
+	return s.flood(s.neighbourRequest(), nil)
+}
 
-// floodRejected opens connections that the agent rejects.
-func floodRejected(_ context.Context, s *stage) (int, error) { return s.floodPort(rejectedPort) }
-
-// floodLogged opens connections that the agent logs.
-func floodLogged(_ context.Context, s *stage) (int, error) { return s.floodPort(loggedPort) }
-
-func (s *stage) floodPort(port uint16) (int, error) {
-	o := s.between(attacker, "web-a")
-	o.DstPort = port
-	f := s.tcp(o)
-	return s.flood(f, sourcePorts(f, 60000))
+// floodPort opens connections to a port.
+func floodPort(port uint16) func(context.Context, *stage) (int, error) {
+	return func(_ context.Context, s *stage) (int, error) {
+		o := s.between(attacker, "web-a")
+		o.DstPort = port
+		f := s.tcp(o)
+		return s.flood(f, sourcePorts(f, 60000))
+	}
 }
 
 // gsoPort is the destination port of the GSO frames. They all have the same source port.

@@ -15,16 +15,15 @@ const (
 	optionNop    = 1
 )
 
-// route is an echo request with a source route to another pod.
-func (s *stage) route(kind byte) []byte {
-	const length, pointer = 7, 4
-	o := s.between(attacker, "web-a")
-	o.IPOptions = slices.Concat([]byte{optionNop, kind, length, pointer}, s.pod("db-a").address.AsSlice())
-	return s.echo(o)
+// sourceRoute is an echo request with a source route to another pod.
+func sourceRoute(kind byte) func(*stage) [][]byte {
+	return func(s *stage) [][]byte {
+		const length, pointer = 7, 4
+		o := s.between(attacker, "web-a")
+		o.IPOptions = slices.Concat([]byte{optionNop, kind, length, pointer}, s.pod("db-a").address.AsSlice())
+		return [][]byte{s.echo(o)}
+	}
 }
-
-func looseRoute(s *stage) [][]byte  { return [][]byte{s.route(optionLoose)} }
-func strictRoute(s *stage) [][]byte { return [][]byte{s.route(optionStrict)} }
 
 func routingHeader(s *stage) [][]byte {
 	to := s.pod("db-a").address.As16()

@@ -23,16 +23,16 @@ type build = func(packettest.Options) []byte
 
 // udp, tcp and echo make packets of the stage's family.
 func (s *stage) udp(o packettest.Options) []byte {
-	return choose(s, lab.Dual[build]{V4: packettest.UDP4, V6: packettest.UDP6})(o)
+	return lab.Dual[build]{V4: packettest.UDP4, V6: packettest.UDP6}.Of(s.v6)(o)
 }
 
 func (s *stage) tcp(o packettest.Options) []byte {
-	return choose(s, lab.Dual[build]{V4: packettest.TCP4, V6: packettest.TCP6})(o)
+	return lab.Dual[build]{V4: packettest.TCP4, V6: packettest.TCP6}.Of(s.v6)(o)
 }
 
 func (s *stage) echo(o packettest.Options) []byte {
 	o.ICMPID = 0x5f01
-	return choose(s, lab.Dual[build]{V4: packettest.ICMPEcho4, V6: packettest.ICMPEcho6})(o)
+	return lab.Dual[build]{V4: packettest.ICMPEcho4, V6: packettest.ICMPEcho6}.Of(s.v6)(o)
 }
 
 // tagged is a frame with tags of VLAN 5 of these types, outermost first.

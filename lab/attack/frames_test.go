@@ -19,7 +19,7 @@ func TestFramesAreWhatTheySay(t *testing.T) {
 		make func(*stage) [][]byte
 		has  func(gopacket.Packet) bool
 	}{
-		{"loose source route", false, looseRoute, func(p gopacket.Packet) bool {
+		{"loose source route", false, sourceRoute(optionLoose), func(p gopacket.Packet) bool {
 			return p.NetworkLayer().(*layers.IPv4).Options[1].OptionType == optionLoose
 		}},
 		{"routing header", true, routingHeader, func(p gopacket.Packet) bool {

@@ -61,7 +61,7 @@ func hearDatagram(ctx context.Context, s *stage) (frame []byte, err error) {
 	defer stop()
 	asking := path{"db-a", "client-b", echoPort}
 	var c net.Conn
-	if err := s.in(asking.from, func() error {
+	if err := s.lab.In(asking.from, func() error {
 		c, err = net.Dial("udp", s.target(asking))
 		return err
 	}); err != nil {
@@ -159,7 +159,7 @@ func hearReset(_ context.Context, s *stage) ([]byte, error) {
 // bytes before the frame. The marker replaces the payload.
 func (s *stage) hear(where, link string, outer int, p path, ask func() error) (frame []byte, err error) {
 	var tap *raw.Socket
-	if err := s.in(where, func() error {
+	if err := s.lab.In(where, func() error {
 		tap, err = raw.Open(link)
 		return err
 	}); err != nil {

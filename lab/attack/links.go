@@ -131,11 +131,9 @@ func manyMACs(_ context.Context, s *stage) (sent int, err error) {
 
 // wantOwnMACs checks that the switch has learned only the attacker's own MAC at its port.
 func wantOwnMACs(ctx context.Context, s *stage) error {
-	var port uint32
-	for _, p := range s.node(nodeA).Pods {
-		if p.Name == attacker {
-			port = p.OFPort
-		}
+	_, pod, err := s.lab.Pod(attacker)
+	if err != nil {
+		return err
 	}
 	var all []api.LearnedMAC
 	if err := s.agent(nodeA).JSON(ctx, "/fdb", nil, &all); err != nil {
@@ -147,7 +145,7 @@ func wantOwnMACs(ctx context.Context, s *stage) error {
 		if err != nil {
 			return err
 		}
-		if m.Port == port && !bytes.Equal(mac, own[:]) {
+		if m.Port == pod.OFPort && !bytes.Equal(mac, own[:]) {
 			foreign++
 		}
 	}

@@ -22,7 +22,7 @@ const echoPort = 5001
 func (s *stage) answerUDP(pod string) (stop func(), err error) {
 	const buffer = 4 << 20
 	var c net.PacketConn
-	err = s.in(pod, func() error {
+	err = s.lab.In(pod, func() error {
 		c, err = net.ListenPacket("udp", fmt.Sprintf(":%d", echoPort))
 		return err
 	})
@@ -88,7 +88,7 @@ func halfRequests(_ context.Context, s *stage) (int, error) {
 
 // halfAPI runs as root: no other user may connect to the socket.
 func halfAPI(_ context.Context, s *stage) (int, error) {
-	return s.openHalves(s.in, "unix", s.lab.Socket(nodeA))
+	return s.openHalves(s.lab.In, "unix", s.lab.Socket(nodeA))
 }
 
 // letGo closes the attack's connections.
@@ -103,7 +103,7 @@ func letGo(_ context.Context, s *stage) error {
 // wantPage checks that the page answers another local user, with any status.
 func wantPage(ctx context.Context, s *stage) error {
 	dial := func(ctx context.Context, _, _ string) (c net.Conn, err error) {
-		err = s.in(nodeA, func() error {
+		err = s.lab.In(nodeA, func() error {
 			d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
 			c, err = d.DialContext(ctx, "tcp", pageAddress)
 			return err

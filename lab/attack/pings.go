@@ -34,7 +34,7 @@ type pinging struct {
 // openPinging opens the pinger of a path. n distinguishes pingers of one pod.
 func openPinging(s *stage, p path, n uint16) (*pinging, error) {
 	one := &pinging{path: p, waiting: map[uint16]time.Time{}}
-	err := s.in(p.from, func() (err error) {
+	err := s.lab.In(p.from, func() (err error) {
 		one.Pinger, err = raw.OpenPinger(s.pod(p.to).address, uint16(os.Getpid())<<1|n)
 		return err
 	})

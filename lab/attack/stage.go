@@ -53,30 +53,19 @@ type host struct {
 	node    string
 }
 
-// choose is the value of the stage's family.
-func choose[T any](s *stage, d lab.Dual[T]) T {
-	if s.v6 {
-		return d.V6
-	}
-	return d.V4
-}
-
 // pod finds a pod of the lab.
 func (s *stage) pod(name string) host {
-	for _, n := range s.lab.Topology.Nodes {
-		for _, p := range n.Pods {
-			if p.Name == name {
-				return host{p.MAC, choose(s, p.Address), n.GatewayMAC, n.Name}
-			}
-		}
+	n, p, err := s.lab.Pod(name)
+	if err != nil {
+		panic(err) // the names are constants of this package
 	}
-	panic("the lab has no pod " + name) // the names are constants of this package
+	return host{p.MAC, p.Address.Of(s.v6), n.GatewayMAC, n.Name}
 }
 
 // gatewayOf is the gateway of a Node.
 func (s *stage) gatewayOf(node string) host {
 	n := s.node(node)
-	return host{n.GatewayMAC, choose(s, n.Gateway), n.GatewayMAC, n.Name}
+	return host{n.GatewayMAC, n.Gateway.Of(s.v6), n.GatewayMAC, n.Name}
 }
 
 // node finds a Node of the lab.
@@ -88,19 +77,10 @@ func (s *stage) node(name string) *lab.Node {
 // agent is a client of a Node's agent.
 func (s *stage) agent(node string) *api.Client { return api.NewClient(s.lab.Socket(node)) }
 
-// in runs f in the namespace of a pod or a Node.
-func (s *stage) in(name string, f func() error) error {
-	ns, err := s.lab.Namespace(name)
-	if err != nil {
-		return err
-	}
-	return ns.Do(f)
-}
-
 // asNobody runs f in a namespace, on a thread without privilege. Linux keeps users by
 // thread. The thread's saved user is still root, so that it can return.
 func (s *stage) asNobody(name string, f func() error) error {
-	return s.in(name, func() error {
+	return s.lab.In(name, func() error {
 		runtime.LockOSThread()
 		if err := become(nobody); err != nil {
 			runtime.UnlockOSThread()
@@ -126,7 +106,7 @@ func become(uid uintptr) error {
 
 // openSocket opens the stage's raw socket on a pod's eth0.
 func (s *stage) openSocket(pod string) error {
-	return s.in(pod, func() (err error) {
+	return s.lab.In(pod, func() (err error) {
 		s.socket, err = raw.Open("eth0")
 		return err
 	})
@@ -145,7 +125,7 @@ type watcher struct {
 // count.
 func (s *stage) watch(name, link string, own [6]byte) (*watcher, error) {
 	w := &watcher{own: own, ended: make(chan int, 1)}
-	err := s.in(name, func() (err error) {
+	err := s.lab.In(name, func() (err error) {
 		w.socket, err = raw.Open(link)
 		return err
 	})

@@ -49,7 +49,7 @@ func runGreeting(ctx context.Context, c net.Conn) {
 
 // dial connects on a path and reads the greeting.
 func (s *stage) dial(ctx context.Context, p path) (c net.Conn, err error) {
-	err = s.in(p.from, func() error {
+	err = s.lab.In(p.from, func() error {
 		c, err = (&net.Dialer{Timeout: waitAtMost}).DialContext(ctx, "tcp", s.target(p))
 		return err
 	})

@@ -27,41 +27,27 @@ type injection struct {
 	vni    uint32 // the tunnel's virtual network; 0 is ours
 }
 
-// inject sends tunnel packets from the attacker to a Node.
-func inject(node, as, to string) func(context.Context, *stage) (int, error) {
+// inject sends tunnel packets to an address, as an unprivileged user of a pod or a Node.
+func inject(from string, end func(*stage) netip.Addr, i injection) func(context.Context, *stage) (int, error) {
 	return func(_ context.Context, s *stage) (int, error) {
-		return s.inject(attacker, s.lab.Topology.TunnelEnd(s.node(node)), injection{as: as, to: to})
+		inner := s.tcp(packettest.Options{
+			EthSrc: s.pod(i.as).gateway, EthDst: virtualMAC, Src: s.pod(i.as).address, Dst: s.pod(i.to).address,
+			SrcPort: 40000, DstPort: dbPort, Payload: s.marker,
+		})
+		return s.sendInner(from, end(s), i.vni, inner)
 	}
 }
 
-// injectGateway sends them to the gateway's address, by which pods reach their own Node.
-func injectGateway(_ context.Context, s *stage) (int, error) {
-	return s.inject(attacker, s.node(nodeA).Gateway.V4, injection{as: "web-b", to: "db-a"})
+// tunnelEnd is a Node's address in the tunnel.
+func tunnelEnd(node string) func(*stage) netip.Addr {
+	return func(s *stage) netip.Addr { return s.lab.Topology.TunnelEnd(s.node(node)) }
 }
 
-// injectIPv6 sends them to an address that the tunnel does not use.
-func injectIPv6(_ context.Context, s *stage) (int, error) {
-	return s.inject(attacker, s.node(nodeB).Address.V6.Addr(), injection{as: "web-a", to: "db-b"})
-}
+// nodeGateway is the address by which pods reach their own Node.
+func nodeGateway(s *stage) netip.Addr { return s.node(nodeA).Gateway.V4 }
 
-// injectForeign sends as a user of the other Node, with a pod of this Node as inner source.
-func injectForeign(_ context.Context, s *stage) (int, error) {
-	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-a", to: "db-a"})
-}
-
-// injectNetwork sends as a user of the other Node, with another VNI.
-func injectNetwork(_ context.Context, s *stage) (int, error) {
-	return s.inject(nodeB, s.lab.Topology.TunnelEnd(s.node(nodeA)), injection{as: "web-b", to: "db-a", vni: 5})
-}
-
-// inject sends tunnel packets to an address from a namespace.
-func (s *stage) inject(from string, end netip.Addr, i injection) (sent int, err error) {
-	inner := s.tcp(packettest.Options{
-		EthSrc: s.pod(i.as).gateway, EthDst: virtualMAC, Src: s.pod(i.as).address, Dst: s.pod(i.to).address,
-		SrcPort: 40000, DstPort: dbPort, Payload: s.marker,
-	})
-	return s.sendInner(from, end, i.vni, inner)
-}
+// otherIPv6 is an address of the other Node that the tunnel does not use.
+func otherIPv6(s *stage) netip.Addr { return s.node(nodeB).Address.V6.Addr() }
 
 // sendInner sends a frame in tunnel packets to an address, as an unprivileged user in a
 // namespace.
@@ -72,7 +58,7 @@ func (s *stage) sendInner(from string, end netip.Addr, vni uint32, inner []byte)
 	datagram = append(datagram, inner...)
 	within := s.asNobody
 	if kind.Port() == 0 { // GRE needs a raw socket
-		within = s.in
+		within = s.lab.In
 	}
 	err = within(from, func() error {
 		for range injections {

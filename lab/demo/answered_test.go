@@ -39,7 +39,7 @@ func TestAnsweredFlows(t *testing.T) {
 	for first := 0; first < flows; first += answeredRound {
 		flood := make(chan error, 1)
 		go func() {
-			flood <- w.in("db-a", func() error { return answeredFlood(w.resolve("client-a:5001"), first) })
+			flood <- w.lab.In("db-a", func() error { return answeredFlood(w.resolve("client-a:5001"), first) })
 		}()
 		a, f := w.askAll(t)
 		attempts, failed = attempts+a, failed+f

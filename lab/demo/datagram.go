@@ -22,7 +22,7 @@ const longDatagram = 8000
 
 // listenEcho starts an echo server of both families.
 func (w *world) listenEcho(name string) error {
-	return w.in(name, func() error {
+	return w.lab.In(name, func() error {
 		c, err := net.ListenPacket("udp", fmt.Sprintf(":%d", echoPort))
 		if err != nil {
 			return fmt.Errorf("echo server in %s: %w", name, err)
@@ -89,7 +89,7 @@ func (w *world) echo(ctx context.Context, from, to string, sizes ...int) error {
 const resendAfter = time.Second
 
 func (w *world) dialUDP(ctx context.Context, from, to string) (c net.Conn, err error) {
-	err = w.in(from, func() error {
+	err = w.lab.In(from, func() error {
 		c, err = (&net.Dialer{}).DialContext(ctx, "udp", w.resolve(to))
 		return err
 	})

@@ -278,7 +278,7 @@ func (k *dropKind) sendDatagram(t *testing.T, w *world) {
 	t.Helper()
 	const genevePort = 6081
 	to := net.UDPAddrFromAddrPort(netip.AddrPortFrom(w.lab.Topology.Nodes[0].Address.V4.Addr(), genevePort))
-	if err := w.in(k.from, func() error {
+	if err := w.lab.In(k.from, func() error {
 		c, err := net.DialUDP("udp4", nil, to)
 		if err != nil {
 			return err

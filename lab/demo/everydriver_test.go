@@ -289,10 +289,10 @@ func (s *story) faulty() map[string][]byte {
 		near, _ := (frames{s.world}).pod(s.to)
 		o.EthDst = near.MAC
 	}
-	build := choose(s.v6, lab.Dual[func(packettest.Options) []byte]{V4: packettest.UDP4, V6: packettest.UDP6})
+	build := lab.Dual[func(packettest.Options) []byte]{V4: packettest.UDP4, V6: packettest.UDP6}.Of(s.v6)
 	foreign, spoofed, dead := o, o, build(o)
 	foreign.EthSrc[5] ^= 0x80
-	spoofed.Src = of(s.world, strangerIP)
+	spoofed.Src = strangerIP.Of(s.v6)
 	if ip := dead[packet.EthernetLen:]; s.v6 {
 		packet.IPv6(ip).SetHopLimit(0)
 	} else {
@@ -398,7 +398,7 @@ type oneWay struct {
 func (s *story) oneWay() *oneWay {
 	s.Helper()
 	var to net.PacketConn
-	err := s.in(s.to, func() (err error) {
+	err := s.lab.In(s.to, func() (err error) {
 		to, err = net.ListenPacket("udp", fmt.Sprintf(":%d", deniedPort))
 		return err
 	})

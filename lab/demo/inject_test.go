@@ -73,7 +73,7 @@ type injection struct {
 func (i *injection) frame(w *world) []byte {
 	f := frames{w}
 	to, gateway := f.pod("db-a")
-	o := packettest.Options{EthSrc: gateway, EthDst: tables.GlobalVirtualMAC, Src: i.src, Dst: of(w, to.Address), SrcPort: i.port, DstPort: 3306}
+	o := packettest.Options{EthSrc: gateway, EthDst: tables.GlobalVirtualMAC, Src: i.src, Dst: to.Address.Of(w.v6), SrcPort: i.port, DstPort: 3306}
 	if i.src.Is4() {
 		return packettest.TCP4(o)
 	}
@@ -88,7 +88,7 @@ func (i *injection) send(t *testing.T, w *world, to netip.Addr) {
 	outer := make([]byte, tunnel.HeaderLen)
 	kind.Init(outer, i.vni)
 	outer = append(outer, i.frame(w)...)
-	if err := w.in(i.from, func() error {
+	if err := w.lab.In(i.from, func() error {
 		if kind.Port() == 0 {
 			return sendGRE(to, outer)
 		}

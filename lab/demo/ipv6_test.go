@@ -50,7 +50,7 @@ func TestPodDetectsDuplicates(t *testing.T) {
 	}
 	defer s.Close()
 	own := w.addresses["client-a"]
-	if err := w.in("client-a", func() error { return readdress(own.AsSlice()) }); err != nil {
+	if err := w.lab.In("client-a", func() error { return readdress(own.AsSlice()) }); err != nil {
 		t.Fatal(err)
 	}
 	waitFor(t, s, "a solicitation without source for "+own.String(), func(f []byte) bool {
@@ -109,7 +109,7 @@ func waitDetected(t *testing.T, w *world, own string) {
 	var last []string
 	for range 1000 {
 		last = nil
-		err := w.in("client-a", func() error {
+		err := w.lab.In("client-a", func() error {
 			link, err := netlink.LinkByName("eth0")
 			if err != nil {
 				return err

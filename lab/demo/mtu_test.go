@@ -45,7 +45,7 @@ func testNarrowUnderlay(t *testing.T, o lab.Options) {
 	}
 	defer w.close()
 	for _, name := range []string{"node-a", "node-b", "outside"} {
-		if err := w.in(name, func() error {
+		if err := w.lab.In(name, func() error {
 			eth0, err := netlink.LinkByName("eth0")
 			if err != nil {
 				return err

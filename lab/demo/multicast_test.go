@@ -137,7 +137,7 @@ func multicastOutlives(t *testing.T, w *world, group *net.UDPAddr, members map[s
 // routedPackets is how many packets the route of the group has forwarded, by the kernel of node-a.
 func routedPackets(t *testing.T, w *world) (packets int) {
 	t.Helper()
-	err := w.in("node-a", func() error {
+	err := w.lab.In("node-a", func() error {
 		text, err := os.ReadFile("/proc/thread-self/net/ip_mr_cache")
 		for line := range strings.Lines(string(text)) {
 			if f := strings.Fields(line); f[0] == "030201EF" {
@@ -302,7 +302,7 @@ func multicastForbidden(t *testing.T, w *world, group *net.UDPAddr, members map[
 // joinGroup has a pod's kernel join a group on eth0.
 func joinGroup(t *testing.T, w *world, pod string, group *net.UDPAddr) (c *net.UDPConn) {
 	t.Helper()
-	err := w.in(pod, func() error {
+	err := w.lab.In(pod, func() error {
 		link, err := net.InterfaceByName("eth0")
 		if err == nil {
 			c, err = net.ListenMulticastUDP("udp4", link, group)
@@ -320,7 +320,7 @@ func joinGroup(t *testing.T, w *world, pod string, group *net.UDPAddr) (c *net.U
 func sendTo(t *testing.T, w *world, pod string, group *net.UDPAddr) func(string) error {
 	t.Helper()
 	var c net.PacketConn
-	err := w.in(pod, func() error {
+	err := w.lab.In(pod, func() error {
 		link, err := net.InterfaceByName("eth0")
 		if err != nil {
 			return err

@@ -95,11 +95,11 @@ func TestDSR(t *testing.T) {
 	}
 	defer w.close()
 	client := w.addresses["outside"].String()
-	if err := w.served(t.Context(), "outside", of(w, loadBalancer), map[string]string{"web-a": client, "web-b": client}); err != nil {
+	if err := w.served(t.Context(), "outside", loadBalancer.Of(w.v6), map[string]string{"web-a": client, "web-b": client}); err != nil {
 		t.Error(err)
 	}
 	w6 := w.ipv6()
-	if err := w6.served(t.Context(), "outside", of(w6, loadBalancer), w6.seenThrough()); err != nil {
+	if err := w6.served(t.Context(), "outside", loadBalancer.Of(w6.v6), w6.seenThrough()); err != nil {
 		t.Error(err)
 	}
 }
@@ -126,7 +126,7 @@ func TestNodeSideComesBack(t *testing.T) {
 		{"ip address flush dev antrea-gw0", "address 10.10.0.1/24", []check{{"probes", connect("node-a", "db-a:3306")}}},
 		{"echo 0 >/proc/sys/net/ipv4/ip_forward", "sysctl net/ipv4/ip_forward", []check{{"outside", outside}}},
 	} {
-		err := w.in("node-a", func() error {
+		err := w.lab.In("node-a", func() error {
 			if out, err := exec.Command("sh", "-c", s.take).CombinedOutput(); err != nil {
 				return fmt.Errorf("%w: %s", err, out)
 			}

@@ -57,7 +57,9 @@ func gatewayLab(t *testing.T) *world {
 }
 
 // loaded is the bulk Service at its load balancer's address.
-func (w *world) loaded() string { return fmt.Sprintf("[%s]:%d", of(w, loadBalancerAddress), bulkPort) }
+func (w *world) loaded() string {
+	return fmt.Sprintf("[%s]:%d", loadBalancerAddress.Of(w.v6), bulkPort)
+}
 
 var loadBalancerAddress = lab.Dual[string]{V4: "192.168.77.150", V6: "fd00:77::150"}
 

@@ -109,7 +109,7 @@ func TestOffloadBetweenNodesGoes(t *testing.T) {
 func (w *world) lowerMTU(t *testing.T) {
 	t.Helper()
 	change := func(do func(*netlink.Route) error) {
-		err := w.in("node-a", func() error {
+		err := w.lab.In("node-a", func() error {
 			l, err := netlink.LinkByName("eth0")
 			if err != nil {
 				return err
@@ -134,7 +134,7 @@ func (w *world) uplinkPrograms(t *testing.T) int {
 // programsAt counts programs at a link of a Node; none if the link is gone.
 func (w *world) programsAt(t *testing.T, node, name string, where ebpf.AttachType) (n int) {
 	t.Helper()
-	err := w.in(node, func() error {
+	err := w.lab.In(node, func() error {
 		l, err := netlink.LinkByName(name)
 		if errors.As(err, &netlink.LinkNotFoundError{}) {
 			return nil

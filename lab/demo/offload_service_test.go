@@ -58,7 +58,7 @@ func TestOffloadRewrites(t *testing.T) {
 }
 
 // bulk is where bulkService is.
-func (w *world) bulk() string { return net.JoinHostPort(of(w, bulkAddress), strconv.Itoa(bulkPort)) }
+func (w *world) bulk() string { return net.JoinHostPort(bulkAddress.Of(w.v6), strconv.Itoa(bulkPort)) }
 
 // completeChecksums turns the checksum offload of the Node's ends of the pods'
 // links off.
@@ -69,7 +69,7 @@ func (w *world) completeChecksums(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pod := range []string{sender, receiver} {
-		if err := w.in("node-a", func() error { return ports.DisableTxChecksum(all[pod].Link) }); err != nil {
+		if err := w.lab.In("node-a", func() error { return ports.DisableTxChecksum(all[pod].Link) }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -119,7 +119,7 @@ func (w *world) wantTranslated(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(all, func(c api.Connection) bool {
-		return c.Orig.Dst.String() == of(w, bulkAddress) && c.Orig.DstPort == bulkPort && c.Reply.Src == w.addresses[receiver] && c.Reply.SrcPort == sinkPort
+		return c.Orig.Dst.String() == bulkAddress.Of(w.v6) && c.Orig.DstPort == bulkPort && c.Reply.Src == w.addresses[receiver] && c.Reply.SrcPort == sinkPort
 	}) {
 		t.Errorf("no connection was translated: %+v", all)
 	}

@@ -128,7 +128,7 @@ func (w *world) exact(t *testing.T) (map[string]api.PortRecord, map[string]uint6
 			t.Fatal(err)
 		}
 		for _, pod := range []string{sender, receiver} {
-			err := w.in("node-a", func() error {
+			err := w.lab.In("node-a", func() error {
 				l, err := netlink.LinkByName(all[pod].Link)
 				if err == nil {
 					now[pod] = l.Attrs().Statistics.RxPackets
@@ -278,7 +278,7 @@ func TestOffloadGoesWithTheLink(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = w.in("node-a", func() error {
+	err = w.lab.In("node-a", func() error {
 		l, err := netlink.LinkByName(all[receiver].Link)
 		if err != nil {
 			return err
@@ -332,7 +332,7 @@ func TestOffloadGoesWithTheSwitch(t *testing.T) {
 // packetSockets counts those of node-a.
 func (w *world) packetSockets(t *testing.T) (n int) {
 	t.Helper()
-	err := w.in("node-a", func() error {
+	err := w.lab.In("node-a", func() error {
 		list, err := os.ReadFile("/proc/thread-self/net/packet")
 		n = strings.Count(string(list), "\n") - 1 // a headline
 		return err
@@ -347,7 +347,7 @@ func (w *world) packetSockets(t *testing.T) (n int) {
 // uplink goes with its switch.
 func (w *world) ingressPrograms(t *testing.T) (n int) {
 	t.Helper()
-	err := w.in("node-a", func() error {
+	err := w.lab.In("node-a", func() error {
 		all, err := netlink.LinkList()
 		for _, l := range all {
 			if l.Attrs().Name == "eth0" {

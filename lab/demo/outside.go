@@ -78,7 +78,7 @@ func nodePort(ctx context.Context, w *world) (string, error) {
 // balanced connects to a load balancer's address and an external IP.
 func balanced(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
-		for _, service := range []string{of(w, loadBalancer), of(w, externalIP)} {
+		for _, service := range []string{loadBalancer.Of(w.v6), externalIP.Of(w.v6)} {
 			if err := w.served(ctx, "outside", service, w.seenThrough()); err != nil {
 				return "", err
 			}
@@ -97,7 +97,7 @@ func local(ctx context.Context, w *world) (string, error) {
 	for _, w := range []*world{w, w.ipv6()} {
 		want := greeting{"web-b", w.addresses["outside"].String()}
 		for range 12 {
-			g, err := w.greet(ctx, "outside", of(w, localBalancer))
+			g, err := w.greet(ctx, "outside", localBalancer.Of(w.v6))
 			if err != nil {
 				return "", err
 			}
@@ -105,7 +105,7 @@ func local(ctx context.Context, w *world) (string, error) {
 				return "", fmt.Errorf("%s answered and saw %s, want %s and %s", g.name, g.source, want.name, want.source)
 			}
 		}
-		if err := w.served(ctx, "client-a", of(w, localBalancer), nil); err != nil { // clients in the cluster may get any endpoint
+		if err := w.served(ctx, "client-a", localBalancer.Of(w.v6), nil); err != nil { // clients in the cluster may get any endpoint
 			return "", err
 		}
 	}
@@ -116,7 +116,7 @@ func local(ctx context.Context, w *world) (string, error) {
 // addresses, whichever Node has them.
 func egress(ctx context.Context, w *world) (string, error) {
 	var seen []string
-	web, clients := of(w, egressOfWeb), of(w, egressOfClients)
+	web, clients := egressOfWeb.Of(w.v6), egressOfClients.Of(w.v6)
 	webB, clientA := web, clients
 	if w.lab.Topology.Encap == tables.NoEncap { // there is no path to another Node's Egress
 		webB, clientA = w.addresses["node-b"].String(), w.addresses["node-a"].String()

@@ -36,7 +36,7 @@ func (w *world) reach(t *testing.T, node, address string) string {
 				return
 			}
 			var far net.Conn
-			err = w.in(node, func() error { far, err = net.Dial("tcp", address); return err })
+			err = w.lab.In(node, func() error { far, err = net.Dial("tcp", address); return err })
 			if err != nil {
 				near.Close()
 				continue

@@ -36,7 +36,7 @@ var errNoReply = errors.New("no echo reply")
 // must be answered within the timeout.
 func (w *world) ping(from, to string, timeout time.Duration) (time.Duration, error) {
 	var p *raw.Pinger
-	err := w.in(from, func() (err error) {
+	err := w.lab.In(from, func() (err error) {
 		p, err = raw.OpenPinger(w.addresses[to], uint16(os.Getpid()))
 		return err
 	})

@@ -168,7 +168,7 @@ func (w *world) wantRefused(t *testing.T, from, to string) {
 // prohibited" for a UDP socket: a port that is not served would be "refused".
 func (w *world) wantProhibited(t *testing.T, from, to string) {
 	t.Helper()
-	err := w.in(from, func() error {
+	err := w.lab.In(from, func() error {
 		c, err := net.Dial("udp4", w.resolve(to))
 		if err != nil {
 			return err

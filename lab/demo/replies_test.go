@@ -58,7 +58,7 @@ func wantRepliesByTunnel(t *testing.T, w *world, family, pods string) {
 	t.Helper()
 	nft := func(node string, args ...string) string {
 		var out []byte
-		err := w.in(node, func() (err error) {
+		err := w.lab.In(node, func() (err error) {
 			if out, err = exec.Command("nft", args...).CombinedOutput(); err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}

@@ -68,7 +68,7 @@ func dialService(t *testing.T, w *world, count int) (all []*streamed, answered m
 	}
 	answered = make(map[string]int)
 	for len(all) < count || len(answered) < 2 && len(all) < 8*count {
-		c, err := w.dial(t.Context(), "client-a", of(w, clusterIPService), keptTimeout)
+		c, err := w.dial(t.Context(), "client-a", clusterIPService.Of(w.v6), keptTimeout)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func dialService(t *testing.T, w *world, count int) (all []*streamed, answered m
 			t.Fatal(err)
 		}
 		answered[g.name]++
-		name := fmt.Sprintf("%s by %s from %v", of(w, clusterIPService), g.name, c.LocalAddr())
+		name := fmt.Sprintf("%s by %s from %v", clusterIPService.Of(w.v6), g.name, c.LocalAddr())
 		all = append(all, &streamed{kept: kept{Conn: c, name: name}})
 	}
 	return all, answered
@@ -160,7 +160,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	all, _ := dialService(t, w, 4)
 	all = append(all,
 		w.dialMore(t, "client-b", "web-a:80"), w.dialMore(t, "client-a", "web-b:80"), w.dialMore(t, "node-a", "web-a:80"),
-		w.dialMore(t, "outside", of(w, loadBalancer)), w.dialMore(t, "outside", of(w, loadBalancer)))
+		w.dialMore(t, "outside", loadBalancer.Of(w.v6)), w.dialMore(t, "outside", loadBalancer.Of(w.v6)))
 	stop := exchangeAll(t, all)
 	waitLine(t, l.Log("node-a"), `ready`)
 	waitKept(t, l, "node-a")
@@ -179,7 +179,7 @@ func TestLastRulesWithoutManifests(t *testing.T) {
 	lastRules := func() {
 		t.Helper()
 		for _, from := range []string{"client-a", "client-b"} {
-			if _, err := w.greet(t.Context(), from, of(w, clusterIPService)); err != nil {
+			if _, err := w.greet(t.Context(), from, clusterIPService.Of(w.v6)); err != nil {
 				t.Errorf("%s: %v", from, err)
 			}
 		}

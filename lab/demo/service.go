@@ -38,7 +38,7 @@ func (w *world) spread(ctx context.Context, from, service string, count int) (ma
 // clusterIP connects 200 times. One endpoint is on the client's Node, the other is not, and
 // each must serve some.
 func clusterIP(ctx context.Context, w *world) (string, error) {
-	got, err := w.spread(ctx, "client-a", of(w, clusterIPService), 200)
+	got, err := w.spread(ctx, "client-a", clusterIPService.Of(w.v6), 200)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +52,7 @@ func clusterIP(ctx context.Context, w *world) (string, error) {
 func affinity(ctx context.Context, w *world) (string, error) {
 	var seen []string
 	for _, from := range []string{"client-a", "client-b"} {
-		got, err := w.spread(ctx, from, of(w, affinityService), 20)
+		got, err := w.spread(ctx, from, affinityService.Of(w.v6), 20)
 		if err != nil {
 			return "", err
 		}
@@ -68,7 +68,7 @@ func affinity(ctx context.Context, w *world) (string, error) {
 
 // noEndpoints expects a reset, not silence.
 func noEndpoints(ctx context.Context, w *world) (string, error) {
-	service := of(w, emptyService)
+	service := emptyService.Of(w.v6)
 	for _, from := range []string{"client-a", "client-b"} {
 		c, err := w.dial(ctx, from, service, waitAtMost)
 		if err == nil {
@@ -85,7 +85,7 @@ func noEndpoints(ctx context.Context, w *world) (string, error) {
 // hairpin lets web-a connect to a Service whose only endpoint is itself. It must see its
 // gateway as source. If it saw itself, it would answer without the switch.
 func hairpin(ctx context.Context, w *world) (string, error) {
-	g, err := w.greet(ctx, "web-a", of(w, hairpinService))
+	g, err := w.greet(ctx, "web-a", hairpinService.Of(w.v6))
 	if err != nil {
 		return "", err
 	}

@@ -76,9 +76,9 @@ var strangerIP = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("10.10.0.66"), V6:
 
 // wire looks up the addresses.
 func (w *world) wire() wire {
-	a := wire{stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, of(w, strangerIP)}}
+	a := wire{stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, strangerIP.Of(w.v6)}}
 	for _, p := range w.lab.Topology.Nodes[0].Pods {
-		at := layerAddr{p.MAC, of(w, p.Address)}
+		at := layerAddr{p.MAC, p.Address.Of(w.v6)}
 		switch p.Name {
 		case "client-a":
 			a.client = at

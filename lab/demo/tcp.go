@@ -39,7 +39,7 @@ func connect(pairs ...string) func(context.Context, *world) (string, error) {
 func (w *world) sourceOf(name string) string {
 	for _, n := range w.lab.Topology.Nodes {
 		if n.Name == name {
-			return of(w, n.Gateway).String()
+			return n.Gateway.Of(w.v6).String()
 		}
 	}
 	return w.addresses[name].String()

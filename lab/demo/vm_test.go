@@ -102,7 +102,7 @@ func sentByIdle(t *testing.T, w *world) (n uint64) {
 	if u := w.lab.State.Uplink; u != lab.UplinkBond && u != lab.UplinkTagged {
 		return 0
 	}
-	err := w.in("node-a", func() error {
+	err := w.lab.In("node-a", func() error {
 		link, err := netlink.LinkByName("port1")
 		if err == nil {
 			n = link.Attrs().Statistics.TxPackets
@@ -129,7 +129,7 @@ func tellCounters(t *testing.T, w *world) {
 		}
 	}
 	for _, name := range []string{"node-a", "node-b", "outside", "client-a", "client-b"} {
-		err := w.in(name, func() error {
+		err := w.lab.In(name, func() error {
 			text, err := os.ReadFile("/proc/thread-self/net/snmp")
 			t.Logf("counters of %s:\n%s", name, text)
 			return err

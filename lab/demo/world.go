@@ -59,16 +59,6 @@ func (w *world) ipv6() *world {
 	return &world{lab: w.lab, v6: true, addresses: addresses(w.lab, true), closers: w.closers, dialled: w.dialled}
 }
 
-// of is the value of the world's address family.
-func of[T any](w *world, d lab.Dual[T]) T { return choose(w.v6, d) }
-
-func choose[T any](v6 bool, d lab.Dual[T]) T {
-	if v6 {
-		return d.V6
-	}
-	return d.V4
-}
-
 // newWorld starts the servers. Servers also listen on the ports that policies deny, so that
 // only the policy refuses a connection.
 func newWorld(l *lab.Lab) (*world, error) {
@@ -104,11 +94,11 @@ func newWorld(l *lab.Lab) (*world, error) {
 
 // addresses are the addresses of one family by name.
 func addresses(l *lab.Lab, v6 bool) map[string]netip.Addr {
-	m := map[string]netip.Addr{"outside": choose(v6, l.Topology.Outside).Addr()}
+	m := map[string]netip.Addr{"outside": l.Topology.Outside.Of(v6).Addr()}
 	for _, n := range l.Topology.Nodes {
-		m[n.Name] = choose(v6, n.Address).Addr()
+		m[n.Name] = n.Address.Of(v6).Addr()
 		for _, p := range n.Pods {
-			m[p.Name] = choose(v6, p.Address)
+			m[p.Name] = p.Address.Of(v6)
 		}
 	}
 	return m
@@ -120,18 +110,9 @@ func (w *world) close() {
 	}
 }
 
-// in runs f in the namespace of a pod, a Node or the outside host.
-func (w *world) in(name string, f func() error) error {
-	ns, err := w.lab.Namespace(name)
-	if err != nil {
-		return err
-	}
-	return ns.Do(f)
-}
-
 // raw opens a raw socket on a link of a pod, a Node or "underlay".
 func (w *world) raw(name, link string) (s *raw.Socket, err error) {
-	err = w.in(name, func() (err error) {
+	err = w.lab.In(name, func() (err error) {
 		s, err = raw.Open(link)
 		return err
 	})
@@ -144,7 +125,7 @@ func (w *world) raw(name, link string) (s *raw.Socket, err error) {
 // listen starts a server of both families. It greets each connection with its own name and
 // the client's address. If serve is not nil, it gets the connection then.
 func (w *world) listen(name string, port int, serve func(net.Conn)) error {
-	return w.in(name, func() error {
+	return w.lab.In(name, func() error {
 		ln, err := net.Listen("tcp", fmt.Sprintf(":%d", port))
 		if err != nil {
 			return fmt.Errorf("server in %s: %w", name, err)
@@ -196,7 +177,7 @@ func (w *world) resolve(target string) string {
 // dial connects from a pod (or Node) to a target.
 func (w *world) dial(ctx context.Context, from, to string, timeout time.Duration) (net.Conn, error) {
 	var c net.Conn
-	err := w.in(from, func() (err error) {
+	err := w.lab.In(from, func() (err error) {
 		c, err = (&net.Dialer{Timeout: timeout, LocalAddr: &net.TCPAddr{Port: w.sourcePort()}}).DialContext(ctx, "tcp", w.resolve(to))
 		return err
 	})

@@ -62,7 +62,7 @@ const (
 
 // start sends and receives until ctx ends. wait returns when both goroutines have ended.
 func (d *datagrams) start(ctx context.Context, l *lab.Lab) (wait func(), err error) {
-	to, err := addressOf(l, d.path.to)
+	_, to, err := l.Pod(d.path.to)
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (d *datagrams) start(ctx context.Context, l *lab.Lab) (wait func(), err err
 		}
 		port++
 	}
-	at := netip.AddrPortFrom(to, uint16(port))
+	at := netip.AddrPortFrom(to.Address.V4, uint16(port))
 	if err := d.open(l, at); err != nil {
 		return nil, errors.Join(fmt.Errorf("UDP %s: %w", d.path, err), d.Close())
 	}
@@ -83,33 +83,13 @@ func (d *datagrams) start(ctx context.Context, l *lab.Lab) (wait func(), err err
 	return running.Wait, nil
 }
 
-// addressOf is the IPv4 address of a pod.
-func addressOf(l *lab.Lab, pod string) (netip.Addr, error) {
-	for _, n := range l.Topology.Nodes {
-		for _, p := range n.Pods {
-			if p.Name == pod {
-				return p.Address.V4, nil
-			}
-		}
-	}
-	return netip.Addr{}, fmt.Errorf("the lab has no pod %q", pod)
-}
-
 // receiveBuffer is the socket's buffer for packets while the receiver does not run, in
 // bytes.
 const receiveBuffer = 4 << 20
 
 // open opens both sockets.
 func (d *datagrams) open(l *lab.Lab, at netip.AddrPort) error {
-	to, err := l.Namespace(d.path.to)
-	if err != nil {
-		return err
-	}
-	from, err := l.Namespace(d.path.from)
-	if err != nil {
-		return err
-	}
-	err = to.Do(func() (err error) {
+	err := l.In(d.path.to, func() (err error) {
 		d.take, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
 		return err
 	})
@@ -119,7 +99,7 @@ func (d *datagrams) open(l *lab.Lab, at netip.AddrPort) error {
 	if err := stamped(d.take); err != nil {
 		return err
 	}
-	return from.Do(func() (err error) {
+	return l.In(d.path.from, func() (err error) {
 		d.send, err = net.DialUDP("udp4", nil, net.UDPAddrFromAddrPort(at))
 		return err
 	})

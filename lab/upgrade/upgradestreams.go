@@ -86,11 +86,7 @@ func (s *streams) closeLater(c io.Closer) {
 
 // listen starts an echo server in a pod.
 func (s *streams) listen(pod string) error {
-	ns, err := s.lab.Namespace(pod)
-	if err != nil {
-		return err
-	}
-	return ns.Do(func() error {
+	return s.lab.In(pod, func() error {
 		ln, err := net.Listen("tcp", fmt.Sprintf(":%d", serverPort))
 		if err != nil {
 			return fmt.Errorf("server in %s: %w", pod, err)
@@ -138,12 +134,8 @@ func sourcePort(first, i int) int {
 const dialTime = 10 * time.Second
 
 func (s *streams) dial(ctx context.Context, from, to string, port int) (*stream, error) {
-	ns, err := s.lab.Namespace(from)
-	if err != nil {
-		return nil, err
-	}
 	one := &stream{}
-	err = ns.Do(func() (err error) {
+	err := s.lab.In(from, func() (err error) {
 		one.Conn, err = (&net.Dialer{Timeout: dialTime, KeepAlive: -1, LocalAddr: &net.TCPAddr{Port: port}}).DialContext(ctx, "tcp", to)
 		return err
 	})
