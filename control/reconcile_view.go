@@ -300,12 +300,7 @@ func newChange(was, now *view, keys []cluster.Key) *change {
 
 // touches reports whether objects of one of the kinds differ.
 func (c *change) touches(kinds ...cluster.Kind) bool {
-	for _, k := range kinds {
-		if c.kind[k] {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kinds, func(k cluster.Kind) bool { return c.kind[k] })
 }
 
 // affected returns the objects of a kind that a change concerns: those that differ, and all present ones
@@ -352,12 +347,9 @@ func (c *change) podsMoved() bool {
 	if c.was == nil || c.touches(cluster.KindNodeConfig) {
 		return true
 	}
-	for _, k := range c.keys {
-		if k.Kind == cluster.KindPod && (c.was.here[k] != nil || c.now.here[k] != nil) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.keys, func(k cluster.Key) bool {
+		return k.Kind == cluster.KindPod && (c.was.here[k] != nil || c.now.here[k] != nil)
+	})
 }
 
 // changedKeys finds the objects that differ between two snapshots. An unchanged object is the same

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 
@@ -69,7 +70,7 @@ func (b *serviceBuilder) build(c *change, w *wants) {
 // the zone or a Node's addresses changed, it returns all.
 func (b *serviceBuilder) affected(c *change) []cluster.Key {
 	all := *c
-	all.all = c.all || c.was != nil && (c.was.zone != c.now.zone || !sameAddresses(c.was.nodeIPs, c.now.nodeIPs))
+	all.all = c.all || c.was != nil && (c.was.zone != c.now.zone || !maps.Equal(c.was.nodeIPs, c.now.nodeIPs))
 	keys := affected(&all, cluster.KindService, c.now.Services)
 	for _, k := range c.keys {
 		if k.Kind != cluster.KindEndpointSlice {
@@ -83,15 +84,6 @@ func (b *serviceBuilder) affected(c *change) []cluster.Key {
 		}
 	}
 	return c.now.sortByPlace(keys)
-}
-
-func sameAddresses(a, b map[netip.Addr]bool) bool {
-	for x := range a {
-		if !b[x] {
-			return false
-		}
-	}
-	return len(a) == len(b)
 }
 
 // settled frees the group ids that a Service no longer uses.

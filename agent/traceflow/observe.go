@@ -3,6 +3,7 @@ package traceflow
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/antrail/antrail/control"
@@ -200,7 +201,7 @@ func (s *seen) output() bool {
 		}
 		o.Action, o.TunnelDstIP = cluster.ActionForwarded, far.String()
 		s.tellNode(far)
-	case port != s.self.Gateway.No || isGateway(&s.self, dst):
+	case port != s.self.Gateway.No || slices.Contains(s.self.GatewayAddresses, dst):
 	default:
 		if tables.EgressMarkField.Get(k).Lo != 0 {
 			s.egress(cluster.ActionMarkedForSNAT)
@@ -226,15 +227,6 @@ func (s *seen) tellNode(far netip.Addr) {
 	if node := s.Objects.NodeAt(far); node != "" && s.API == nil {
 		s.note = "the packet went on to Node " + node + ", whose agent knows the rest"
 	}
-}
-
-func isGateway(self *control.Self, a netip.Addr) bool {
-	for _, own := range self.GatewayAddresses {
-		if own == a {
-			return true
-		}
-	}
-	return false
 }
 
 // leaving is the step at which the packet leaves the pipeline; nil if it does not.

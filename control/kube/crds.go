@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -63,12 +64,7 @@ func (s *Source) found(has served, err error) (begun []*watch) {
 
 // watched reports whether a kind of Antrea's has a watch, in any version.
 func (s *Source) watched(r resource) bool {
-	for _, w := range s.watches {
-		if w.gvk.GroupKind() == r.gvk.GroupKind() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.watches, func(w *watch) bool { return w.gvk.GroupKind() == r.gvk.GroupKind() })
 }
 
 // complete reports whether all of Antrea's kinds are there.
