@@ -21,6 +21,8 @@ import (
 type Switch struct {
 	dir     string
 	daemons []*exec.Cmd // ovs-vswitchd is the last one
+	// closed ends the thread of StartIn; nil without one.
+	closed chan struct{}
 }
 
 // Start starts a switch in the calling thread's namespace. The settings are of other_config, such as
@@ -102,6 +104,9 @@ func (s *Switch) PID() string { return fmt.Sprint(s.daemons[len(s.daemons)-1].Pr
 
 // Close ends the daemons and removes the directory. It kills a daemon that does not end.
 func (s *Switch) Close() error {
+	if s.closed != nil {
+		defer close(s.closed)
+	}
 	for i := len(s.daemons) - 1; i >= 0; i-- {
 		cmd := s.daemons[i]
 		_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -123,22 +128,23 @@ func (s *Switch) SetResting(yes bool) error {
 	return s.daemons[len(s.daemons)-1].Process.Signal(signal)
 }
 
-// StartIn starts a switch in a Node's namespace. Its daemons end with the thread that started them. The
-// caller closes stay after it has closed the switch, and the thread ends.
-func StartIn(ctx context.Context, n *testbed.Node, settings ...string) (s *Switch, stay chan struct{}, err error) {
-	stay = make(chan struct{})
+// StartIn starts a switch in a Node's namespace. Its daemons end with the thread that started them,
+// which ends after Close.
+func StartIn(ctx context.Context, n *testbed.Node, settings ...string) (s *Switch, err error) {
 	started := make(chan error, 2)
 	go func() {
 		started <- testbed.Within(n.NS)(func() error {
 			var failed error
-			s, failed = Start(ctx, settings...)
-			started <- failed
-			if failed == nil {
-				<-stay
+			if s, failed = Start(ctx, settings...); failed != nil {
+				return failed
 			}
+			closed := make(chan struct{})
+			s.closed = closed
+			started <- nil
+			<-closed
 			return nil
 		})
 	}()
 	err = <-started
-	return s, stay, err
+	return s, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/antrail/antrail/bench/ovs"
@@ -20,9 +21,8 @@ type ovsContender struct {
 	*ovs.PollingSwitch
 	links         *testbed.Topology
 	node          *testbed.Node
-	stay          chan struct{} // of ovs.StartIn
-	pollingThread int           // its number
-	nextNew       uint32        // number of the next new connection
+	pollingThread int    // its number
+	nextNew       uint32 // number of the next new connection
 }
 
 // markedMAC is the destination of frames that take the single entry.
@@ -43,7 +43,7 @@ func openOVS(ctx context.Context, p *flow.Program) (w *ovsContender, err error) 
 	if err != nil {
 		return w, err
 	}
-	if w.Switch, w.stay, err = ovs.StartIn(ctx, w.node); err != nil {
+	if w.Switch, err = ovs.StartIn(ctx, w.node); err != nil {
 		return w, err
 	}
 	if err := w.loadProgram(ctx, p); err != nil {
@@ -70,10 +70,10 @@ func (w *ovsContender) loadProgram(ctx context.Context, p *flow.Program) error {
 		return err
 	}
 	for _, entry := range []string{
-		fmt.Sprintf("table=0,priority=65535,in_port=%d,dl_dst=%s,actions=output:%d", testbed.Sender().OFPort, macText(markedMAC), testbed.Receiver().OFPort),
+		fmt.Sprintf("table=0,priority=65535,in_port=%d,dl_dst=%s,actions=output:%d", testbed.Sender().OFPort, net.HardwareAddr(markedMAC).String(), testbed.Receiver().OFPort),
 		// Frames of the receiver come by the same link, and are treated as if by its own port.
 		fmt.Sprintf("table=0,priority=65534,in_port=%d,dl_src=%s,actions=load:%d->NXM_OF_IN_PORT[],resubmit(,0)",
-			testbed.Sender().OFPort, macText(testbed.AnswerFrame(64)[6:12]), testbed.Receiver().OFPort),
+			testbed.Sender().OFPort, net.HardwareAddr(testbed.AnswerFrame(64)[6:12]), testbed.Receiver().OFPort),
 	} {
 		if err := w.Ofctl(ctx, "add-flow", entry); err != nil {
 			return err
@@ -83,17 +83,11 @@ func (w *ovsContender) loadProgram(ctx context.Context, p *flow.Program) error {
 	return errors.Join(err, w.Calibrate(ctx))
 }
 
-// macText writes a MAC address.
-func macText(m []byte) string {
-	return fmt.Sprintf("%02x:%02x:%02x:%02x:%02x:%02x", m[0], m[1], m[2], m[3], m[4], m[5])
-}
-
 // close ends the switch and gives the namespaces back.
 func (w *ovsContender) close() error {
 	var errs []error
 	if w.Switch != nil {
 		errs = append(errs, w.Switch.Close())
-		close(w.stay)
 	}
 	if w.links != nil {
 		errs = append(errs, testbed.Within(w.node.NS)(w.links.Close))

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -33,13 +32,7 @@ func openGateways(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs 
 	if len(r.Contenders) > 0 {
 		openers = append(openers, opener{withoutOffload, func() (*pair, error) { return openLabGateway(ctx, r, withoutOffload, config.OffloadOff) }})
 	}
-	pairs, absent, err := openPairs(r, openers)
-	c.Notes = append(c.Notes, absent...)
-	noteIperf(r, c)
-	if err != nil {
-		return nil, errors.Join(err, closePairs(pairs))
-	}
-	return pairs, nil
+	return openNoted(r, c, openers)
 }
 
 // RunGateway is profile gateway: streams, round trips, connections and datagrams between a pod and a host
@@ -60,16 +53,13 @@ func measureGateway(ctx context.Context, p *pair, window time.Duration) ([]rig.R
 }
 
 // measureDirection measures one direction. The NodePort is one of TCP.
-func measureDirection(ctx context.Context, name string, p *pair, window time.Duration, measures []measurePair) (all []rig.Reading, err error) {
-	for _, measure := range measures {
-		readings, err := measure(ctx, p, window)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		for _, r := range readings {
-			r.Name = name + ", " + r.Name
-			all = append(all, r)
-		}
+func measureDirection(ctx context.Context, name string, p *pair, window time.Duration, measures []measurePair) ([]rig.Reading, error) {
+	all, err := measureEach(ctx, p, window, measures)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for i := range all {
+		all[i].Name = name + ", " + all[i].Name
 	}
 	return all, nil
 }

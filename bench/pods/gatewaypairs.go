@@ -124,44 +124,43 @@ func openOVSGateway(ctx context.Context) (*pair, error) {
 		return nil, report.MissingError{Name: name, Why: why}
 	}
 	var s *ovs.Switch
-	end := func() error { return nil }
 	o, err := testbed.OpenOverlay(name, func(o *testbed.Overlay, i int) (err error) {
 		if i == 0 {
-			s, end, err = startOVSGateway(ctx, o.Nodes[0])
+			s, err = startOVSGateway(ctx, o.Nodes[0])
 		}
 		return err
 	})
+	if err != nil && s != nil {
+		err = errors.Join(err, s.Close())
+	}
 	if err != nil {
-		return nil, errors.Join(err, end())
+		return nil, err
 	}
 	p := gatewayPair(o, name, netip.Addr{})
 	p.inward, p.switches = nil, []string{s.PID()}
-	p.close = func() error { return errors.Join(end(), o.Close()) }
+	p.close = func() error { return errors.Join(s.Close(), o.Close()) }
 	return p, nil
 }
 
-// startOVSGateway gives a Node its pod, a switch with its entries, and the gateway. If the error
-// is not nil, end is still to be called.
-func startOVSGateway(ctx context.Context, n *testbed.Node) (s *ovs.Switch, end func() error, err error) {
-	end = func() error { return nil }
+// startOVSGateway gives a Node its pod, a switch with its entries, and the gateway. The caller
+// closes s, also after an error.
+func startOVSGateway(ctx context.Context, n *testbed.Node) (s *ovs.Switch, err error) {
 	plan := lab.TwoNodes().Nodes[0]
 	pod := plan.Pods[0]
 	if err := addLabPod(n, &plan, &pod); err != nil {
-		return nil, end, err
+		return nil, err
 	}
-	s, stay, err := ovs.StartIn(ctx, n)
-	if err != nil {
-		return nil, end, err
+	if s, err = ovs.StartIn(ctx, n); err != nil {
+		return nil, err
 	}
-	end = func() error { defer close(stay); return s.Close() }
 	program, err := workload.ExampleProgram("two-nodes/node-a")
 	if err != nil {
-		return s, end, err
+		return s, err
 	}
 	if err := s.Install(ctx, program, map[string]ovs.Port{pod.Name: {Link: pod.Name, Kind: "system"}}); err != nil {
-		return s, end, err
+		return s, err
 	}
-	return s, end, testbed.Within(n.NS)(func() error { return setGateway(&plan) })
+	return s, testbed.Within(n.NS)(func() error { return setGateway(&plan) })
 }
 
 // setGateway gives the gateway's link in the calling thread's namespace its addresses and MTU, and

@@ -115,11 +115,11 @@ func openIdleOVS(ctx context.Context, r *rig.Rig) (*rig.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, stay, err := ovs.StartIn(ctx, n)
+	s, err := ovs.StartIn(ctx, n)
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
-	end := func() error { defer close(stay); return errors.Join(s.Close(), n.Close()) }
+	end := func() error { return errors.Join(s.Close(), n.Close()) }
 	var add []string
 	for _, name := range links {
 		add = append(add, "--", "add-port", "br0", name, "--", "set", "interface", name, "type=system")

@@ -34,9 +34,8 @@ func openOVS(ctx context.Context, kind string) (*pair, error) {
 		}
 	}
 	var s *ovs.Switch
-	var stay chan struct{}
 	if err == nil {
-		s, stay, err = ovs.StartIn(ctx, n, ovsSettings[kind]...)
+		s, err = ovs.StartIn(ctx, n, ovsSettings[kind]...)
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", name, err), n.Close())
@@ -44,7 +43,7 @@ func openOVS(ctx context.Context, kind string) (*pair, error) {
 	p := nodePair(n, name, n.Pods[0], n.Pods[1])
 	p.address = net.JoinHostPort(pods[1].Address.V4.String(), "80")
 	p.switches = []string{s.PID()}
-	p.close = func() error { defer close(stay); return errors.Join(s.Close(), n.Close()) }
+	p.close = func() error { return errors.Join(s.Close(), n.Close()) }
 	err = loadOVS(ctx, s, pods, kind)
 	if err == nil && kind == ovs.AFXDP {
 		p.setResting = s.SetResting

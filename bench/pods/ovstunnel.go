@@ -29,18 +29,17 @@ func openOVSTunnel(ctx context.Context) (*pair, error) {
 	if why := ovs.Missing(); why != nil {
 		return nil, report.MissingError{Name: name, Why: why}
 	}
-	var closers []func() error
-	var switches []string
+	var started []*ovs.Switch
 	o, err := testbed.OpenOverlay(name, func(o *testbed.Overlay, i int) error {
-		s, end, err := startOVSNode(ctx, o, i)
+		s, err := startOVSNode(ctx, o, i)
 		if s != nil {
-			closers, switches = append(closers, end), append(switches, s.PID())
+			started = append(started, s)
 		}
 		return err
 	})
 	end := func() (err error) {
-		for _, f := range closers {
-			err = errors.Join(err, f())
+		for _, s := range started {
+			err = errors.Join(err, s.Close())
 		}
 		return err
 	}
@@ -48,32 +47,33 @@ func openOVSTunnel(ctx context.Context) (*pair, error) {
 		return nil, errors.Join(err, end())
 	}
 	p := overlayPair(o, name, lab.TwoNodes().Nodes[1].Pods[0].Address.V4.String())
-	p.switches = switches
+	for _, s := range started {
+		p.switches = append(p.switches, s.PID())
+	}
 	p.close = func() error { return errors.Join(end(), o.Close()) }
 	return p, nil
 }
 
 // startOVSNode makes Node i: its pod, a switch with its entries, and the switch's way to the other Node.
-func startOVSNode(ctx context.Context, o *testbed.Overlay, i int) (s *ovs.Switch, end func() error, err error) {
+func startOVSNode(ctx context.Context, o *testbed.Overlay, i int) (s *ovs.Switch, err error) {
 	n, plan := o.Nodes[i], lab.TwoNodes().Nodes[i]
 	pod := plan.Pods[0]
 	if err := addLabPod(n, &plan, &pod); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	s, stay, err := ovs.StartIn(ctx, n)
+	s, err = ovs.StartIn(ctx, n)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	end = func() error { defer close(stay); return s.Close() }
 	program, err := workload.ExampleProgram("two-nodes/node-" + string("ab"[i]))
 	if err != nil {
-		return s, end, err
+		return s, err
 	}
 	err = s.Install(ctx, program, map[string]ovs.Port{
 		pod.Name:      {Link: pod.Name, Kind: "system"},
 		"antrea-tun0": {Link: "antrea-tun0", Kind: "geneve"},
 	}, "--", "set", "interface", "antrea-tun0", "options:remote_ip=flow", "options:key=flow")
-	return s, end, errors.Join(err, connectUplink(ctx, n, s, i))
+	return s, errors.Join(err, connectUplink(ctx, n, s, i))
 }
 
 // addLabPod gives a Node one of the lab's pods. The pod itself cuts segments and fills in checksums. It has

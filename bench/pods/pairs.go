@@ -74,6 +74,17 @@ func openPairs(r *rig.Rig, openers []opener) (pairs []*pair, absent []string, er
 	return pairs, absent, nil
 }
 
+// openNoted is openPairs for profiles with streams of iperf3. It notes what this machine lacks.
+func openNoted(r *rig.Rig, c *report.Comparison, openers []opener) ([]*pair, error) {
+	pairs, absent, err := openPairs(r, openers)
+	c.Notes = append(c.Notes, absent...)
+	noteIperf(r, c)
+	if err != nil {
+		return nil, errors.Join(err, closePairs(pairs))
+	}
+	return pairs, nil
+}
+
 // closePairs closes contenders.
 func closePairs(pairs []*pair) error {
 	var errs []error
@@ -97,6 +108,18 @@ func runOpened(ctx context.Context, r *rig.Rig, c *report.Comparison, open func(
 
 // measurePair measures a contender once. Traffic for each figure flows for window.
 type measurePair func(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error)
+
+// measureEach measures a contender in several ways, one after the other.
+func measureEach(ctx context.Context, p *pair, window time.Duration, measures []measurePair) (all []rig.Reading, err error) {
+	for _, measure := range measures {
+		readings, err := measure(ctx, p, window)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, readings...)
+	}
+	return all, nil
+}
 
 // pairSides returns the pairs that take part in a profile, as sides.
 func pairSides(r *rig.Rig, profile string, pairs []*pair, measure measurePair) (sides []*rig.Side) {

@@ -2,7 +2,6 @@ package pods
 
 import (
 	"context"
-	"errors"
 	"os"
 	"time"
 
@@ -49,13 +48,7 @@ func openTunnels(ctx context.Context, r *rig.Rig, c *report.Comparison) (pairs [
 		openers = append(openers, twoNodes(withoutOffload, lab.Options{TunnelDriver: config.DriverKernel, Offload: config.OffloadOff}),
 			twoNodes(uplinkName, lab.Options{TunnelDriver: config.DriverAFXDP}))
 	}
-	pairs, absent, err := openPairs(r, openers)
-	c.Notes = append(c.Notes, absent...)
-	noteIperf(r, c)
-	if err != nil {
-		return nil, errors.Join(err, closePairs(pairs))
-	}
-	return pairs, nil
+	return openNoted(r, c, openers)
 }
 
 // RunTunnel is profile tunnel: streams, round trips, connections and datagrams between pods of two Nodes.
@@ -64,13 +57,6 @@ func RunTunnel(ctx context.Context, r *rig.Rig, c *report.Comparison) error {
 }
 
 // measureTunnel measures streams, round trips, connections and datagrams.
-func measureTunnel(ctx context.Context, p *pair, window time.Duration) (all []rig.Reading, err error) {
-	for _, measure := range []measurePair{measureBulk, measureRR, measureConnect, measureUDP} {
-		readings, err := measure(ctx, p, window)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, readings...)
-	}
-	return all, nil
+func measureTunnel(ctx context.Context, p *pair, window time.Duration) ([]rig.Reading, error) {
+	return measureEach(ctx, p, window, []measurePair{measureBulk, measureRR, measureConnect, measureUDP})
 }

@@ -14,9 +14,14 @@ import (
 // ignored is a part of an object that may have any content.
 type ignored = gojson.RawMessage
 
-type antreaPolicyManifest struct {
+// objectManifest is what each object has beside its spec.
+type objectManifest struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
+}
+
+type antreaPolicyManifest struct {
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Tier      string              `json:"tier"`
@@ -117,8 +122,7 @@ type l7Manifest struct {
 }
 
 type tierManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Priority    *int32 `json:"priority"`
@@ -127,8 +131,7 @@ type tierManifest struct {
 }
 
 type groupManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		PodSelector            *metav1.LabelSelector `json:"podSelector"`
@@ -142,8 +145,7 @@ type groupManifest struct {
 }
 
 type externalEntityManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Endpoints []struct {
@@ -160,8 +162,7 @@ type externalEntityManifest struct {
 }
 
 type externalNodeManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Interfaces []struct {
@@ -178,8 +179,7 @@ type podSetManifest struct {
 }
 
 type egressManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		AppliedTo       podSetManifest `json:"appliedTo"`
@@ -200,8 +200,7 @@ type egressManifest struct {
 }
 
 type externalIPPoolManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		IPRanges []struct {
@@ -216,8 +215,7 @@ type externalIPPoolManifest struct {
 }
 
 type trafficControlManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		AppliedTo  podSetManifest       `json:"appliedTo"`

@@ -11,7 +11,6 @@ import (
 	"github.com/antrail/antrail/control/cluster"
 	"github.com/antrail/antrail/tables"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -149,8 +148,7 @@ func portsOf(c *check, at *field.Path, in []corev1.Container) []cluster.Containe
 
 // nodeConfigManifest is a NodeConfig of antrail.io/v1alpha1 as written.
 type nodeConfigManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Gateway struct {

@@ -15,8 +15,7 @@ import (
 // Traceflows: the fields of crd.antrea.io/v1beta1 and v1alpha1 under their published names.
 
 type traceflowManifest struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
+	objectManifest `json:",inline"`
 
 	Spec struct {
 		Source      tracedEndManifest    `json:"source"`
