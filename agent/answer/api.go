@@ -61,43 +61,21 @@ import (
 // 502. A stream (trace/live, drops/follow) then ends with a line of {"error":"…"}.
 
 var questions = map[string]answer{
-	"/flows": {text: (*Answers).writeFlows, values: func(p *Answers, q query) (any, error) { return p.flowRecords(q) }},
-	"/groups": {text: (*Answers).writeGroups, values: func(p *Answers, q query) (any, error) {
-		return p.groupRecords(q), nil
-	}},
-	"/meters": {text: (*Answers).writeMeters, values: func(p *Answers, q query) (any, error) {
-		return p.meterRecords(q), nil
-	}},
-	"/ports": {text: (*Answers).writePorts, values: func(p *Answers, q query) (any, error) { return p.requestedPorts(q) }},
-	"/workers": {text: (*Answers).writeWorkers, values: func(p *Answers, _ query) (any, error) {
-		return p.workerRecords(), nil
-	}},
-	"/tables": {text: (*Answers).writeTables, values: func(p *Answers, _ query) (any, error) {
-		return p.tableRecords(), nil
-	}},
-	"/pipeline": {text: (*Answers).writeMap, values: func(p *Answers, _ query) (any, error) {
-		return p.pipelineMap(), nil
-	}},
-	"/conntrack": {text: (*Answers).writeConntrack, values: func(p *Answers, q query) (any, error) {
-		return p.connectionRecords(q), nil
-	}},
-	"/conntrack/stats": {text: (*Answers).writeCTCounters, values: func(p *Answers, _ query) (any, error) {
-		return p.ctCounterRecords(), nil
-	}},
-	"/cache": {text: (*Answers).writeCache, values: func(p *Answers, _ query) (any, error) {
-		return p.cacheRecords(), nil
-	}},
-	"/fdb": {text: (*Answers).writeFDB, values: func(p *Answers, _ query) (any, error) {
-		return p.macRecords(), nil
-	}},
-	"/drops": {text: (*Answers).writeDrops, values: func(p *Answers, _ query) (any, error) {
-		return p.dropRecords(), nil
-	}},
-	"/sums": {text: (*Answers).writePacketCounters, values: func(p *Answers, _ query) (any, error) {
-		return p.packetCountersRecord(), nil
-	}},
-	"/cookies": {text: (*Answers).writeCookies, values: func(p *Answers, _ query) (any, error) { return p.Cookies() }},
-	"/nodes":   listAnswer((*Answers).nodeRows, func(n *api.NodeRecord) cluster.Key { return cluster.Key{Kind: cluster.KindNode, Name: n.Name} }, nodeTable),
+	"/flows":           {text: (*Answers).writeFlows, values: func(p *Answers, q query) (any, error) { return p.flowRecords(q) }},
+	"/groups":          {text: (*Answers).writeGroups, values: selected((*Answers).groupRecords)},
+	"/meters":          {text: (*Answers).writeMeters, values: selected((*Answers).meterRecords)},
+	"/ports":           {text: (*Answers).writePorts, values: func(p *Answers, q query) (any, error) { return p.requestedPorts(q) }},
+	"/workers":         tableAnswer((*Answers).workerRecords, workerTable),
+	"/tables":          tableAnswer((*Answers).tableRecords, tableTable),
+	"/pipeline":        {text: (*Answers).writeMap, values: always((*Answers).pipelineMap)},
+	"/conntrack":       {text: (*Answers).writeConntrack, values: selected((*Answers).connectionRecords)},
+	"/conntrack/stats": {text: (*Answers).writeCTCounters, values: always((*Answers).ctCounterRecords)},
+	"/cache":           {text: (*Answers).writeCache, values: always((*Answers).cacheRecords)},
+	"/fdb":             {text: (*Answers).writeFDB, values: always((*Answers).macRecords)},
+	"/drops":           tableAnswer((*Answers).dropRecords, dropTable),
+	"/sums":            {text: (*Answers).writePacketCounters, values: always((*Answers).packetCountersRecord)},
+	"/cookies":         {text: (*Answers).writeCookies, values: func(p *Answers, _ query) (any, error) { return p.Cookies() }},
+	"/nodes":           listAnswer((*Answers).nodeRows, func(n *api.NodeRecord) cluster.Key { return cluster.Key{Kind: cluster.KindNode, Name: n.Name} }, nodeTable),
 	// A watch has no namespace.
 	"/watches":         listAnswer((*Answers).watchRecords, func(s *kube.WatchStatus) cluster.Key { return cluster.Key{Name: s.Resource} }, watchTable),
 	"/services":        objectAnswer(pipeline.KindIs(cluster.KindService), (*Answers).serviceRows, serviceTable, serviceWide),
@@ -107,6 +85,15 @@ var questions = map[string]answer{
 	"/egresses":        objectAnswer(pipeline.KindIs(cluster.KindEgress), (*Answers).egressRows, egressTable),
 	"/trafficcontrols": objectAnswer(pipeline.KindIs(cluster.KindTrafficControl), (*Answers).trafficControlRows, trafficControlTable),
 	"/traceflows":      objectAnswer(pipeline.KindIs(cluster.KindTraceflow), (*Answers).traceflowRows, traceflowTable, traceflowWide),
+}
+
+// selected are values that a query selects, always those of every query.
+func selected[T any](of func(*Answers, query) T) func(*Answers, query) (any, error) {
+	return func(p *Answers, q query) (any, error) { return of(p, q), nil }
+}
+
+func always[T any](of func(*Answers) T) func(*Answers, query) (any, error) {
+	return func(p *Answers, _ query) (any, error) { return of(p), nil }
 }
 
 // Routes are the paths of a pipeline, running or not, with its metrics.

@@ -35,6 +35,26 @@ func oneLine(format string, cells ...any) []string { return []string{fmt.Sprintf
 // counterColumns are columns that change as packets pass.
 var counterColumns = []string{"SESSIONS", "PACKETS", "BYTES", "HITS", "EVENTS"}
 
+// write prints rows as text.
+func (o objectTable[Row]) write(w io.Writer, all []Row) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, o.columns)
+	for i := range all {
+		for _, line := range o.lines(&all[i]) {
+			fmt.Fprintln(t, line)
+		}
+	}
+	return t.Flush()
+}
+
+// tableAnswer answers with records that are no objects: one for each row of a table.
+func tableAnswer[Row any](records func(*Answers) []Row, table objectTable[Row]) answer {
+	return answer{
+		text:   func(p *Answers, w io.Writer, _ query) error { return table.write(w, records(p)) },
+		values: always(records),
+	}
+}
+
 // listAnswer answers for one family of objects. The last of tables is for wide output.
 func listAnswer[Row any](rows func(*Answers, query) ([]Row, error), key func(*Row) cluster.Key, tables ...objectTable[Row]) answer {
 	table := func(q query) objectTable[Row] {
@@ -49,14 +69,7 @@ func listAnswer[Row any](rows func(*Answers, query) ([]Row, error), key func(*Ro
 			if err != nil {
 				return err
 			}
-			t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(t, table(q).columns)
-			for i := range all {
-				for _, line := range table(q).lines(&all[i]) {
-					fmt.Fprintln(t, line)
-				}
-			}
-			return t.Flush()
+			return table(q).write(w, all)
 		},
 		values: func(p *Answers, q query) (any, error) {
 			all, err := rows(p, q)

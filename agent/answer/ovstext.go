@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/antrail/antrail/agent/api"
@@ -182,14 +181,12 @@ func (p *Answers) writePorts(w io.Writer, q query) error {
 	return nil
 }
 
-func (p *Answers) writeWorkers(w io.Writer, _ query) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "WORKER\tPORTS\tLOAD\tPACKETS\tBATCHES\tWORKING\tSPINNING\tASLEEP\tSLEEPS\tKEPT AWAKE\tWOKEN WITHIN")
-	for _, r := range p.workerRecords() {
-		fmt.Fprintf(t, "%d\t%d\t%.1f %%\t%d\t%d\t%v\t%v\t%v\t%d\t%v\t%s\n", r.No, len(r.OFPorts), 100*r.Load, r.Packets, r.Batches,
+var workerTable = objectTable[api.WorkerRecord]{
+	"WORKER\tPORTS\tLOAD\tPACKETS\tBATCHES\tWORKING\tSPINNING\tASLEEP\tSLEEPS\tKEPT AWAKE\tWOKEN WITHIN",
+	func(r *api.WorkerRecord) []string {
+		return oneLine("%d\t%d\t%.1f %%\t%d\t%d\t%v\t%v\t%v\t%d\t%v\t%s", r.No, len(r.OFPorts), 100*r.Load, r.Packets, r.Batches,
 			r.WorkingNS.Round(time.Millisecond), r.SpinningNS.Round(time.Millisecond), r.AsleepNS.Round(time.Millisecond), r.Sleeps, r.KeptAwakeNS.Round(time.Millisecond), wakesText(r.Wakes))
-	}
-	return t.Flush()
+	},
 }
 
 // wakesText is a histogram as one line: "32us: 4, 64us: 117".
@@ -211,18 +208,16 @@ func upOrDown(up bool) string {
 	return "down"
 }
 
-func (p *Answers) writeTables(w io.Writer, _ query) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TABLE\tNAME\tENTRIES\tLEARNED\tMASKS\tLOOKUPS\tMATCHED\tDROPPED\tNS/LOOKUP\tNS/ACTIONS\tSHAPE")
-	for _, r := range p.tableRecords() {
+var tableTable = objectTable[api.Table]{
+	"TABLE\tNAME\tENTRIES\tLEARNED\tMASKS\tLOOKUPS\tMATCHED\tDROPPED\tNS/LOOKUP\tNS/ACTIONS\tSHAPE",
+	func(r *api.Table) []string {
 		var dropped uint64
 		for _, n := range r.Drops {
 			dropped += n
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s\n",
+		return oneLine("%d\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\t%s",
 			r.ID, r.Name, r.Entries, r.Learned, r.Masks, r.Lookups, r.Matched, dropped, meanText(r.LookupNS), meanText(r.ActionsNS), r.Shape)
-	}
-	return t.Flush()
+	},
 }
 
 // meanText is a mean time in nanoseconds, "-" if nothing was timed.
@@ -246,14 +241,9 @@ func (p *Answers) writeFDB(w io.Writer, _ query) error {
 	return nil
 }
 
-func (p *Answers) writeDrops(w io.Writer, _ query) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "TABLE\tREASON\tPACKETS\tMEANING")
-	for _, d := range p.dropRecords() {
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\n", d.Table, d.Reason, d.Packets, d.Meaning)
-	}
-	return t.Flush()
-}
+var dropTable = objectTable[api.Drop]{"TABLE\tREASON\tPACKETS\tMEANING", func(d *api.Drop) []string {
+	return oneLine("%s\t%s\t%d\t%s", d.Table, d.Reason, d.Packets, d.Meaning)
+}}
 
 func (p *Answers) writeCookies(w io.Writer, _ query) error {
 	all, err := p.Cookies()

@@ -82,10 +82,6 @@ the agent's metrics, without the prefix antrail_.`,
 		Args:    noArgs,
 	}
 	from.addTo(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		return from.print(c, func(client *api.Client) ([]byte, error) {
-			return client.Get(c.Context(), "/conntrack/stats", from.query())
-		})
-	}
+	c.RunE = func(c *cobra.Command, _ []string) error { return from.get(c, "/conntrack/stats", from.query()) }
 	return c
 }

@@ -111,9 +111,7 @@ func (d *dropsFlags) print(w, notes io.Writer, all *api.DroppedPackets) error {
 // printPacketCounters prints the packet counters. If they do not add up, the error says
 // where.
 func (d *dropsFlags) printPacketCounters(c *cobra.Command, client *api.Client) error {
-	if err := d.from.print(c, func(client *api.Client) ([]byte, error) {
-		return client.Get(c.Context(), "/sums", d.from.query())
-	}); err != nil {
+	if err := d.from.get(c, "/sums", d.from.query()); err != nil {
 		return err
 	}
 	var r api.PacketCountersRecord

@@ -4,7 +4,6 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/antrail/antrail/agent/api"
 	"github.com/antrail/antrail/flow"
 	"github.com/antrail/antrail/internal/terminal"
 	"github.com/spf13/cobra"
@@ -147,9 +146,7 @@ func dumpCommand(d *dump) *cobra.Command {
 		if len(args) > 0 {
 			q.Set(argumentParameter(d.path, args[0]), args[0])
 		}
-		return from.print(c, func(client *api.Client) ([]byte, error) {
-			return client.Get(c.Context(), d.path, q)
-		})
+		return from.get(c, d.path, q)
 	}
 	return c
 }

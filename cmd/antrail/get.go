@@ -149,11 +149,9 @@ installed (antrail vswitchd) have no objects: drops, traces and dumps name their
 	}
 	from.addTo(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
-		return from.print(c, func(client *api.Client) ([]byte, error) {
-			q := from.query()
-			q.Set("what", args[0])
-			return client.Get(c.Context(), "/explain", q)
-		})
+		q := from.query()
+		q.Set("what", args[0])
+		return from.get(c, "/explain", q)
 	}
 	return c
 }

@@ -169,6 +169,11 @@ func (s *source) print(c *cobra.Command, ask func(*api.Client) ([]byte, error)) 
 	return err
 }
 
+// get prints what a path of the API answers.
+func (s *source) get(c *cobra.Command, path string, q url.Values) error {
+	return s.print(c, func(client *api.Client) ([]byte, error) { return client.Get(c.Context(), path, q) })
+}
+
 // query are the parameters of every request.
 func (s *source) query() url.Values {
 	if s.output == "text" {

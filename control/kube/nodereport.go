@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"sort"
+	"strings"
 	"sync"
 	"time"
 
@@ -84,17 +86,9 @@ func markOf(uid types.UID, generation int64) (m mark) {
 type marks string
 
 func (m marks) has(one mark) bool {
-	n := len(one)
-	lo, hi := 0, len(m)/n
-	for lo < hi {
-		mid := (lo + hi) / 2
-		if m[mid*n:(mid+1)*n] < marks(one[:]) {
-			lo = mid + 1
-		} else {
-			hi = mid
-		}
-	}
-	return lo < len(m)/n && m[lo*n:(lo+1)*n] == marks(one[:])
+	n, wanted := len(one), string(one[:])
+	_, found := sort.Find(len(m)/n, func(i int) int { return strings.Compare(wanted, string(m[i*n:(i+1)*n])) })
+	return found
 }
 
 // policies returns the annotations of a report.

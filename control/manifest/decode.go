@@ -27,8 +27,6 @@ import (
 // Text may be hostile. The sizes of a file, a document and an object have limits, and so have depth
 // and number of values. An alias counts as its target.
 
-// Decoded is the result of decoding a text.
-
 // Decoded is what a text holds.
 type Decoded struct {
 	Objects []cluster.Object // in order; no key twice
