@@ -213,12 +213,12 @@ func (l *Lab) waitReady(ctx context.Context, node string, ended <-chan error) er
 		}
 		select {
 		case how := <-ended:
-			return fmt.Errorf("the agent of %s ended (%v):\n%s", node, how, tail(l.Log(node), 2000))
+			return fmt.Errorf("the agent of %s ended (%v):\n%s", node, how, tail(l.Log(node)))
 		case <-ctx.Done():
 			if errors.Is(ctx.Err(), context.Canceled) {
 				return fmt.Errorf("interrupted before the agent of %s was ready", node)
 			}
-			return fmt.Errorf("the agent of %s is not ready: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
+			return fmt.Errorf("the agent of %s is not ready: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node)))
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -294,9 +294,9 @@ func (l *Lab) ReplaceAgent(ctx context.Context, node, binary string, flags ...st
 		select {
 		case how := <-ended:
 			l.State.Agents = l.State.Agents[:len(l.State.Agents)-1]
-			return errors.Join(fmt.Errorf("the agent of %s did not take over (%v):\n%s", node, how, tail(l.Log(node), 2000)), l.save())
+			return errors.Join(fmt.Errorf("the agent of %s did not take over (%v):\n%s", node, how, tail(l.Log(node))), l.save())
 		case <-ctx.Done():
-			return fmt.Errorf("the agent of %s has not taken over: %w:\n%s", node, ctx.Err(), tail(l.Log(node), 2000))
+			return fmt.Errorf("the agent of %s has not taken over: %w:\n%s", node, ctx.Err(), tail(l.Log(node)))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -171,7 +171,8 @@ func (n Namespace) inside() []Process {
 }
 
 // tail is the end of a log, for an error message.
-func tail(path string, n int) string {
+func tail(path string) string {
+	const n = 2000
 	b, err := os.ReadFile(path)
 	if err != nil {
 		return err.Error()

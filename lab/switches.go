@@ -56,7 +56,7 @@ func (l *Lab) WaitAgent(ctx context.Context, node string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the agent of %s does not control its switch: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node), 2000))
+			return fmt.Errorf("the agent of %s does not control its switch: %w:\n%s", node, errors.Join(ctx.Err(), err), tail(l.Log(node)))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}

@@ -44,7 +44,7 @@ func words[T fmt.Stringer](all []T) string {
 	for _, v := range all {
 		texts = append(texts, v.String())
 	}
-	return list(texts, ",")
+	return list(texts)
 }
 
 func (p *Answers) nodeRows(query) (all []api.NodeRecord, err error) {

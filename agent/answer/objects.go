@@ -268,7 +268,7 @@ var serviceTable = objectTable[control.ServiceRow]{
 	func(r *control.ServiceRow) []string {
 		groups := strings.Trim(fmt.Sprint(r.GroupIDs), "[]")
 		return oneLine("%s\t%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d\t%s", r.Object.Namespace, r.Object.Name, r.Type,
-			list(r.Addresses, ","), r.Endpoints, r.Local, orDash(groups), r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
+			list(r.Addresses), r.Endpoints, r.Local, orDash(groups), r.Packets, r.Bytes, r.Entries, pipeline.State(r.Status))
 	},
 }
 
@@ -276,7 +276,7 @@ var serviceTable = objectTable[control.ServiceRow]{
 var serviceWide = objectTable[control.ServiceRow]{
 	"NAMESPACE\tNAME\tTYPE\tADDRESSES\tENDPOINT\tNODE\tPOD\tWEIGHT\tHITS\tSTATE",
 	func(r *control.ServiceRow) (lines []string) {
-		service := fmt.Sprintf("%s\t%s\t%s\t%s", r.Object.Namespace, r.Object.Name, r.Type, list(r.Addresses, ","))
+		service := fmt.Sprintf("%s\t%s\t%s\t%s", r.Object.Namespace, r.Object.Name, r.Type, list(r.Addresses))
 		for _, e := range r.Backends {
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%s\t%s\t%d\t%d\t%s", service, e.Address, orDash(e.Node), orDash(e.Pod), e.Weight, e.Hits, e.State))
 		}
@@ -303,7 +303,7 @@ var podTable = objectTable[control.PodRow]{
 	"NAMESPACE\tNAME\tIPS\tPORT\tOFPORT\tISOLATED\tPACKETS\tBYTES\tENTRIES\tSTATE",
 	func(r *control.PodRow) []string {
 		return oneLine("%s\t%s\t%s\t%s\t%d\t%s\t%d\t%d\t%d\t%s", r.Object.Namespace, r.Object.Name,
-			words(r.IPs), orDash(r.Port), r.OFPort, list(r.Isolated, ","), r.Packets, r.Bytes, r.Entries, podState(r))
+			words(r.IPs), orDash(r.Port), r.OFPort, list(r.Isolated), r.Packets, r.Bytes, r.Entries, podState(r))
 	},
 }
 
@@ -402,10 +402,6 @@ func podState(r *control.PodRow) string {
 	return pipeline.State(r.Status) + ", " + r.Link
 }
 
-func list(words []string, separator string) string {
-	return orDash(strings.Join(slices.Compact(words), separator))
-}
+func list(words []string) string { return orDash(strings.Join(slices.Compact(words), ",")) }
 
-func orDash(s string) string {
-	return cmp.Or(s, "-")
-}
+func orDash(s string) string { return cmp.Or(s, "-") }

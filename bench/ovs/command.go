@@ -22,22 +22,21 @@ func (s *Switch) Connections(ctx context.Context) (int, error) {
 	return strconv.Atoi(strings.TrimSpace(out))
 }
 
-// runProgram runs one of Open vSwitch's tools and returns what it prints.
-func (s *Switch) runProgram(ctx context.Context, program string, args ...string) (string, error) {
+// runProgram runs one of Open vSwitch's tools.
+func (s *Switch) runProgram(ctx context.Context, program string, args ...string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Env = s.Environment()
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
 	if err := sched.RunCommand(cmd); err != nil {
-		return "", fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, errs.String())
+		return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, errs.String())
 	}
-	return out.String(), nil
+	return nil
 }
 
 // Vsctl runs ovs-vsctl.
 func (s *Switch) Vsctl(ctx context.Context, args ...string) error {
-	_, err := s.runProgram(ctx, "ovs-vsctl", append([]string{"--db=unix:" + s.Path("db.sock"), "--timeout=20"}, args...)...)
-	return err
+	return s.runProgram(ctx, "ovs-vsctl", append([]string{"--db=unix:" + s.Path("db.sock"), "--timeout=20"}, args...)...)
 }
 
 // Appctl gives the switch a command as ovs-appctl does, and returns the answer. It starts no process.

@@ -12,11 +12,10 @@ import (
 
 // SetFlow replaces all flow entries of the bridge by one.
 func (s *Switch) SetFlow(ctx context.Context, entry string) error {
-	if _, err := s.runProgram(ctx, "ovs-ofctl", "del-flows", s.Path("br0.mgmt")); err != nil {
+	if err := s.runProgram(ctx, "ovs-ofctl", "del-flows", s.Path("br0.mgmt")); err != nil {
 		return err
 	}
-	_, err := s.runProgram(ctx, "ovs-ofctl", "add-flow", s.Path("br0.mgmt"), entry)
-	return err
+	return s.runProgram(ctx, "ovs-ofctl", "add-flow", s.Path("br0.mgmt"), entry)
 }
 
 // mostPorts is higher than every port number of the examples.
@@ -99,12 +98,10 @@ func (s *Switch) loadFile(ctx context.Context, text string, command ...string) e
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return err
 	}
-	_, err := s.runProgram(ctx, "ovs-ofctl", append(append([]string{"-OOpenFlow15"}, command...), s.Path("br0.mgmt"), file)...)
-	return err
+	return s.runProgram(ctx, "ovs-ofctl", append(append([]string{"-OOpenFlow15"}, command...), s.Path("br0.mgmt"), file)...)
 }
 
 // Ofctl gives the bridge a command of ovs-ofctl, in OpenFlow 1.5.
 func (s *Switch) Ofctl(ctx context.Context, command string, args ...string) error {
-	_, err := s.runProgram(ctx, "ovs-ofctl", append([]string{"-OOpenFlow15", command, s.Path("br0.mgmt")}, args...)...)
-	return err
+	return s.runProgram(ctx, "ovs-ofctl", append([]string{"-OOpenFlow15", command, s.Path("br0.mgmt")}, args...)...)
 }

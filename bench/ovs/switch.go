@@ -45,7 +45,7 @@ func Start(ctx context.Context, settings ...string) (*Switch, error) {
 
 // startDaemons creates the database and starts ovsdb-server and ovs-vswitchd.
 func (s *Switch) startDaemons(ctx context.Context, p programs, settings []string) error {
-	if _, err := s.runProgram(ctx, "ovsdb-tool", "create", s.Path("conf.db"), p.schema); err != nil {
+	if err := s.runProgram(ctx, "ovsdb-tool", "create", s.Path("conf.db"), p.schema); err != nil {
 		return err
 	}
 	err := s.startDaemon(ctx, "db.sock", p.server, s.Path("conf.db"), "--remote=punix:"+s.Path("db.sock"),

@@ -143,11 +143,11 @@ func code(text string) string { return "`" + strings.ReplaceAll(text, "`", "'") 
 var word = regexp.MustCompile(`[A-Za-z0-9]+`)
 
 // linked puts links to the tables that a text names, except one.
-func (b *book) linked(text, but, dir string) string {
+func (b *book) linked(text, but string) string {
 	return word.ReplaceAllStringFunc(text, func(w string) string {
 		if b.sources[w] == nil || w == but || w == "IPv6" {
 			return w
 		}
-		return fmt.Sprintf("[%s](%s%s.md)", w, dir, w)
+		return fmt.Sprintf("[%s](%s.md)", w, w)
 	})
 }

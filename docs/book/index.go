@@ -103,6 +103,6 @@ func (b *book) marksPart(p *page) {
 			}
 		}
 		u := b.usage[f.Name]
-		p.printf("| %s | `%s` | %s | %s | %s |\n", f.Name, place(f), strings.Join(values, "<br>"), p.linked(strings.Join(u.writes, ", "), "", ""), p.linked(strings.Join(u.reads, ", "), "", ""))
+		p.printf("| %s | `%s` | %s | %s | %s |\n", f.Name, place(f), strings.Join(values, "<br>"), p.linked(strings.Join(u.writes, ", "), ""), p.linked(strings.Join(u.reads, ", "), ""))
 	}
 }

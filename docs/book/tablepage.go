@@ -17,13 +17,13 @@ func (b *book) tablePage(t *table) error {
 	}
 	p.printf("![Where %s is on the map](%s.svg)\n\n", t.name, t.name)
 	for _, text := range t.text {
-		p.printf("%s\n\n", b.linked(text, t.name, ""))
+		p.printf("%s\n\n", b.linked(text, t.name))
 	}
 	for _, l := range t.labels {
-		p.printf("- **%s:** %s\n", l[0], b.linked(l[1], t.name, ""))
+		p.printf("- **%s:** %s\n", l[0], b.linked(l[1], t.name))
 	}
 	for _, text := range t.more {
-		p.printf("\n%s\n", b.linked(text, t.name, ""))
+		p.printf("\n%s\n", b.linked(text, t.name))
 	}
 	p.marksTable(t)
 	if err := p.entriesPart(t); err != nil {
@@ -79,7 +79,7 @@ func (p *page) side(t *table, title, does, by string, mine, theirs func(*uses) [
 		others := p.usage.others(f, t.name, theirs)
 		text := nobody
 		if len(others) > 0 {
-			text = p.linked(strings.Join(others, ", "), "", "")
+			text = p.linked(strings.Join(others, ", "), "")
 		}
 		p.printf("| %s | `%s` | %s |\n", f.Name, place(f), text)
 	}

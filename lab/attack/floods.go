@@ -19,7 +19,7 @@ var stranger = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("198.51.100.1"), V6:
 
 // out are the options of packets to the stranger.
 func (s *stage) out() packettest.Options {
-	o := s.between(attacker, "web-b")
+	o := s.to("web-b")
 	o.Dst = stranger.Of(s.v6)
 	return o
 }
@@ -57,7 +57,7 @@ func floodOneSided(_ context.Context, s *stage) (int, error) {
 }
 
 func floodFlows(_ context.Context, s *stage) (int, error) {
-	f := s.udp(s.between(attacker, "client-b"))
+	f := s.udp(s.to("client-b"))
 	return s.flood(f, bothPorts(f))
 }
 
@@ -68,7 +68,7 @@ func floodAnswered(_ context.Context, s *stage) (int, error) {
 		return 0, err
 	}
 	defer stop()
-	o := s.between(attacker, "client-b")
+	o := s.to("client-b")
 	o.DstPort = echoPort
 	f := s.udp(o)
 	return s.flood(f, sourcePorts(f, flows))
@@ -76,7 +76,7 @@ func floodAnswered(_ context.Context, s *stage) (int, error) {
 
 // floodSmall sends the shortest frames of one flow.
 func floodSmall(_ context.Context, s *stage) (int, error) {
-	o := s.between(attacker, "client-b")
+	o := s.to("client-b")
 	o.DstPort, o.Payload = echoPort, s.marker
 	return s.flood(s.udp(o), nil)
 }
@@ -84,7 +84,7 @@ func floodSmall(_ context.Context, s *stage) (int, error) {
 // floodFragments sends first fragments without the others.
 func floodFragments(_ context.Context, s *stage) (int, error) {
 	const cut, whole = 256, 512
-	o := s.between(attacker, "client-b")
+	o := s.to("client-b")
 	o.Payload = make([]byte, whole)
 	f := packettest.Split(s.udp(o), 1, cut)[0]
 	if s.v6 {
@@ -106,7 +106,7 @@ func floodNeighbours(_ context.Context, s *stage) (int, error) {
 // floodPort opens connections to a port.
 func floodPort(port uint16) func(context.Context, *stage) (int, error) {
 	return func(_ context.Context, s *stage) (int, error) {
-		o := s.between(attacker, "web-a")
+		o := s.to("web-a")
 		o.DstPort = port
 		f := s.tcp(o)
 		return s.flood(f, sourcePorts(f, 60000))
@@ -131,7 +131,7 @@ func lie(tcp bool, size int) func(context.Context, *stage) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		o := s.between(attacker, "client-b")
+		o := s.to("client-b")
 		g := GSO{
 			Namespace: ns, Interface: "eth0", SrcMAC: o.EthSrc, DstMAC: o.EthDst, Src: o.Src, Dst: o.Dst, DstPort: gsoPort,
 			TCP: tcp, Size: size, Count: most, Lasts: s.length,
@@ -153,7 +153,7 @@ func fillConnections(_ context.Context, s *stage) (sent int, err error) {
 		return 0, err
 	}
 	defer stop()
-	o := s.between(attacker, "client-b")
+	o := s.to("client-b")
 	o.DstPort = echoPort
 	f := s.udp(o)
 	next := sourcePorts(f, 60000)

@@ -19,7 +19,7 @@ const (
 func sourceRoute(kind byte) func(*stage) [][]byte {
 	return func(s *stage) [][]byte {
 		const length, pointer = 7, 4
-		o := s.between(attacker, "web-a")
+		o := s.to("web-a")
 		o.IPOptions = slices.Concat([]byte{optionNop, kind, length, pointer}, s.pod("db-a").address.AsSlice())
 		return [][]byte{s.echo(o)}
 	}
@@ -27,27 +27,27 @@ func sourceRoute(kind byte) func(*stage) [][]byte {
 
 func routingHeader(s *stage) [][]byte {
 	to := s.pod("db-a").address.As16()
-	return [][]byte{extended(s.echo(s.between(attacker, "web-a")), wayback(to))}
+	return [][]byte{extended(s.echo(s.to("web-a")), wayback(to))}
 }
 
 func manyExtensions(s *stage) [][]byte {
 	const many = 9
-	return [][]byte{extended(s.echo(s.between(attacker, "web-a")), slices.Repeat([]extension{padding(packet.ProtoDestOpts)}, many)...)}
+	return [][]byte{extended(s.echo(s.to("web-a")), slices.Repeat([]extension{padding(packet.ProtoDestOpts)}, many)...)}
 }
 
 func oneTag(s *stage) [][]byte {
-	return [][]byte{tagged(s.echo(s.between(attacker, "web-a")), customerTag)}
+	return [][]byte{tagged(s.echo(s.to("web-a")), customerTag)}
 }
 
 // twoTags hides the packet behind an inner tag.
 func twoTags(s *stage) [][]byte {
-	f := s.echo(s.between(attacker, "web-a"))
+	f := s.echo(s.to("web-a"))
 	return [][]byte{tagged(f, customerTag, customerTag), tagged(f, serviceTag, customerTag)}
 }
 
 // expired are packets that should have been dropped earlier: their TTL is 0.
 func expired(s *stage) [][]byte {
-	f := s.echo(s.between(attacker, "web-a"))
+	f := s.echo(s.to("web-a"))
 	if s.v6 {
 		packet.IPv6(f[packet.EthernetLen:]).SetHopLimit(0)
 		return [][]byte{f}

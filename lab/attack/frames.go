@@ -8,10 +8,10 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// between are the options of packets from one pod to another: by the gateway, unless both
-// are on one Node. The payload is the marker.
-func (s *stage) between(from, to string) packettest.Options {
-	a, b := s.pod(from), s.pod(to)
+// to are the options of packets from the attacker to a pod: by the gateway, unless both are on
+// one Node. The payload is the marker.
+func (s *stage) to(pod string) packettest.Options {
+	a, b := s.pod(attacker), s.pod(pod)
 	o := packettest.Options{EthSrc: a.mac, EthDst: a.gateway, Src: a.address, Dst: b.address, SrcPort: 40000, Payload: s.marker}
 	if a.node == b.node {
 		o.EthDst = b.mac

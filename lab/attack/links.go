@@ -27,7 +27,7 @@ func frames(make func(*stage) [][]byte) func(context.Context, *stage) (int, erro
 
 // honest sends what any pod may send. If it does not arrive, the watchers do not work.
 func honest(_ context.Context, s *stage) (int, error) {
-	return s.sendAll([][]byte{s.echo(s.between(attacker, "web-a")), s.echo(s.between(attacker, "web-b"))}, forgeries)
+	return s.sendAll([][]byte{s.echo(s.to("web-a")), s.echo(s.to("web-b"))}, forgeries)
 }
 
 var broadcast = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}

@@ -223,7 +223,7 @@ func (s *stage) drain() error {
 		return err
 	}
 	defer w.count()
-	request := s.echo(own.between(attacker, victim))
+	request := s.echo(own.to(victim))
 	for began := time.Now(); w.seen.Load() == 0 && time.Since(began) < mostAwaited; time.Sleep(10 * time.Millisecond) {
 		if err := s.socket.Send(request); err != nil && err != unix.ENOBUFS {
 			return err

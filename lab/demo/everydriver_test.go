@@ -271,7 +271,7 @@ func (s *story) wantDropped() {
 // droppedAs counts the first Node's drops for a reason or in a table.
 func (s *story) droppedAs(reason string) uint64 {
 	s.Helper()
-	n, err := s.dropped(s.Context(), "node-a", reason)
+	n, err := s.dropped(s.Context(), reason)
 	if err != nil {
 		s.Fatal(err)
 	}

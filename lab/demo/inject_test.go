@@ -227,7 +227,7 @@ func fromNode(t *testing.T, w *world) {
 	network := injection{"in network 5", "node-b", w.addresses["web-b"], 5, 31001}
 	genuine := injection{"as its own web-b", "node-b", w.addresses["web-b"], 0, 31002}
 	outside := injection{"as the outside host", "node-b", w.addresses["outside"], 0, 31003}
-	before, err := w.dropped(t.Context(), "node-a", "IngressDefaultRule")
+	before, err := w.dropped(t.Context(), "IngressDefaultRule")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func fromNode(t *testing.T, w *world) {
 	if arrived[genuine.port] != 1 || arrived[foreign.port]+arrived[network.port]+arrived[outside.port] != 0 {
 		t.Errorf("from source ports %v, want one from %d only", arrived, genuine.port)
 	}
-	if after, err := w.dropped(t.Context(), "node-a", "IngressDefaultRule"); err != nil || after <= before {
+	if after, err := w.dropped(t.Context(), "IngressDefaultRule"); err != nil || after <= before {
 		t.Errorf("the policy dropped %d packets, then %d: a source outside of all pod ranges did not get there (%v)", before, after, err)
 	}
 }

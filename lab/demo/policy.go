@@ -20,19 +20,17 @@ func webDenied(ctx context.Context, w *world) (string, error) {
 
 // dbDenied tries other ports and clients than TCP 3306 from web pods, and ping.
 func dbDenied(ctx context.Context, w *world) (string, error) {
-	before, err := w.dropped(ctx, "node-a", "IngressDefaultRule")
+	n, err := w.dropsDuring(ctx, func() error {
+		if _, err := w.ping("client-a", "db-a", silence); !errors.Is(err, errNoReply) {
+			return fmt.Errorf("ping of db-a from client-a: %v, want silence", err)
+		}
+		return nil
+	}, "IngressDefaultRule")
+	if err == nil && n == 0 {
+		err = errors.New("no drop of the ping was counted in IngressDefaultRule")
+	}
 	if err != nil {
 		return "", err
-	}
-	if _, err := w.ping("client-a", "db-a", silence); !errors.Is(err, errNoReply) {
-		return "", fmt.Errorf("ping of db-a from client-a: %v, want silence", err)
-	}
-	after, err := w.dropped(ctx, "node-a", "IngressDefaultRule")
-	if err != nil {
-		return "", err
-	}
-	if after == before {
-		return "", errors.New("no drop of the ping was counted in IngressDefaultRule")
 	}
 	return w.denied(ctx, "IngressDefaultRule", []attempt{
 		{"client-a", "db-a:3306"}, {"client-b", "db-a:3306"}, {"db-b", "db-a:3306"},
@@ -51,27 +49,19 @@ func webSends(ctx context.Context, w *world) (string, error) {
 // denied makes all attempts at once. None may get an answer, and the table of node-a must
 // count the drops.
 func (w *world) denied(ctx context.Context, table string, all []attempt) (string, error) {
-	before, err := w.dropped(ctx, "node-a", table)
-	if err != nil {
-		return "", err
+	n, err := w.dropsDuring(ctx, func() error {
+		var wg sync.WaitGroup
+		errs := make([]error, len(all))
+		for i, a := range all {
+			wg.Go(func() { errs[i] = w.wantSilence(ctx, a) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	}, table)
+	if err == nil && n < uint64(len(all)) {
+		err = fmt.Errorf("%d attempts, but only %d drops counted in %s", len(all), n, table)
 	}
-	var wg sync.WaitGroup
-	errs := make([]error, len(all))
-	for i, a := range all {
-		wg.Go(func() { errs[i] = w.wantSilence(ctx, a) })
-	}
-	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return "", err
-	}
-	after, err := w.dropped(ctx, "node-a", table)
-	if err != nil {
-		return "", err
-	}
-	if after-before < uint64(len(all)) {
-		return "", fmt.Errorf("%d attempts, but only %d drops counted in %s", len(all), after-before, table)
-	}
-	return fmt.Sprintf("%d of %d attempts met silence, %d drops in %s", len(all), len(all), after-before, table), nil
+	return fmt.Sprintf("%d of %d attempts met silence, %d drops in %s", len(all), len(all), n, table), err
 }
 
 func (w *world) wantSilence(ctx context.Context, a attempt) error {

@@ -53,21 +53,11 @@ func forgedARP(a wire) spoof {
 func forged(make func(wire) spoof) func(context.Context, *world) (string, error) {
 	return func(ctx context.Context, w *world) (string, error) {
 		s := make(w.wire())
-		before, err := w.dropped(ctx, "node-a", s.counted...)
-		if err != nil {
-			return "", err
+		n, err := w.dropsDuring(ctx, func() error { return w.sendSpoof(&s) }, s.counted...)
+		if err == nil && n < forgeries {
+			err = fmt.Errorf("%d forged frames sent, but %d drops counted as %s", forgeries, n, strings.Join(s.counted, " or "))
 		}
-		if err := w.sendSpoof(&s); err != nil {
-			return "", err
-		}
-		after, err := w.dropped(ctx, "node-a", s.counted...)
-		if err != nil {
-			return "", err
-		}
-		if n := after - before; n < forgeries {
-			return "", fmt.Errorf("%d forged frames sent, but %d drops counted as %s", forgeries, n, strings.Join(s.counted, " or "))
-		}
-		return fmt.Sprintf("%d sent, none arrived, %d drops as %s; the genuine one arrived", forgeries, after-before, strings.Join(s.counted, " or ")), nil
+		return fmt.Sprintf("%d sent, none arrived, %d drops as %s; the genuine one arrived", forgeries, n, strings.Join(s.counted, " or ")), err
 	}
 }
 
@@ -76,17 +66,11 @@ var strangerIP = lab.Dual[netip.Addr]{V4: netip.MustParseAddr("10.10.0.66"), V6:
 
 // wire looks up the addresses.
 func (w *world) wire() wire {
-	a := wire{stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, strangerIP.Of(w.v6)}}
-	for _, p := range w.lab.Topology.Nodes[0].Pods {
-		at := layerAddr{p.MAC, p.Address.Of(w.v6)}
-		switch p.Name {
-		case "client-a":
-			a.client = at
-		case "web-a":
-			a.web = at
-		}
+	at := func(name string) layerAddr {
+		_, p, _ := w.lab.Pod(name) // each lab has it
+		return layerAddr{p.MAC, p.Address.Of(w.v6)}
 	}
-	return a
+	return wire{client: at("client-a"), web: at("web-a"), stranger: layerAddr{[6]byte{2, 0, 0, 0, 0, 0x66}, strangerIP.Of(w.v6)}}
 }
 
 // sendSpoof sends the forged frames and the genuine one, and captures at web-a.

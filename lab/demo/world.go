@@ -221,11 +221,11 @@ func readGreeting(c net.Conn) (greeting, error) {
 // agent is a client of a Node's agent.
 func (w *world) agent(node string) *api.Client { return api.NewClient(w.lab.Socket(node)) }
 
-// dropped counts the packets that a Node's switch has dropped in one of the tables, or for
+// dropped counts the packets that node-a's switch has dropped in one of the tables, or for
 // one of the reasons.
-func (w *world) dropped(ctx context.Context, node string, counted ...string) (uint64, error) {
+func (w *world) dropped(ctx context.Context, counted ...string) (uint64, error) {
 	var drops []api.Drop
-	if err := w.agent(node).JSON(ctx, "/drops", nil, &drops); err != nil {
+	if err := w.agent("node-a").JSON(ctx, "/drops", nil, &drops); err != nil {
 		return 0, err
 	}
 	var n uint64
@@ -235,6 +235,19 @@ func (w *world) dropped(ctx context.Context, node string, counted ...string) (ui
 		}
 	}
 	return n, nil
+}
+
+// dropsDuring runs f and returns how many packets node-a dropped meanwhile, as in dropped.
+func (w *world) dropsDuring(ctx context.Context, f func() error, counted ...string) (uint64, error) {
+	before, err := w.dropped(ctx, counted...)
+	if err == nil {
+		err = f()
+	}
+	if err != nil {
+		return 0, err
+	}
+	after, err := w.dropped(ctx, counted...)
+	return after - before, err
 }
 
 // isTimeout says whether an error is a timeout rather than a refusal.
