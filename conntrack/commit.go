@@ -81,15 +81,15 @@ func (v *visit) commit() (drop DropReason, again bool) {
 		return DropNewRate, false
 	}
 	v.m.counted = true
-	if drop := t.admit(v.Key.Zone, v.r.InPort, v.now); drop != DropNone {
+	if drop := t.admit(v.Key.Zone, v.r.InPort, from, v.now); drop != DropNone {
 		return drop, false
 	}
-	made, drop := v.make()
+	made, drop := v.make(from)
 	if made == inserted {
 		t.counts.created.Add(1)
 		return DropNone, false
 	}
-	t.uncount(v.Key.Zone, v.r.InPort)
+	t.uncount(v.Key.Zone, from)
 	v.e = store.Entry{}
 	if made == forwardTaken {
 		t.counts.raced.Add(1)
@@ -100,7 +100,7 @@ func (v *visit) commit() (drop DropReason, again bool) {
 
 // make chooses the reply key and inserts the connection. NAT allocates a port by inserting the
 // reply key. If another worker has inserted that key first, make chooses the next one (CT-30).
-func (v *visit) make() (insertion, DropReason) {
+func (v *visit) make(from *portShare) (insertion, DropReason) {
 	t := v.t
 	for again := false; ; again = true { // v.e is blank, or as the previous try left it
 		if again && v.once {
@@ -117,7 +117,7 @@ func (v *visit) make() (insertion, DropReason) {
 		v.e.Port, v.e.Flags = v.r.InPort, flags
 		t.machine.Open(&v.e.State, &v.packet, v.now)
 		v.mark()
-		h, made := t.insert(&v.e, v.r.Near, v.now)
+		h, made := t.insert(&v.e, from, v.r.Near, v.now)
 		switch made {
 		case inserted:
 			v.at, v.dir = h, tuple.Original

@@ -149,8 +149,9 @@ const (
 )
 
 // insert inserts e under both keys, at the same moment for every lookup. It fails if another
-// connection has one of the keys (CT-30). near may hold the keys' places.
-func (t *Table) insert(e *store.Entry, near *Near, now int64) (store.Handle, insertion) {
+// connection has one of the keys (CT-30). from is the port's share, and near may hold the keys'
+// places.
+func (t *Table) insert(e *store.Entry, from *portShare, near *Near, now int64) (store.Handle, insertion) {
 	slot := t.arena.Alloc()
 	if slot == 0 {
 		return store.Handle{}, noCell
@@ -163,7 +164,7 @@ func (t *Table) insert(e *store.Entry, near *Near, now int64) (store.Handle, ins
 	c.Fill(e, &words)
 	// A worker that searches for a victim before the next step finds a cell that is not live,
 	// and skips it.
-	from, list := t.shares.ofPort(t, e.Port), listOf(e)
+	list := listOf(e)
 	from.move(t.arena, slot, unlisted, list, now)
 	at, x := t.place(&words, near), &t.index
 	x.LockPair(at.forward, at.back)
@@ -217,9 +218,9 @@ func (t *Table) remove(h store.Handle, when condition, now int64) bool {
 	gone := t.unpublish(h, at, when, now)
 	t.index.UnlockPair(at.forward, at.back)
 	if gone {
-		port := c.Port()
+		from := t.shares.ofPort(t, c.Port())
 		t.arena.Release(h.Slot)
-		t.uncount(words.Key(tuple.Original).Zone(), port)
+		t.uncount(words.Key(tuple.Original).Zone(), from)
 	}
 	return gone
 }

@@ -65,9 +65,9 @@ const (
 // anyZone is a victim's zone if the zone does not matter.
 const anyZone = -1
 
-// admit counts one more connection of a zone and makes room for it, or returns why there is none.
-func (t *Table) admit(zone uint16, port uint32, now int64) DropReason {
-	from := t.shares.ofPort(t, port)
+// admit counts one more connection of a zone and a port, whose share is from. It makes room for it,
+// or returns why there is none.
+func (t *Table) admit(zone uint16, port uint32, from *portShare, now int64) DropReason {
 	reason := t.reserve(zone, from)
 	switch {
 	case reason == DropNone && !t.crowded():
@@ -76,7 +76,7 @@ func (t *Table) admit(zone uint16, port uint32, now int64) DropReason {
 		if t.payFor(port, now) {
 			return DropNone
 		}
-		t.uncount(zone, port)
+		t.uncount(zone, from)
 		return DropPortShare
 	}
 	if t.parent == nil {

@@ -33,7 +33,7 @@ func (d *division) weight(s *portShare, connections int64) int64 {
 }
 
 // length is how many connections the payer has in a list.
-func (d *division) length(l listed) int32 {
+func (d *division) length(l listed) uint32 {
 	if d.payer[l] == nil {
 		return 0
 	}

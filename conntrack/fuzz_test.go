@@ -190,7 +190,7 @@ func (b *bench) checkShares() {
 
 // checkList checks the order of a list, and notes which slots stand in it.
 func (b *bench) checkList(l *store.List, in map[uint32]bool) {
-	length := int32(0)
+	length := uint32(0)
 	for slot := l.Oldest(); slot != 0; slot = b.arena.At(slot).Next() {
 		if in[slot] {
 			b.Fatalf("slot %d stands in its list twice", slot)

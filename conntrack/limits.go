@@ -60,9 +60,9 @@ func (t *Table) reserve(zone uint16, from *portShare) DropReason {
 }
 
 // uncount subtracts one connection from the counts.
-func (t *Table) uncount(zone uint16, port uint32) {
+func (t *Table) uncount(zone uint16, from *portShare) {
 	t.zone(zone).count.Add(-1)
-	t.shares.countConnections(t.shares.ofPort(t, port), -1)
+	t.shares.countConnections(from, -1)
 	t.limits.total.Add(-1)
 }
 

@@ -198,11 +198,12 @@ func (t *Table) dropStray(slot uint32) {
 		return
 	}
 	t.index.UnlinkStray(t.arena, &t.chains, slot)
-	t.shares.ofPort(t, c.Port()).move(t.arena, slot, listOfCell(c), unlisted, 0)
+	from := t.shares.ofPort(t, c.Port())
+	from.move(t.arena, slot, listOfCell(c), unlisted, 0)
 	w := c.KeyWords(tuple.Original)
 	c.Unlock(uint32(head) + 1)
 	t.arena.Release(slot)
-	t.uncount(w.Zone(), c.Port())
+	t.uncount(w.Zone(), from)
 	t.counts.restored.Entries--
 	t.counts.restored.Torn++
 }

@@ -48,7 +48,7 @@ func (t *Table) adopt(k *tuple.Key, now int64) (h store.Handle, dir int, ok bool
 		return store.Handle{}, 0, false
 	}
 	t.shadowed[from] = struct{}{}
-	h, made := t.insert(&e, nil, now)
+	h, made := t.insert(&e, t.shares.ofPort(t, e.Port), nil, now)
 	return h, dir, made == inserted
 }
 

@@ -28,13 +28,13 @@ func TestChainsAreBounded(t *testing.T) {
 	next := uint32(1)
 	for i := range store.MaxChain {
 		e := crowded(next)
-		if _, made := b.insert(e, nil, 0); made != inserted {
+		if _, made := b.insert(e, b.shares.ofPort(b.Table, e.Port), nil, 0); made != inserted {
 			t.Fatalf("connection %d of the chain: %v", i, made)
 		}
 		next = uint32(e.Keys[tuple.Original].Src.Lo) + 1
 	}
 	e := crowded(next)
-	if _, made := b.insert(e, nil, 0); made != chainFull {
+	if _, made := b.insert(e, b.shares.ofPort(b.Table, e.Port), nil, 0); made != chainFull {
 		t.Errorf("one more than %d: %v", store.MaxChain, made)
 	}
 	if b.Stats().ProbeMax != store.MaxChain+1 {

@@ -7,7 +7,7 @@ import "sync/atomic"
 // A value that is read without that lock may be out of date.
 type List struct {
 	first, last atomic.Uint32 // slots
-	length      atomic.Int32
+	length      atomic.Uint32
 }
 
 // tickBits is the unit of time of lists: 2^20 nanoseconds, about a millisecond. A cell holds 32
@@ -18,7 +18,7 @@ const tickBits = 20
 func (l *List) Oldest() uint32 { return l.first.Load() }
 
 // Len is how many connections are in the list.
-func (l *List) Len() int32 { return l.length.Load() }
+func (l *List) Len() uint32 { return l.length.Load() }
 
 // Next is the slot of the connection listed next after the cell's; 0 for none.
 func (c *Cell) Next() uint32 { return c.newer.Load() }
@@ -42,7 +42,7 @@ func (l *List) Append(a *Arena, slot uint32, now int64) {
 		setHalf(&a.At(last).newer, slot)
 	}
 	setHalf(&l.last, slot)
-	l.length.Add(1)
+	setHalf(&l.length, l.length.Load()+1)
 }
 
 // Remove removes a connection from the list. The caller holds the list's lock.
@@ -59,13 +59,13 @@ func (l *List) Remove(a *Arena, slot uint32) {
 	} else {
 		setHalf(&a.At(newer).older, older)
 	}
-	l.length.Add(-1)
+	setHalf(&l.length, l.length.Load()-1)
 }
 
 // Span is a list that no other goroutine uses.
 type Span struct {
 	first, last uint32 // slots, 0 for an empty list
-	length      int32
+	length      uint32
 }
 
 // Append appends a connection at now.

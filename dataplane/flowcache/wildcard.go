@@ -40,7 +40,10 @@ func (s *Signature) WildBucket(of *Signature, bucket int) {
 
 func (s *Signature) widen(of *Signature, keep PortMask, last uint64) {
 	s.n = of.n + 1
-	copy(s.words[:], of.words[:of.n])
+	*(*[nearWords]uint64)(s.words[:]) = *(*[nearWords]uint64)(of.words[:]) // no call, unlike copy
+	for i := nearWords; i < of.n; i++ {
+		s.words[i] = of.words[i]
+	}
 	s.words[3] &^= 0xffffffff &^ uint64(keep)
 	s.words[of.n] = last
 	s.sum()
