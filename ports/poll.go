@@ -105,3 +105,12 @@ func (p *Poller) Wake() {
 
 // Close closes the descriptors. No goroutine may be in Wait.
 func (p *Poller) Close() error { return errors.Join(unix.Close(p.wake), unix.Close(p.epoll)) }
+
+// CloseAll closes descriptors that another process has handed over.
+func CloseAll(fds []int) error {
+	var errs []error
+	for _, fd := range fds {
+		errs = append(errs, unix.Close(fd))
+	}
+	return errors.Join(errs...)
+}

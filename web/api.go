@@ -1,10 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 )
@@ -20,12 +16,13 @@ var shown = []string{
 	"GET /trafficcontrols", "GET /cookies", "GET /explain", "GET /object", "GET /nodes", "POST /trace", "POST /trace/live",
 }
 
-// maxRequest bounds the body of a trace's request, in bytes.
+// maxRequest bounds the body of a trace's request, in bytes. Serve hands on only requests whose body
+// is complete, so no handler waits for a slow sender.
 const maxRequest = 64 << 10
 
 // addAPI adds the requests that are shown.
 func (p *Page) addAPI(mux *http.ServeMux) {
-	api := whole(http.StripPrefix("/api", http.HandlerFunc(p.handOn)))
+	api := http.StripPrefix("/api", http.HandlerFunc(p.handOn))
 	for _, pattern := range shown {
 		method, path, _ := strings.Cut(pattern, " ")
 		mux.Handle(method+" /api"+path, api)
@@ -39,22 +36,4 @@ func (p *Page) handOn(w http.ResponseWriter, r *http.Request) {
 	} else if n := p.at(w, r); n != nil {
 		n.API.ServeHTTP(w, r)
 	}
-}
-
-// whole forwards a request once it has its complete body, which may have maxRequest bytes. So
-// no handler waits for a slow sender.
-func whole(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxRequest))
-		var large *http.MaxBytesError
-		switch {
-		case errors.As(err, &large):
-			http.Error(w, fmt.Sprintf("413: the request is too large, want %d bytes at most", maxRequest), http.StatusRequestEntityTooLarge)
-		case err != nil:
-			http.Error(w, "400: the request is incomplete:  "+err.Error(), http.StatusBadRequest)
-		default:
-			r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-			next.ServeHTTP(w, r)
-		}
-	})
 }

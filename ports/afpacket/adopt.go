@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/antrail/antrail/ports"
 	"github.com/cilium/ebpf"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -47,7 +48,7 @@ func Adopt(o Options, fds []int) (*Port, error) {
 
 func adopt(o Options, fds []int) (*Port, error) {
 	if len(fds) != 1 {
-		closeAll(fds)
+		ports.CloseAll(fds)
 		return nil, fmt.Errorf("%d descriptors, want a socket", len(fds))
 	}
 	p, index, err := prepare(&o)
@@ -59,7 +60,7 @@ func adopt(o Options, fds []int) (*Port, error) {
 		h, err = adoptHook(index, o)
 	}
 	if err != nil {
-		closeAll(fds)
+		ports.CloseAll(fds)
 		if p != nil && p.link != nil {
 			p.link.Close()
 		}
@@ -67,12 +68,6 @@ func adopt(o Options, fds []int) (*Port, error) {
 	}
 	p.fd, p.ring, p.ingress, p.programs = fds[0], linger(fds[0]), &ingress{hook: h}, o.Offload
 	return p, nil
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }
 
 // receivesFrom returns an error if a descriptor is not a packet socket of an interface.

@@ -71,21 +71,21 @@ func receive(o *Options, fds []int) (g *given, err error) {
 		want++
 	}
 	if len(fds) != want {
-		closeAll(fds)
+		ports.CloseAll(fds)
 		return nil, fmt.Errorf("%d descriptors, want %d", len(fds), want)
 	}
 	g = &given{memory: fds[0], in: fds[3], out: fds[4]}
 	if g.ledger, err = openLedger(fds[1]); err != nil {
-		closeAll(fds)
+		ports.CloseAll(fds)
 		return nil, err
 	}
 	if g.ledger.facts.Apart == 0 {
-		closeAll(fds[4:5])
+		ports.CloseAll(fds[4:5])
 		g.out = g.in
 	}
 	if g.link, err = link.NewFromFD(fds[2]); err != nil { // NewFromFD has closed it
 		err = fmt.Errorf("link of the program: %w", err)
-		closeAll(fds[Descriptors:])
+		ports.CloseAll(fds[Descriptors:])
 	} else if want > Descriptors {
 		err = g.takeLocals(fds[Descriptors])
 	}
@@ -96,24 +96,15 @@ func receive(o *Options, fds []int) (g *given, err error) {
 }
 
 func (g *given) close() error {
-	closeAll([]int{g.memory, g.in})
+	ports.CloseAll([]int{g.memory, g.in})
 	if g.out != g.in {
-		closeAll([]int{g.out})
+		ports.CloseAll([]int{g.out})
 	}
-	err := g.ledger.close()
+	err := errors.Join(g.ledger.close(), g.locals.Close())
 	if g.link != nil {
 		err = errors.Join(err, g.link.Close())
 	}
-	if g.locals != nil {
-		err = errors.Join(err, g.locals.Close())
-	}
 	return err
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }
 
 // Adopt makes a port of an interface from another port's descriptors. It owns them from then on,

@@ -32,6 +32,7 @@ package afxdp
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -163,12 +164,7 @@ func (p *Port) finish() {
 }
 
 func (p *Port) forgetDonor() {
-	for i, fd := range p.umem.sockets {
-		if fd == p.socket.fd {
-			p.umem.sockets = append(p.umem.sockets[:i], p.umem.sockets[i+1:]...)
-			return
-		}
-	}
+	p.umem.sockets = slices.DeleteFunc(p.umem.sockets, func(fd int) bool { return fd == p.socket.fd })
 }
 
 // stop closes program and socket and recovers the frames. Unread frames in the RX ring are

@@ -112,14 +112,5 @@ func (p *program) close() error {
 
 // unload closes program and maps.
 func (p *program) unload() error {
-	var err error
-	if p.prog != nil {
-		err = p.prog.Close()
-	}
-	for _, m := range []*ebpf.Map{p.sockets, p.locals} {
-		if m != nil {
-			err = errors.Join(err, m.Close())
-		}
-	}
-	return err
+	return errors.Join(p.prog.Close(), p.sockets.Close(), p.locals.Close()) // nil ones have nothing to close
 }

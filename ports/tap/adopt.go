@@ -3,6 +3,7 @@ package tap
 import (
 	"fmt"
 
+	"github.com/antrail/antrail/ports"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 )
@@ -38,23 +39,17 @@ func (p *Port) Rest() {
 // with an owner stays when the port is closed, until Keep changes that.
 func Adopt(o Options, fds []int) (*Port, error) {
 	if len(fds) != 1 && !(o.Given && len(fds) == 2) {
-		closeAll(fds)
+		ports.CloseAll(fds)
 		return nil, fmt.Errorf("tap: %s: taken over: %d descriptors, want 1, or 2 with the link of a program", o.Name, len(fds))
 	}
 	if len(fds) == 2 {
 		var err error
 		if o.hook, err = link.NewFromFD(fds[1]); err != nil { // NewFromFD has closed it
-			closeAll(fds[:1])
+			ports.CloseAll(fds[:1])
 			return nil, fmt.Errorf("tap: %s: taken over: the second descriptor is no link of a program: %w", o.Name, err)
 		}
 	}
 	return over(fds[0], o, (*Port).adopt)
-}
-
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
 }
 
 // adopt checks that the descriptor's device is the one that the options describe.

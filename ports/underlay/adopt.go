@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"github.com/antrail/antrail/ports"
 	"golang.org/x/sys/unix"
 )
 
@@ -52,7 +53,7 @@ func Adopt(c Config, fds []int) (*Port, error) {
 	c.inherited = &fds
 	p, err := Open(c)
 	if err != nil {
-		_ = closeAll(fds)
+		_ = ports.CloseAll(fds)
 		return nil, fmt.Errorf("taken over: %w", err)
 	}
 	return p, nil
@@ -66,7 +67,7 @@ func (p *Port) inherit(from *[]int) error {
 	if p.config.Given {
 		var err error
 		if fds, err = p.inheritHook(fds); err != nil {
-			_ = closeAll(fds)
+			_ = ports.CloseAll(fds)
 			return err
 		}
 	}
@@ -80,11 +81,11 @@ func (p *Port) inherit(from *[]int) error {
 			err = fmt.Errorf("it receives at %v", at)
 		}
 		if err != nil {
-			_ = closeAll(fds[i:])
+			_ = ports.CloseAll(fds[i:])
 			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
 		}
 		if err = p.addReceiver(fd, at.Addr()); err != nil {
-			_ = closeAll(fds[i+1:])
+			_ = ports.CloseAll(fds[i+1:])
 			return fmt.Errorf("underlay: receiving socket %d: %w", i+1, err)
 		}
 	}
@@ -125,7 +126,7 @@ func (p *Port) inheritToSend(fds []int) error {
 		err = errors.Join(err, notBound)
 	}
 	if err != nil {
-		_ = closeAll(fds)
+		_ = ports.CloseAll(fds)
 		return fmt.Errorf("underlay: to send by: %w", err)
 	}
 	p.senders, p.noDF, p.asker = fds[:n:n], fds[n], fds[n+1]

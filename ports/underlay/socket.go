@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/tunnel"
 )
 
@@ -56,7 +57,7 @@ func openSenders(kind tunnel.Kind, local netip.Addr) (fds []int, err error) {
 	for range n {
 		fd, err := openSender(kind, local, true)
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, n, err), closeAll(fds))
+			return nil, errors.Join(fmt.Errorf("socket %d of %d: %w", len(fds)+1, n, err), ports.CloseAll(fds))
 		}
 		fds = append(fds, fd)
 	}
@@ -67,26 +68,13 @@ func openSenders(kind tunnel.Kind, local netip.Addr) (fds []int, err error) {
 func portsOf(fds []int) ([]uint16, error) {
 	var all []uint16
 	for _, fd := range fds {
-		sa, err := unix.Getsockname(fd)
+		at, err := boundTo(fd)
 		if err != nil {
 			return nil, err
 		}
-		switch sa := sa.(type) {
-		case *unix.SockaddrInet4:
-			all = append(all, uint16(sa.Port))
-		case *unix.SockaddrInet6:
-			all = append(all, uint16(sa.Port))
-		}
+		all = append(all, at.Port())
 	}
 	return all, nil
-}
-
-func closeAll(fds []int) error {
-	var errs []error
-	for _, fd := range fds {
-		errs = append(errs, unix.Close(fd))
-	}
-	return errors.Join(errs...)
 }
 
 // openSender opens a socket for datagrams sent from local. With df they have the DF bit, as Open

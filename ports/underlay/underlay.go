@@ -221,7 +221,7 @@ func (p *Port) openToSend() (err error) {
 		err = p.openLong()
 	}
 	if err != nil {
-		_ = closeAll(p.senders)
+		_ = ports.CloseAll(p.senders)
 		if given {
 			_ = p.closeLong()
 		}
@@ -396,7 +396,7 @@ func (p *Port) Close() error {
 	p.closed = true
 	p.countDrops()
 	p.drop()
-	err := errors.Join(unix.Close(p.epoll), closeAll(p.senders), p.closeHook(), p.closeLong())
+	err := errors.Join(unix.Close(p.epoll), ports.CloseAll(p.senders), p.closeHook(), p.closeLong())
 	for _, r := range p.rxs {
 		err = errors.Join(err, unix.Close(r.fd))
 	}

@@ -1,9 +1,9 @@
 package uplink
 
 import (
+	"github.com/antrail/antrail/ports"
 	"github.com/antrail/antrail/ports/afxdp"
 	"github.com/antrail/antrail/ports/underlay"
-	"golang.org/x/sys/unix"
 )
 
 // Another process takes the port over with the descriptors of the card's port and of the underlay
@@ -40,9 +40,7 @@ func Adopt(memory *afxdp.Memory, c Config, fds []int) (*Port, error) {
 		ofWhole = nil
 		return underlay.Adopt(c, taken)
 	})
-	for _, fd := range append(ofCard, ofWhole...) {
-		unix.Close(fd)
-	}
+	ports.CloseAll(append(ofCard, ofWhole...))
 	return p, err
 }
 
