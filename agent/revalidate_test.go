@@ -85,8 +85,7 @@ func beginConnection(t testing.TB, a *Agent, ports map[string]*memory.Port, b be
 	}
 	flow.AssumeFirst(&m)
 	first := flow.Compose(&m.Value)
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(first)), nil)
-	f.SetBytes(first)
+	f := packet.FrameOf(first)
 	f.Mark = m.Value.PktMark()
 	if ports[b.in].Inject(f) != 1 {
 		t.Fatal("the port is full")

@@ -1,6 +1,7 @@
 package conntrack
 
 import (
+	"cmp"
 	"sync/atomic"
 	"time"
 
@@ -70,12 +71,8 @@ func (c Config) withDefaults() Config {
 		start := time.Now()
 		c.Now = func() int64 { return int64(time.Since(start)) }
 	}
-	if c.Timeouts == (proto.Timeouts{}) {
-		c.Timeouts = proto.DefaultTimeouts()
-	}
-	if c.Max == 0 {
-		c.Max = DefaultMax()
-	}
+	c.Timeouts = cmp.Or(c.Timeouts, proto.DefaultTimeouts())
+	c.Max = cmp.Or(c.Max, DefaultMax())
 	c.Capacity = max(c.Max, c.Capacity)
 	if c.Seed == [2]uint64{} {
 		c.Seed = tuple.NewSecret()

@@ -74,8 +74,7 @@ func (w *wire) egressFromTunnel(text string, packets int) (left int) {
 	w.t.Helper()
 	for range packets {
 		b := w.frame("tunnel", "udp "+text)
-		f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-		f.SetBytes(b)
+		f := packet.FrameOf(b)
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.1.2"), Dst: netip.MustParseAddr("192.168.1.100")}
 		if w.ports["tunnel"].Inject(f) != 1 {
 			w.t.Fatal("the tunnel accepts no frame")

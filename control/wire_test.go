@@ -201,8 +201,7 @@ func linkTo(from string, to netip.Addr) string {
 
 func (w *wire) inject(port string, frame []byte) {
 	w.t.Helper()
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
+	f := packet.FrameOf(frame)
 	if port == "tunnel" {
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.1.2"), Dst: netip.MustParseAddr("192.168.1.1")}
 	}

@@ -242,8 +242,7 @@ func (b *beginner) commit(zone uint16, mark uint32, nat *conntrack.NAT) {
 	_, frame := b.rigs[0].compose(text)
 	b.number(frame)
 	b.both("commit", func(r *rig) {
-		f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-		f.SetBytes(frame)
+		f := packet.FrameOf(frame)
 		l := packet.ParseLayers(f.Bytes())
 		var m conntrack.Meta
 		r.conntrack.Track(f, &l, &m, &conntrack.Request{Zone: zone, Commit: true, NAT: nat, Mark: mark, MarkMask: math.MaxUint32, InPort: 3}, b.now)

@@ -183,12 +183,7 @@ func (s *liveSet) list() []*LiveTrace {
 
 // wantsKey says whether any trace of the set may want packets of an offload entry.
 func (s *liveSet) wantsKey(key *ports.OffloadKey, inPort uint32) bool {
-	for _, l := range s.list() {
-		if l.wantsKey(key, inPort) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.list(), func(l *LiveTrace) bool { return l.wantsKey(key, inPort) })
 }
 
 // wantsKey says whether the trace may want packets of an offload entry.

@@ -423,8 +423,7 @@ func TestOffloadsWhileAllMoves(t *testing.T) {
 			frame := packettest.UDP4(o)
 			sent++
 			if _, ok := k.receive(t, offer{port: port, frame: frame}); !ok {
-				f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-				f.SetBytes(frame)
+				f := packet.FrameOf(frame)
 				if r.ports[port].Inject(f) == 0 {
 					sent-- // dropped before the switch could see it
 				}
@@ -464,8 +463,7 @@ func TestLateOffers(t *testing.T) {
 			r, k := offloadRig(t)
 			r.talk(1000, 2)
 			before := r.sw.OffloadStats().Events
-			f := packet.NewFrame(make([]byte, packet.Headroom+len(there)), nil)
-			f.SetBytes(there)
+			f := packet.FrameOf(there)
 			r.ports[1].Inject(f)
 			r.sw.Drain()
 			change(r)

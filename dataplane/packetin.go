@@ -171,10 +171,10 @@ type injected struct {
 
 // inject walks a packet from the controller.
 func (s *Switch) inject(in *injected) error {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(in.frame)+64), nil)
-	if len(in.frame) < 14 || !f.SetBytes(in.frame) {
+	if len(in.frame) < packet.EthernetLen {
 		return errShortFrame
 	}
+	f := packet.FrameOf(in.frame)
 	w := s.outside
 	w.busy.Lock()
 	defer w.busy.Unlock()

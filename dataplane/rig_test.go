@@ -151,8 +151,7 @@ func withTTL(m *flow.Match) {
 // sendFrame gives the switch a frame and returns what left, by port.
 func (r *rig) sendFrame(in uint32, frame []byte) []sent {
 	r.Helper()
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
+	f := packet.FrameOf(frame)
 	f.Offload, f.Tunnel.Options = r.undone, r.options
 	return r.sendWhole(in, f)
 }

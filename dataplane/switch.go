@@ -344,10 +344,10 @@ func (s *Switch) received(worker int) (mine []*switchPort) {
 func (s *Switch) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	errs := make(chan error, len(s.workers)+1)
+	errs := make([]error, len(s.workers))
 	var wg sync.WaitGroup
-	for _, w := range s.workers {
-		wg.Go(func() { errs <- w.runWorker(ctx); cancel() })
+	for i, w := range s.workers {
+		wg.Go(func() { errs[i] = w.runWorker(ctx); cancel() })
 	}
 	wg.Go(func() { s.runUpkeep(ctx) })
 	if s.offload != nil {
@@ -358,12 +358,7 @@ func (s *Switch) Run(ctx context.Context) error {
 		w.poller.Wake()
 	}
 	wg.Wait()
-	close(errs)
-	var all []error
-	for err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
+	return errors.Join(errs...)
 }
 
 // runUpkeep hands packet-ins to the subscriber. Every second it also calls upkeep.

@@ -39,10 +39,10 @@ func (s *Switch) Trace(req *telemetry.TraceRequest) (*telemetry.Trace, error) {
 	if prog == nil {
 		return nil, errNoPipeline
 	}
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(req.Frame)+64), nil)
-	if len(req.Frame) < 14 || !f.SetBytes(req.Frame) {
+	if len(req.Frame) < packet.EthernetLen {
 		return nil, errShortFrame
 	}
+	f := packet.FrameOf(req.Frame)
 	w := s.outside
 	w.busy.Lock()
 	defer w.busy.Unlock()

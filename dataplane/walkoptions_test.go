@@ -42,8 +42,7 @@ func newOptionsRig(t *testing.T, entries string) *rig {
 func (r *rig) sendOptions(o packet.TunnelOptions) []sent {
 	r.Helper()
 	frame := packettest.UDP4(packettest.Options{SrcPort: 1000})
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
+	f := packet.FrameOf(frame)
 	f.Tunnel = packet.Tunnel{Src: packettest.Addr("192.168.77.101"), Dst: packettest.Addr("192.168.77.102"), ID: 7, Options: o}
 	return r.sendWhole(tunnelPort, f)
 }

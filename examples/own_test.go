@@ -72,8 +72,7 @@ func (n *ownNode) addPorts(t *testing.T, names *flow.Names) {
 func (n *ownNode) send(t *testing.T, port string, frame []byte, outer packet.Tunnel) (out []sent) {
 	t.Helper()
 	agent, dropped := n.toAgent, sum(n.Drops())
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
+	f := packet.FrameOf(frame)
 	f.Tunnel = outer
 	if n.port(port).Inject(f) != 1 {
 		t.Fatalf("%s does not take a frame at %s", n.name, port)

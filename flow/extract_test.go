@@ -10,8 +10,7 @@ import (
 )
 
 func frame(b []byte) *packet.Frame {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
+	f := packet.FrameOf(b)
 	return f
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -221,10 +222,8 @@ func numericFlags(f *Field, s string) (v, mask Value, err error) {
 
 func flagBit(f *Field, word string) (Value, error) {
 	words := flagWords[f.Form]
-	for i, w := range words {
-		if w == word {
-			return Value{Lo: 1 << i}, nil
-		}
+	if i := slices.Index(words, word); i >= 0 {
+		return Value{Lo: 1 << i}, nil
 	}
 	return Value{}, errorAt(0, "%q is no %s flag; expected %s", word, f.Name, strings.Join(words, " "))
 }

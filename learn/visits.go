@@ -193,9 +193,7 @@ func brief(b []byte) string { return flow.KeyText(keyOf(b), nil) }
 
 // keyOf is the key of a frame's headers.
 func keyOf(b []byte) *flow.Key {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
 	var k flow.Key
-	flow.Extract(f, 0, &k)
+	flow.Extract(packet.FrameOf(b), 0, &k)
 	return &k
 }

@@ -67,6 +67,15 @@ func NewFrame(buf []byte, pool Pool) *Frame {
 	return f
 }
 
+// FrameOf makes a frame with a copy of b in memory of its own, with room for what a switch may put
+// in front or behind.
+func FrameOf(b []byte) *Frame {
+	const behind = 64
+	f := NewFrame(make([]byte, Headroom+len(b)+behind), nil)
+	f.SetBytes(b)
+	return f
+}
+
 // Init is NewFrame for an existing Frame.
 func (f *Frame) Init(buf []byte, pool Pool) {
 	*f = Frame{buf: buf, pool: pool}

@@ -83,10 +83,8 @@ type Way struct {
 
 // Send gives a Node a frame at a port, and follows it until it has left or was dropped.
 func (s *Nodes) Send(n *Node, port uint32, frame []byte) (*Way, error) {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
 	way := &Way{}
-	return way, s.pass(way, n, port, f)
+	return way, s.pass(way, n, port, packet.FrameOf(frame))
 }
 
 // pass gives a switch a frame, and passes its output on.

@@ -24,8 +24,7 @@ func newCollection(t *testing.T) *collection {
 
 // add brings a fragment from a port; number is what waits with it.
 func (c *collection) add(port uint32, b []byte, number int) (*Datagram[int], Drop) {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
+	f := packet.FrameOf(b)
 	return c.addFrame(port, f, number)
 }
 

@@ -58,8 +58,7 @@ func TestRewrite(t *testing.T) {
 		if !to.ICMP() {
 			to.DstPort = 4321
 		}
-		f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-		f.SetBytes(b)
+		f := packet.FrameOf(b)
 		p.Rewrite(f.Bytes(), &p.Key, &to, false)
 		if got, _ := readKey(t, f.Bytes()); got.Key != to || !ChecksumsValid(f, &l) {
 			t.Errorf("%s: %+v, want %+v; checksums valid: %v", name, got.Key, to, ChecksumsValid(f, &l))

@@ -154,8 +154,7 @@ func (b *bench) send(from, to *endpoint, what string) bool {
 }
 
 func (b *bench) inject(port uint32, frame []byte) {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(frame)), nil)
-	f.SetBytes(frame)
+	f := packet.FrameOf(frame)
 	if port == tunnelPort {
 		f.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("192.168.77.102"), Dst: netip.MustParseAddr("192.168.77.101")}
 	}

@@ -47,8 +47,7 @@ func FuzzSignature(f *testing.F) {
 
 // signatureOf is the signature and the key of a frame.
 func signatureOf(t *testing.T, b []byte, tunnelled, labels bool) (Signature, flow.Key, bool) {
-	fr := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	fr.SetBytes(b)
+	fr := packet.FrameOf(b)
 	if tunnelled {
 		fr.Tunnel = packet.Tunnel{Src: netip.MustParseAddr("1.2.3.4"), Dst: netip.MustParseAddr("fd00::1"), ID: 7}
 	}

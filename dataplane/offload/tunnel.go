@@ -27,9 +27,7 @@ func (o *Offer) way() (way ports.OffloadWay, ok bool) {
 
 // after is the headers of the packets as the walk leaves them.
 func (o *Offer) after() []byte {
-	head := flowcache.FrameOfKey(&o.Key)
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(head)), nil)
-	f.SetBytes(head)
+	f := packet.FrameOf(flowcache.FrameOfKey(&o.Key))
 	l := packet.ParseLayers(f.Bytes())
 	o.Change.Apply(f, &l)
 	return f.Bytes()

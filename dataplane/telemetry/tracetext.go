@@ -153,9 +153,7 @@ func (p *tracePrinter) changes(st *Step) string {
 
 func (p *tracePrinter) output(st *Step) {
 	var k flow.Key
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(st.Frame)), nil)
-	f.SetBytes(st.Frame)
-	flow.Extract(f, 0, &k)
+	flow.Extract(packet.FrameOf(st.Frame), 0, &k)
 	p.printNote("leaves by port %s", portText(st.Port, p.names))
 	p.printNote("as %s", flow.KeyText(&k, p.names))
 	if st.Tunnel.Dst.IsValid() {

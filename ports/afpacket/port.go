@@ -25,6 +25,7 @@
 package afpacket
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"sync"
@@ -158,15 +159,8 @@ func prepare(o *Options) (p *Port, index int, err error) {
 }
 
 func (o *Options) complete() {
-	if o.Why == "" {
-		o.Why = "asked for"
-	}
-	if o.Frames == 0 {
-		o.Frames = DefaultFrames
-	}
-	if o.Buffer == 0 {
-		o.Buffer = DefaultBuffer
-	}
+	o.Why = cmp.Or(o.Why, "asked for")
+	o.Frames, o.Buffer = cmp.Or(o.Frames, DefaultFrames), cmp.Or(o.Buffer, DefaultBuffer)
 }
 
 // Name is the interface's name.

@@ -1,6 +1,7 @@
 package afxdp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -140,12 +141,7 @@ func (p *Port) explain(why string) {
 }
 
 func (o *Options) complete() error {
-	if o.Mode == "" {
-		o.Mode = Auto
-	}
-	if o.Ring == 0 {
-		o.Ring = DefaultRing
-	}
+	o.Mode, o.Ring = cmp.Or(o.Mode, Auto), cmp.Or(o.Ring, DefaultRing)
 	switch o.Mode {
 	case Auto, Native, Generic, ZeroCopy:
 	default:

@@ -83,8 +83,7 @@ func (p *Port) CollectAll() (all []*packet.Frame) {
 	var batch [32]*packet.Frame
 	for n := p.Collect(batch[:]); n > 0; n = p.Collect(batch[:]) {
 		for _, f := range batch[:n] {
-			c := packet.NewFrame(make([]byte, packet.Headroom+f.Len()), nil)
-			c.SetBytes(f.Bytes())
+			c := packet.FrameOf(f.Bytes())
 			c.Tunnel, c.Mark = f.Tunnel, f.Mark
 			all = append(all, c)
 		}
@@ -178,9 +177,7 @@ var ErrFull = errors.New("memory: the port takes no more frames")
 // Send injects a copy of b in a frame of the Go heap. It is for tests that have bytes, not
 // frames.
 func (p *Port) Send(b []byte) error {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
-	if p.Inject(f) == 0 {
+	if p.Inject(packet.FrameOf(b)) == 0 {
 		return ErrFull
 	}
 	return nil

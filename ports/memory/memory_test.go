@@ -48,8 +48,7 @@ func pairRig(t *testing.T) *porttest.Rig {
 		Port: a, Get: pool.Get, Free: pool.Free, Frames: poolFrames, Backlog: 400,
 		Outside: func() uint64 { return b.Stats().TxDropped },
 		Inject: func(content []byte) error {
-			f := packet.NewFrame(make([]byte, packet.Headroom+len(content)), nil)
-			f.SetBytes(content)
+			f := packet.FrameOf(content)
 			b.Transmit([]*packet.Frame{f})
 			return nil
 		},

@@ -10,6 +10,7 @@
 package tap
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -110,12 +111,7 @@ func Open(o Options) (*Port, error) {
 
 // over makes a port from a descriptor. If that fails, it closes the descriptor.
 func over(fd int, o Options, configure func(*Port, Options) error) (*Port, error) {
-	if o.MTU == 0 {
-		o.MTU = 1500
-	}
-	if o.Frames == 0 {
-		o.Frames = DefaultFrames
-	}
+	o.MTU, o.Frames = cmp.Or(o.MTU, 1500), cmp.Or(o.Frames, DefaultFrames)
 	var err error
 	p := &Port{name: o.Name, marks: o.Marks, owned: o.Owner != "", fd: fd, hook: o.hook, given: o.Given}
 	p.rx.spare = make([]*packet.Frame, 0, portion)

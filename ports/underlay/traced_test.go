@@ -13,8 +13,7 @@ import (
 
 // traced is a frame for a Node, with the id of a walk or 0.
 func traced(dst netip.Addr, id uint64, b []byte) *packet.Frame {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
+	f := packet.FrameOf(b)
 	f.Tunnel = packet.Tunnel{Dst: dst, ID: 7, Trace: id}
 	return f
 }

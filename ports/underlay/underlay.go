@@ -40,6 +40,7 @@
 package underlay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -158,12 +159,7 @@ func Open(c Config) (*Port, error) {
 	if !c.Local.IsValid() || c.Local.IsUnspecified() || c.Local.Is4In6() {
 		return nil, fmt.Errorf("underlay: %q is no address to receive %v on", c.Local, c.Kind)
 	}
-	if c.MTU == 0 {
-		c.MTU = defaultMTU
-	}
-	if c.Frames == 0 {
-		c.Frames = defaultFrames
-	}
+	c.MTU, c.Frames = cmp.Or(c.MTU, defaultMTU), cmp.Or(c.Frames, defaultFrames)
 	p := &Port{config: c, longs: make(chan Long, maxLongs)}
 	for i := range p.lanes {
 		p.lanes[i].Port, p.lanes[i].out = p, newOutbox(c.Kind)

@@ -196,8 +196,7 @@ func receive(t *testing.T, p *Port, n int) []*packet.Frame {
 }
 
 func transmit(p *Port, dst netip.Addr, vni uint64, inner []byte) int {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(inner)), nil)
-	f.SetBytes(inner)
+	f := packet.FrameOf(inner)
 	f.Tunnel = packet.Tunnel{Dst: dst, ID: vni}
 	return p.Transmit([]*packet.Frame{f})
 }

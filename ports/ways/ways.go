@@ -5,6 +5,7 @@
 package ways
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -120,9 +121,7 @@ func (w *Ways) find(node netip.Addr) (way Way, ok bool) {
 		way.Hop, _ = netip.AddrFromSlice(r.Gw)
 		way.Hop = way.Hop.Unmap()
 	}
-	if way.MTU == 0 {
-		way.MTU = link.Attrs().MTU
-	}
+	way.MTU = cmp.Or(way.MTU, link.Attrs().MTU)
 	seen, can := w.sees(node)
 	return way, can && seen == way.MTU && r.Via == nil && way.Hop.Is4() == node.Is4()
 }

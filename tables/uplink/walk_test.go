@@ -221,8 +221,7 @@ func TestExhaustion(t *testing.T) {
 	}
 	send := func(dst netip.Addr, port uint16) []*packet.Frame {
 		b := syn(dst, port)
-		f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-		f.SetBytes(b)
+		f := packet.FrameOf(b)
 		s.Ports[pod.Port.No].Inject(f)
 		s.Node.Switch.Poll()
 		return s.Ports[n.Uplink.No].CollectAll()

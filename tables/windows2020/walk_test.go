@@ -250,8 +250,7 @@ func sendUnwatched(s *programtest.Switch, pod layout.Pod, out layout.Port, dst n
 
 // frameOf makes a frame of bytes.
 func frameOf(b []byte) *packet.Frame {
-	f := packet.NewFrame(make([]byte, packet.Headroom+len(b)), nil)
-	f.SetBytes(b)
+	f := packet.FrameOf(b)
 	return f
 }
 
