@@ -67,8 +67,8 @@ func NewFrame(buf []byte, pool Pool) *Frame {
 	return f
 }
 
-// FrameOf makes a frame with a copy of b in memory of its own, with room for what a switch may put
-// in front or behind.
+// FrameOf makes a frame with a copy of b in memory of its own. It has room for headers in front and
+// padding behind.
 func FrameOf(b []byte) *Frame {
 	const behind = 64
 	f := NewFrame(make([]byte, Headroom+len(b)+behind), nil)
