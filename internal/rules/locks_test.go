@@ -21,7 +21,7 @@ var waiting = []struct {
 }{
 	{"changes of the switch, questions to it, and upkeep: not on a worker's way", []string{
 		"dataplane.New", "dataplane.Switch.AddSecuredPort", "dataplane.Switch.pause", "dataplane.Switch.SecurePort", "dataplane.Switch.ConfigurePort", "dataplane.Switch.RemovePort", "dataplane.Switch.MovePort", "dataplane.Switch.Apply", "dataplane.Switch.apply", "dataplane/program.Compiler.runCompile", "dataplane.Switch.Relearn",
-		"dataplane.Switch.Run", "dataplane.Switch.upkeep", "dataplane.Switch.Expire", "dataplane.Switch.expireEntries", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
+		"dataplane.Switch.upkeep", "dataplane.Switch.Expire", "dataplane.Switch.expireEntries", "dataplane.Switch.balance", "dataplane.Switch.endWindow", "dataplane.worker.letGo", "dataplane.worker.finish", "dataplane.worker.call",
 		"dataplane.Switch.Flows", "dataplane.Switch.LearnedFlows", "dataplane.Switch.FlowsIn", "dataplane.Switch.LearnedMACs", "dataplane.Switch.DroppedPackets", "dataplane.Switch.RunningPacketCounters", "dataplane.Switch.PacketCounters",
 		"dataplane/offload.Table.Stats", "dataplane.Switch.creditNow", "dataplane/sched.IdleHold.Total", "dataplane.cache.creditAll", "dataplane/flowcache.Megaflows.CreditAll", "dataplane.ClassCounters.Sum", "packet.HeapPool.Free",
 		"dataplane.Switch.inject", "dataplane.Switch.Trace", "dataplane.Switch.TraceLive", "dataplane.LiveTrace.Close",
