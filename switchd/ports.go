@@ -238,6 +238,15 @@ func (s *PortSet) removeLocked(no uint32) error {
 	return err
 }
 
+// withPorts is a switch whose ports are those of a set.
+type withPorts struct {
+	*local.Switch
+	ports *PortSet
+}
+
+// RemovePort implements door.Ports.
+func (s *withPorts) RemovePort(no uint32) error { return s.ports.RemovePort(no) }
+
 // Specs are the specs of the ports.
 func (s *PortSet) Specs() (all []door.PortSpec) {
 	s.mu.Lock()

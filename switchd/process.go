@@ -167,7 +167,7 @@ func (p *Process) closeAll(err error, open *Opener) error {
 	return errors.Join(err, closed)
 }
 
-// closeOffload closes the offload, except the parts that another confined switch uses.
+// closeOffload closes the offload, unless another confined switch shares it.
 func (p *Process) closeOffload(o *Offload, shared bool) error {
 	if shared && p.Confined {
 		return nil
@@ -308,15 +308,6 @@ func (p *Process) nextAwake() (*ports.Awake, error) {
 	p.awake = p.awake[1:]
 	return ports.AwakeBy(f)
 }
-
-// withPorts is the switch with the ports that the set has opened.
-type withPorts struct {
-	*local.Switch
-	ports *PortSet
-}
-
-// RemovePort implements door.Ports.
-func (s *withPorts) RemovePort(no uint32) error { return s.ports.RemovePort(no) }
 
 // openOffload opens the offload if the settings allow it. If the kernel cannot offload, that is not
 // an error: the switch forwards everything.

@@ -57,8 +57,8 @@ var compared = []string{
 	"nocommand",
 }
 
-// commandDiffers are what may differ: ages, the kinds of datapaths and ports, counters of the cache,
-// and the hidden entries of Open vSwitch's last table.
+// commandDiffers are the permitted differences: ages, the kinds of datapaths and ports, counters of
+// the cache, and the hidden entries of Open vSwitch's last table.
 var commandDiffers = []struct {
 	is *regexp.Regexp
 	by string
@@ -102,7 +102,7 @@ func TestCommandsAsOpenVSwitch(t *testing.T) {
 	}
 }
 
-// TestOtherLists: what antrail counts in another way than Open vSwitch, and what it cannot list.
+// TestOtherLists: lists with other counts than those of Open vSwitch, and lists that are refused.
 func TestOtherLists(t *testing.T) {
 	r := newRig(t)
 	r.install("connections.flows", "walk.groups")
@@ -149,8 +149,8 @@ func TestEveryCommand(t *testing.T) {
 	}
 }
 
-// TestAfterPackets: what the commands tell of connections and addresses after the same packets,
-// and after these were forgotten.
+// TestAfterPackets: the lists of connections and addresses are as in Open vSwitch after the same
+// packets, and after a flush.
 func TestAfterPackets(t *testing.T) {
 	r := newRig(t)
 	r.install("connections.flows", "walk.groups")

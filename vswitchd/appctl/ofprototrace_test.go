@@ -53,9 +53,9 @@ var traces = []string{
 	"in_port=1,tcp --foo",
 }
 
-// traceDiffers are what may differ in a trace. The line "Megaflow" tells how Open vSwitch caches,
-// antrail's cache has other masks. Numbers of passes count what was traced before. The datapath
-// number of the bridge's own port is 65534 here and 100 there. A bucket's score is a hash of its own.
+// traceDiffers are the permitted differences of traces. The masks of antrail's cache differ from
+// those in the line "Megaflow". The numbers of passes depend on earlier traces. The datapath number
+// of the bridge's own port is 65534 in antrail and 100 in Open vSwitch. A bucket's score is a hash.
 var traceDiffers = []struct {
 	is *regexp.Regexp
 	by string

@@ -130,7 +130,7 @@ func (r *rig) ofctl(command, lines string) {
 	}
 }
 
-// appctl runs ovs-appctl on a control socket, and returns all that it says.
+// appctl runs ovs-appctl on a control socket, and returns its output.
 func (r *rig) appctl(socket string, args ...string) string {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), "ovs-appctl", append([]string{"--timeout=20", "-t", socket}, args...)...)
@@ -157,7 +157,7 @@ func (r *rig) send(port uint32, text string) {
 	}
 }
 
-// both is what both switches say.
+// both is the output of both switches.
 func (r *rig) both(args ...string) (ours, theirs string) {
 	r.t.Helper()
 	return r.appctl(filepath.Join(r.dir, "vs.ctl"), args...), r.appctl(filepath.Join(r.ovs.Dir, "vs.ctl"), args...)

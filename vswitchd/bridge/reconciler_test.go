@@ -117,7 +117,7 @@ func hang(tx *store.Tx, of string, port datum.Datum) error {
 	return err
 }
 
-// removePort takes a port off its bridge.
+// removePort removes a port from its bridge.
 func (x *table) removePort(name string) {
 	x.t.Helper()
 	x.change(func(tx *store.Tx) error {
@@ -193,8 +193,7 @@ func TestRounds(t *testing.T) {
 	check("remove bridge br0")
 }
 
-// TestRefusals: what the switch or the reconciler refuses is in the rows, and goes when it is
-// mended.
+// TestRefusals: the rows have the errors of refused ports, until the configuration is corrected.
 func TestRefusals(t *testing.T) {
 	x := newTable(t)
 	x.addPort("br0", "none", map[string]datum.Datum{"name": text("none")})
@@ -358,7 +357,7 @@ func TestNumbersStay(t *testing.T) {
 	}
 }
 
-// TestDatapath: the row that ovn-controller makes for a datapath says what the switch can do.
+// TestDatapath: the row of Datapath that ovn-controller inserts gets the switch's capabilities.
 func TestDatapath(t *testing.T) {
 	x := newTable(t)
 	x.change(func(tx *store.Tx) error {

@@ -141,8 +141,8 @@ func monitored(t *testing.T, dir, method string) string {
 	return stable(text)
 }
 
-// TestDatabasesOfOpenVSwitch: antrail goes on with a database file of ovsdb-server, and
-// ovsdb-server with one of antrail.
+// TestDatabasesOfOpenVSwitch: antrail opens a database file of ovsdb-server, and ovsdb-server opens
+// one of antrail.
 func TestDatabasesOfOpenVSwitch(t *testing.T) {
 	ovs := ovstest.Start(t, ovstest.Port{Name: "p1", Number: 3})
 	const rows = "--columns=name,type,ofport,options list Interface"

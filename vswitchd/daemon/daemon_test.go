@@ -43,7 +43,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestUnusable: a daemon that cannot have its files says why, and leaves none.
+// TestUnusable: a daemon that cannot open its files returns the reason, and leaves no files.
 func TestUnusable(t *testing.T) {
 	dir, err := os.MkdirTemp("", "front")
 	if err != nil {

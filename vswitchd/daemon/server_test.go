@@ -121,7 +121,7 @@ func TestAnotherServer(t *testing.T) {
 	}
 }
 
-// TestNoServer: a daemon whose server is not there, or whose database has no row, says so.
+// TestNoServer: a daemon returns an error if its server does not answer, or if the database is empty.
 func TestNoServer(t *testing.T) {
 	c := config(t.TempDir(), bridgetest.New())
 	c.Server = filepath.Join(t.TempDir(), "db.sock")

@@ -56,7 +56,7 @@ func TestBundlesAsOpenVSwitch(t *testing.T) {
 	wantSame(t, "15", &dump, r.dir, ovs.Dir)
 }
 
-// answers are the types, transactions and errors of what is said to a message.
+// answers are the types, transactions and errors of the answers to a message.
 func (c *raw) answers(m []byte) (all []string) {
 	c.t.Helper()
 	c.write(m)

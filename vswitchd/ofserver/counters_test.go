@@ -11,7 +11,7 @@ import (
 	"github.com/antrail/antrail/packet/packettest"
 )
 
-// counted are what entries count and learn: table, cookie, packets and the rest of a line.
+// counted are the parts of a line that are not compared: times, bytes and reset_counts.
 var counted = regexp.MustCompile(`duration=[0-9.]+s, |reset_counts |n_bytes=[0-9]+, |(idle|hard)_age=[0-9]+, `)
 
 // TestCountersAsOpenVSwitch adds and modifies entries that have counted packets, with reset_counts

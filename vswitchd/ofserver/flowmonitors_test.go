@@ -12,8 +12,8 @@ import (
 	"github.com/antrail/antrail/vswitchd/openflow"
 )
 
-// events are the messages of a monitor, up to one about the cookie 0xe0d, which the caller makes
-// last. Each is what it says of entries, in one order. tick is called while they have not come.
+// events are the messages of a monitor, up to the one about the cookie 0xe0d, which the caller
+// causes last. Each has the lines about entries, sorted. tick is called while messages are missing.
 func (w *watcher) events(tick func()) (all []string) {
 	w.t.Helper()
 	var message []string
@@ -47,7 +47,7 @@ func (w *watcher) events(tick func()) (all []string) {
 	}
 }
 
-// monitored are what a monitor may ask for, and in which versions.
+// monitored are the flags of monitors, with the versions that have them.
 var monitored = []struct{ versions, spec string }{
 	{"10 13 14 15", ""}, {"10 15", "!initial,!add"}, {"13", "!delete"}, {"14", "!modify"}, {"10 13", "!actions"},
 	{"10 13 14 15", "table=2"}, {"10 15", "out_port=2"}, {"14 15", "out_group=1"}, {"10 13 14 15", "!own,tcp,nw_dst=10.0.0.0/8"},
@@ -75,7 +75,7 @@ func TestFlowMonitorsAsOpenVSwitch(t *testing.T) {
 	}
 }
 
-// expire removes entries whose timeouts have passed, and tells monitors.
+// expire removes entries whose timeouts have passed, and notifies monitors.
 func (r *rig) expire() {
 	r.sw.Expire()
 	r.server.changes.Lock()
@@ -245,7 +245,7 @@ func TestMonitorsPause(t *testing.T) {
 	}
 }
 
-// barrier waits for a barrier.
+// barrier waits for the answer to a barrier request, which must be the next message.
 func (c *raw) barrier() {
 	c.t.Helper()
 	c.write(bundleMessage(20, 12))
@@ -266,7 +266,7 @@ func (r *rig) pausedMonitors() (n int) {
 	return n
 }
 
-// TestMonitorErrors: what a controller asks for in vain.
+// TestMonitorErrors: wrong requests of monitors are refused.
 func TestMonitorErrors(t *testing.T) {
 	r := newRig(t)
 	bad := monitor15(0x80)
@@ -301,7 +301,7 @@ func TestMonitorErrors(t *testing.T) {
 	expect("OFPMOFC_UNKNOWN_MONITOR")
 }
 
-// TestLearnedEntriesAreTold: a monitor tells of an entry that a packet has learned, and of its end.
+// TestLearnedEntriesAreTold: a monitor reports an entry that a packet has learned, and its removal.
 func TestLearnedEntriesAreTold(t *testing.T) {
 	r := newRig(t)
 	r.monitors(t, flowMod(t, 1, "ip,actions=learn(table=3,cookie=0x77,hard_timeout=1,dl_type=0x800,NXM_OF_IP_SRC[],output:NXM_OF_IN_PORT[])")).barrier()

@@ -88,7 +88,7 @@ func (w *watcher) notices(n int, tick func()) (all []string) {
 	return all
 }
 
-// noticeDiffers are what may differ in a message: its number, and times.
+// noticeDiffers are the permitted differences of messages: numbers and times.
 var noticeDiffers = regexp.MustCompile(`xid=0x[0-9a-f]+|duration[=:]?[0-9.]+s?`)
 
 // TestRemovedAsOpenVSwitch removes entries by deletions, with a group, and by both timeouts. An

@@ -18,19 +18,14 @@ func resumed(packetIn []byte) []byte {
 	return b
 }
 
-// TestResume: a controller gives a paused packet back, and the packet goes on with its
-// registers. ovs-ofctl reads what was left to do.
+// TestResume: a controller returns a paused packet, which continues with its registers. ovs-ofctl
+// reads the continuation.
 func TestResume(t *testing.T) {
 	r := newRig(t)
 	c := r.connect(t, openflow.V15)
 	c.write(flowMod(t, 2, "priority=3,ip,actions=load:0x7->NXM_NX_REG1[],controller(userdata=01.02,pause),resubmit(,1),output:3"))
 	c.write(flowMod(t, 3, "table=1,priority=3,ip,reg1=0x7,actions=output:2"))
-	c.write(bundleMessage(9, 3, 0, 0, 0xff, 0xff))                          // SET_CONFIG
-	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
-	c.write(bundleMessage(20, 5))                                           // barrier
-	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%x is not a barrier", b)
-	}
+	c.wantPacketIns()
 	frame := packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})
 	if err := r.ports[1].Send(frame); err != nil {
 		t.Fatal(err)
@@ -41,10 +36,7 @@ func TestResume(t *testing.T) {
 		t.Errorf("%q has no continuation", text)
 	}
 	c.write(resumed(packetIn))
-	c.write(bundleMessage(20, 6))
-	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%s is not a barrier", ofpPrint(t, b))
-	}
+	c.barrier()
 	for no, want := range map[uint32]int{1: 0, 2: 1, 3: 1} {
 		sent := r.ports[no].CollectAll()
 		if len(sent) != want || want == 1 && !bytes.Equal(sent[0].Bytes(), frame) {
@@ -59,12 +51,7 @@ func TestResumedCookie(t *testing.T) {
 	r := newRig(t)
 	c := r.connect(t, openflow.V15)
 	c.write(flowMod(t, 2, "cookie=0x1234,priority=3,ip,actions=controller(userdata=01.02,pause),controller(userdata=03)"))
-	c.write(bundleMessage(9, 3, 0, 0, 0xff, 0xff))                          // SET_CONFIG
-	c.write(bundleMessage(4, 4, 0, 0, 0x23, 0x20, 0, 0, 0, 16, 0, 0, 0, 2)) // NXT_PACKET_IN2
-	c.write(bundleMessage(20, 5))                                           // barrier
-	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%x is not a barrier", b)
-	}
+	c.wantPacketIns()
 	if err := r.ports[1].Send(packettest.UDP4(packettest.Options{SrcPort: 1000, DstPort: 53})); err != nil {
 		t.Fatal(err)
 	}
@@ -74,18 +61,15 @@ func TestResumedCookie(t *testing.T) {
 		t.Errorf("%q has no cookie of the entry", text)
 	}
 	c.write(resumed(packetIn))
-	c.write(bundleMessage(20, 6))
-	if b := c.next(); b[1] != 21 {
-		t.Fatalf("%s is not a barrier", ofpPrint(t, b))
-	}
+	c.barrier()
 	r.sw.Poll()
 	if text := ofpPrint(t, c.next()); !strings.Contains(text, "cookie=0x1234") || !strings.Contains(text, "userdata=03") {
 		t.Errorf("after the resume: %q", text)
 	}
 }
 
-// TestResumeRefused: a resumed packet without the packet, and one with a property that is
-// none of Open vSwitch's, are errors.
+// TestResumeRefused: a resumed packet without its frame, and one with an unknown property, are
+// errors.
 func TestResumeRefused(t *testing.T) {
 	r := newRig(t)
 	c := r.connect(t, openflow.V15)

@@ -166,16 +166,16 @@ var steps = []step{
 	{"", "", "dump-flows", nil},
 }
 
-// differs are what may differ in what both say: numbers of transactions and datapaths, times,
-// addresses, counters, and the room for options of Geneve.
+// differs are the permitted differences of outputs: numbers of transactions and datapaths, times,
+// addresses, counters, and the space for options of Geneve.
 var differs = regexp.MustCompile(`xid=0x[0-9a-f]+|duration[=:][0-9.]+s|dpid:[0-9a-f]+|addr:[0-9a-f:]+|(drop|errs|frame|over|crc|coll)=[0-9?]+|` +
 	`[0-9T:-]+Z\|[0-9]+\||lookup=[0-9]+, matched=[0-9]+|unix:[^ ]*|/tmp/[^ :]*|tx pkts=[0-9]+, bytes=[0-9]+|, idle_age=[0-9]+|ref_count=[0-9]+|max_meter:[0-9]+|max option space=[0-9]+|max fields=[0-9]+`)
 
-// lacks are what Open vSwitch says alone: it has queues and MPLS, remembers that an entry was added with
-// check_overlap, and its dummy ports have counters of their own.
+// lacks are the parts that only Open vSwitch prints. It has queues and MPLS, shows the flag
+// check_overlap of an entry, and its dummy ports have their own counters.
 var lacks = regexp.MustCompile(`enqueue | set_mpls_ttl dec_mpls_ttl push_mpls pop_mpls set_queue|check_overlap |(?m:^ *(CUSTOM Statistics|rx_(custom|q0)_.*)\n)`)
 
-// said is what a tool said, in a form that can be compared. Lines that begin with a blank have no
+// said is the output of a tool in a form that can be compared. Lines that begin with a blank have no
 // order.
 func said(text string) []string {
 	text = differs.ReplaceAllString(lacks.ReplaceAllString(text, ""), "…")

@@ -91,7 +91,7 @@ func (w *watcher) modPort(version, port, what string) {
 	}
 }
 
-// TestPortSettingsAct: what a controller sets of a port becomes of packets.
+// TestPortSettingsAct: the settings of a port by a controller affect packets.
 func TestPortSettingsAct(t *testing.T) {
 	r := newRig(t)
 	w := &watcher{t: t, dir: r.dir}
@@ -191,8 +191,8 @@ func ask(t *testing.T, c net.Conn, message string) string {
 	}
 }
 
-// TestAsyncConfigAsOpenVSwitch: what controllers get without asking is, and is set, as by Open
-// vSwitch. ovs-ofctl has no command for that, so the messages are written here.
+// TestAsyncConfigAsOpenVSwitch: the asynchronous configuration, its default and its changes, are as in
+// Open vSwitch. ovs-ofctl has no command for that, so the test writes the messages.
 func TestAsyncConfigAsOpenVSwitch(t *testing.T) {
 	ovs := ovstest.Start(t)
 	r := newRig(t)

@@ -89,7 +89,7 @@ func (r *rig) serveDoor() {
 	r.client = door.Dial(socket)
 }
 
-// ofctl runs ovs-ofctl on a directory of sockets, and returns all that it says.
+// ofctl runs ovs-ofctl on a directory of sockets, and returns its output.
 func ofctl(t testing.TB, dir string, args ...string) (text string, ok bool) {
 	t.Helper()
 	if _, err := exec.LookPath("ovs-ofctl"); err != nil {
@@ -103,7 +103,7 @@ func ofctl(t testing.TB, dir string, args ...string) (text string, ok bool) {
 	return out.String(), err == nil
 }
 
-// ofpPrint is what ovs-ofctl makes of a message.
+// ofpPrint is the text that ovs-ofctl prints for a message.
 func ofpPrint(t testing.TB, message []byte) string {
 	t.Helper()
 	text, ok := ofctl(t, "/", "ofp-print", hex.EncodeToString(message))

@@ -8,9 +8,8 @@ import (
 	"github.com/antrail/antrail/flow"
 )
 
-// TestOptionsRefused: bundles, groups and packets with a field that stands for no option are refused. Open
-// vSwitch takes groups and packets, and then does nothing. Numbers and sizes beyond what a key has are
-// refused.
+// TestOptionsRefused: bundles, groups and packets with an unmapped field are refused, and so are too
+// large numbers and sizes. Open vSwitch accepts groups and packets without an effect.
 func TestOptionsRefused(t *testing.T) {
 	r := newRig(t)
 	for _, c := range []struct{ args, want string }{
@@ -31,7 +30,7 @@ func TestOptionsRefused(t *testing.T) {
 	}
 }
 
-// TestTableOutlivesServer: the switch has the TLV table, so another server goes on with it.
+// TestTableOutlivesServer: the switch has the TLV table, so the next server has it, too.
 func TestTableOutlivesServer(t *testing.T) {
 	r := newRig(t)
 	if text, ok := ofctl(t, r.dir, "add-tlv-map", bridge, "{class=0x102,type=0x80,len=4}->tun_metadata3"); !ok {

@@ -128,7 +128,7 @@ func pausedPacket(t testing.TB) []byte {
 	return b
 }
 
-// TestDecodeResume: what a packet-in told comes back.
+// TestDecodeResume: a resumed packet has the fields and actions of its packet-in.
 func TestDecodeResume(t *testing.T) {
 	m, err := Decode(pausedPacket(t))
 	q, ok := m.Body.(*Resume)

@@ -59,7 +59,7 @@ func golden(t testing.TB) *flow.Program {
 	return p
 }
 
-// ofpParse is what ovs-ofctl makes of messages, without the first line of each.
+// ofpParse is the text that ovs-ofctl prints for messages, without the first line of each.
 func ofpParse(t *testing.T, messages []byte) []string {
 	t.Helper()
 	if _, err := exec.LookPath("ovs-ofctl"); err != nil {

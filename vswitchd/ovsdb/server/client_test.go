@@ -126,7 +126,7 @@ const (
 	columns    = `["external_ids","ovs_version","datapath_types"]`
 )
 
-// TestRequests: what single requests are answered.
+// TestRequests: the replies to single requests.
 func TestRequests(t *testing.T) {
 	socket, _ := serve(t, DefaultLimits)
 	c := dial(t, socket)
@@ -231,7 +231,7 @@ func TestMonitors(t *testing.T) {
 	}
 }
 
-// TestConditionsChange: new conditions tell which rows came and went.
+// TestConditionsChange: with new conditions, a monitor reports the rows that come and go.
 func TestConditionsChange(t *testing.T) {
 	socket, _ := serve(t, DefaultLimits)
 	c := dial(t, socket)
@@ -324,7 +324,7 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// TestStalledClient: a client that does not read its updates is disconnected, and others go on.
+// TestStalledClient: a client that does not read its updates is disconnected, and others are not.
 func TestStalledClient(t *testing.T) {
 	limits := DefaultLimits
 	limits.Outbox = 1 << 16

@@ -47,7 +47,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// commitForEver counts in the database, and says each number after its commit.
+// commitForEver counts in the database, and prints each number after its commit.
 func commitForEver(t *testing.T, path string) {
 	d, _ := open(t, path)
 	for {

@@ -139,8 +139,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// checkInvariants checks what doc.go promises: references and their counts, rows of tables that
-// are no roots, and indexes.
+// checkInvariants checks the invariants of doc.go: references and their counts, rows of tables that
+// are not roots, and indexes.
 func checkInvariants(t *testing.T, d *Database) {
 	t.Helper()
 	counts := map[datum.ID]int{}
@@ -222,7 +222,7 @@ func TestIndexes(t *testing.T) {
 	checkInvariants(t, d)
 }
 
-// TestWait: an operation waits until rows are as it says, and gives up when its time is over.
+// TestWait: an operation waits until its condition holds, or until its timeout passes.
 func TestWait(t *testing.T) {
 	d := newSwitch(t)
 	wait, err := jsonrpc.Decode([]byte(`[{"op":"wait","table":"Bridge","where":[],"columns":["fail_mode"],"until":"==","rows":[{"fail_mode":"secure"}],"timeout":1000},
@@ -332,7 +332,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestCompaction: a log that has grown is written again with each row once, and says the same.
+// TestCompaction: a log that has grown is rewritten with each row once, and gives the same rows.
 func TestCompaction(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "conf.db")
 	d, _ := open(t, path)
@@ -387,7 +387,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestTransact: the interface for Go takes all that a function did, or nothing.
+// TestTransact: Transact commits all changes of a function, or none.
 func TestTransact(t *testing.T) {
 	d := newSwitch(t)
 	before := state(d)
