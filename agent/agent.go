@@ -59,9 +59,9 @@ type Agent struct {
 	programPods *programPods
 	ready       atomic.Bool
 	beats       beats
-	leaves      chan door.Talk // connections of agents that ask this one to leave
+	leaves      chan door.MessageConn // connections of agents that ask this one to leave
 	// successor asked this agent to leave, and learns when it has ended; nil: no successor.
-	successor *door.Talk
+	successor *door.MessageConn
 	// stays keeps ports, switch and Node as they are when the agent ends. The next agent
 	// continues with them.
 	stays bool
@@ -82,7 +82,7 @@ type Agent struct {
 // Run in a new process.
 func Run(ctx context.Context, c *config.Config, log *slog.Logger, takeOver bool) error {
 	a := &Agent{
-		config: c, log: log, leaves: make(chan door.Talk), told: make(chan struct{}), takeOver: takeOver,
+		config: c, log: log, leaves: make(chan door.MessageConn), told: make(chan struct{}), takeOver: takeOver,
 		opened: switchPorts{owner: ownerOf(c), log: log, borrows: c.OwnsSwitch() && c.Await == ""}, stays: !c.OwnsSwitch(),
 	}
 	if takeOver && running(c.Socket) {

@@ -44,7 +44,7 @@ func (a *Agent) answerLeave(ctx context.Context, w http.ResponseWriter, _ *http.
 
 // stopForSuccessor stops all goroutines and keeps stop from removing anything. The successor
 // learns of the end when its connection closes.
-func (a *Agent) stopForSuccessor(talk door.Talk, others, watching *group) error {
+func (a *Agent) stopForSuccessor(talk door.MessageConn, others, watching *group) error {
 	a.log.Info("leaving: another agent takes over the switch, ports and routes")
 	a.successor = &talk
 	return errors.Join(ErrTakenOver, others.stop(), watching.stop())

@@ -18,9 +18,9 @@ const endProtocol = "antrail-end/1"
 // endTime is how long a switch may take to end.
 const endTime = 30 * time.Second
 
-// AnswerEnd answers POST /v1/end. If ok, the switch must end. It leaves the Talk open, so that
+// AnswerEnd answers POST /v1/end. If ok, the switch must end. It leaves t open, so that
 // the connection ends with the process.
-func (s *Server) AnswerEnd(w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
+func (s *Server) AnswerEnd(w http.ResponseWriter, r *http.Request) (t MessageConn, ok bool) {
 	return s.upgradeTo(endProtocol, w, r)
 }
 

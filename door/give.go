@@ -91,7 +91,7 @@ func (s *Server) receiveGiven(w http.ResponseWriter, r *http.Request, what strin
 	var text json.RawMessage
 	var fds []int
 	if err == nil {
-		fds, err = t.Hear(&text)
+		fds, err = t.Receive(&text)
 	}
 	if err != nil {
 		err = fmt.Errorf("%s: the message with its descriptors: %w", what, err)
@@ -102,12 +102,12 @@ func (s *Server) receiveGiven(w http.ResponseWriter, r *http.Request, what strin
 	if err != nil {
 		g.Error = err.Error()
 	}
-	t.Say(g) // the caller may have hung up
+	t.Send(g) // the caller may have hung up
 }
 
 // upgradeTo switches the controller's connection to another protocol. If ok is false, the caller
 // has its answer.
-func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Request) (t Talk, ok bool) {
+func (s *Server) upgradeTo(protocol string, w http.ResponseWriter, r *http.Request) (t MessageConn, ok bool) {
 	if wanted := r.Header.Get("Upgrade"); wanted != protocol {
 		http.Error(w, fmt.Sprintf("%s takes an upgrade to %s, not to %.40q", r.URL.Path, protocol, wanted), http.StatusUpgradeRequired)
 		return t, false
@@ -127,7 +127,7 @@ func (s *Server) answerPrograms(w http.ResponseWriter, r *http.Request) {
 	var q ProgramsQuery
 	if t, ok := s.hearQuery(w, r, &q); ok {
 		defer t.Close()
-		t.Say(Given{}, s.open.Programs(q)...) // the caller may have hung up
+		t.Send(Given{}, s.open.Programs(q)...) // the caller may have hung up
 	}
 }
 
@@ -140,7 +140,7 @@ func (s *Server) answerLend(w http.ResponseWriter, r *http.Request) {
 	}
 	if t, ok := s.hearQuery(w, r, &struct{}{}); ok {
 		defer t.Close()
-		s.open.LendPort(no, func(why string, fds []int) { t.Say(Given{Why: why}, fds...) }) // the caller may have hung up
+		s.open.LendPort(no, func(why string, fds []int) { t.Send(Given{Why: why}, fds...) }) // the caller may have hung up
 	}
 }
 
@@ -152,14 +152,14 @@ func (s *Server) answerPause(w http.ResponseWriter, r *http.Request) {
 	}
 	defer t.Close()
 	defer s.open.PausePorts()()
-	if t.Say(Given{}) == nil {
+	if t.Send(Given{}) == nil {
 		t.Read(make([]byte, 1)) // the controller hangs up, or the deadline passes
 	}
 }
 
 // hearQuery reads the controller's question. If ok is false, the caller has its answer. The
 // client sends first, because its HTTP reader may take bytes that follow the 101 at once.
-func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Talk, ok bool) {
+func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t MessageConn, ok bool) {
 	if s.open == nil {
 		http.Error(w, errNoPorts.Error(), http.StatusBadRequest)
 		return t, false
@@ -170,7 +170,7 @@ func (s *Server) hearQuery(w http.ResponseWriter, r *http.Request, q any) (t Tal
 	err := t.SetDeadline(time.Now().Add(giveTime))
 	if err == nil {
 		var fds []int
-		fds, err = t.Hear(q)
+		fds, err = t.Receive(q)
 		CloseDescriptors(fds)
 	}
 	if err != nil {
@@ -201,8 +201,8 @@ func (c *Client) PausePorts() (resume func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err = t.Say(struct{}{}); err == nil {
-		_, err = t.Hear(&Given{})
+	if err = t.Send(struct{}{}); err == nil {
+		_, err = t.Receive(&Given{})
 	}
 	if err != nil {
 		return nil, errors.Join(&AwayError{c.socket, err}, t.Close())
@@ -241,8 +241,8 @@ func (c *Client) exchangeDescriptors(path string, v any, fds ...int) (g Given, g
 		return g, nil, err
 	}
 	defer t.Close()
-	if err = t.Say(v, fds...); err == nil {
-		got, err = t.Hear(&g)
+	if err = t.Send(v, fds...); err == nil {
+		got, err = t.Receive(&g)
 	}
 	switch {
 	case err != nil:
@@ -255,7 +255,7 @@ func (c *Client) exchangeDescriptors(path string, v any, fds ...int) (g Given, g
 }
 
 // upgradeTo opens a connection with another protocol.
-func (c *Client) upgradeTo(protocol, path string) (t Talk, err error) {
+func (c *Client) upgradeTo(protocol, path string) (t MessageConn, err error) {
 	conn, err := net.DialTimeout("unix", c.socket, giveTime)
 	if err != nil {
 		return t, &AwayError{c.socket, err}
@@ -270,5 +270,5 @@ func (c *Client) upgradeTo(protocol, path string) (t Talk, err error) {
 	if err != nil {
 		return t, errors.Join(fmt.Errorf("the switch at %s: %s: %w", c.socket, path, err), conn.Close())
 	}
-	return Talk{conn.(*net.UnixConn)}, nil
+	return MessageConn{conn.(*net.UnixConn)}, nil
 }

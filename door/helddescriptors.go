@@ -81,7 +81,7 @@ func (s *Server) answerLendHeld(w http.ResponseWriter, r *http.Request) {
 		s.held.mu.Lock()
 		defer s.held.mu.Unlock()
 		v := s.held.byName[r.PathValue("name")]
-		t.Say(Given{Value: v.Value}, v.Descriptors...) // the caller may have hung up
+		t.Send(Given{Value: v.Value}, v.Descriptors...) // the caller may have hung up
 	}
 }
 

@@ -28,12 +28,12 @@ const (
 	headLen = 4
 )
 
-// Talk is a connection for messages with descriptors. One goroutine may call Say while another
-// calls Hear.
-type Talk struct{ *net.UnixConn }
+// MessageConn is a connection for messages with descriptors. One goroutine may call Send while
+// another calls Receive.
+type MessageConn struct{ *net.UnixConn }
 
-// Say sends a value as JSON, and copies of descriptors. The caller keeps its own.
-func (t Talk) Say(v any, fds ...int) error {
+// Send sends a value as JSON, and copies of descriptors. The caller keeps its own.
+func (t MessageConn) Send(v any, fds ...int) error {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (t Talk) Say(v any, fds ...int) error {
 	return err
 }
 
-// Hear reads a message into v. The descriptors belong to the caller. After an error none is open.
-func (t Talk) Hear(v any) (fds []int, err error) {
-	text, fds, err := t.message()
+// Receive reads a message into v. The descriptors belong to the caller. After an error none is open.
+func (t MessageConn) Receive(v any) (fds []int, err error) {
+	text, fds, err := t.receiveMessage()
 	if err == nil {
 		err = json.Unmarshal(text, v)
 	}
@@ -71,8 +71,8 @@ func (t Talk) Hear(v any) (fds []int, err error) {
 	return fds, nil
 }
 
-// message reads one message. Descriptors may be open after an error.
-func (t Talk) message() (text []byte, fds []int, err error) {
+// receiveMessage reads one message. Descriptors may be open after an error.
+func (t MessageConn) receiveMessage() (text []byte, fds []int, err error) {
 	var head [headLen]byte
 	for got := 0; err == nil && got < headLen; {
 		var n int
@@ -99,7 +99,7 @@ func (t Talk) message() (text []byte, fds []int, err error) {
 }
 
 // read reads bytes, and the descriptors that come with them. Some may be open after an error.
-func (t Talk) read(b []byte) (n int, fds []int, err error) {
+func (t MessageConn) read(b []byte) (n int, fds []int, err error) {
 	rights := make([]byte, controlSpace(perByte))
 	n, m, flags, _, err := t.ReadMsgUnix(b, rights)
 	if err == nil && n == 0 {
@@ -122,20 +122,20 @@ func CloseDescriptors(fds []int) {
 }
 
 // Hijack takes the connection of a request from the HTTP server, for another protocol.
-func Hijack(w http.ResponseWriter, protocol string) (Talk, error) {
+func Hijack(w http.ResponseWriter, protocol string) (MessageConn, error) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return Talk{}, err
+		return MessageConn{}, err
 	}
 	t, ok := conn.(*net.UnixConn)
 	if !ok {
 		conn.Close()
-		return Talk{}, errors.New("the connection is not a unix socket")
+		return MessageConn{}, errors.New("the connection is not a unix socket")
 	}
 	if _, err = fmt.Fprintf(t, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: %s\r\n\r\n", protocol); err != nil {
 		t.Close()
 	}
-	return Talk{t}, err
+	return MessageConn{t}, err
 }
 
 // Upgrade asks the server of a connection to change to another protocol. header has more fields

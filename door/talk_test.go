@@ -11,13 +11,13 @@ import (
 )
 
 // talks are two ends of a connection.
-func talks(t testing.TB) (a, b Talk) {
+func talks(t testing.TB) (a, b MessageConn) {
 	t.Helper()
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var ends [2]Talk
+	var ends [2]MessageConn
 	for i, fd := range pair {
 		f := os.NewFile(uintptr(fd), "talk")
 		c, err := net.FileConn(f)
@@ -25,7 +25,7 @@ func talks(t testing.TB) (a, b Talk) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ends[i] = Talk{c.(*net.UnixConn)}
+		ends[i] = MessageConn{c.(*net.UnixConn)}
 		t.Cleanup(func() { c.Close() })
 	}
 	return ends[0], ends[1]
@@ -54,11 +54,11 @@ func TestTalkManyDescriptors(t *testing.T) {
 				fds[i] = pipe[0]
 			}
 		}
-		if err := a.Say("x", fds...); err != nil {
+		if err := a.Send("x", fds...); err != nil {
 			t.Fatal(err)
 		}
 		var v string
-		got, err := z.Hear(&v)
+		got, err := z.Receive(&v)
 		if err != nil || v != "x" || len(got) != n {
 			t.Fatalf("%d of %d descriptors, %q, %v", len(got), n, v, err)
 		}
@@ -69,7 +69,7 @@ func TestTalkManyDescriptors(t *testing.T) {
 		}
 		CloseDescriptors(got)
 	}
-	if err := a.Say("x", make([]int, headLen*perByte+1)...); err == nil {
+	if err := a.Send("x", make([]int, headLen*perByte+1)...); err == nil {
 		t.Error("more are sent")
 	}
 }
@@ -98,7 +98,7 @@ func FuzzHear(f *testing.F) {
 		}
 		a.Close()
 		var v json.RawMessage
-		got, err := z.Hear(&v)
+		got, err := z.Receive(&v)
 		defer CloseDescriptors(got)
 		if err != nil && got != nil {
 			t.Errorf("%d descriptors with %v", len(got), err)

@@ -66,7 +66,7 @@ func Await(ctx context.Context, socket, pod, release string, log *slog.Logger) e
 }
 
 // callLauncher calls the launcher until it launches this process. The connection stays open.
-func callLauncher(ctx context.Context, socket, pod string) (t door.Talk, order *launchOrder, fds []int, err error) {
+func callLauncher(ctx context.Context, socket, pod string) (t door.MessageConn, order *launchOrder, fds []int, err error) {
 	for {
 		if t, order, fds, err = callLauncherOnce(ctx, socket, pod); err == nil {
 			return t, order, fds, nil
@@ -79,7 +79,7 @@ func callLauncher(ctx context.Context, socket, pod string) (t door.Talk, order *
 	}
 }
 
-func callLauncherOnce(ctx context.Context, socket, pod string) (t door.Talk, order *launchOrder, fds []int, err error) {
+func callLauncherOnce(ctx context.Context, socket, pod string) (t door.MessageConn, order *launchOrder, fds []int, err error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
 	if err != nil {
 		return t, nil, nil, err
@@ -91,11 +91,11 @@ func callLauncherOnce(ctx context.Context, socket, pod string) (t door.Talk, ord
 		err = fmt.Errorf("user %d listens at %s, and not root", uid, socket)
 	}
 	if err == nil {
-		err = t.Say(waitingHello{Protocol: awaitProtocol, Pod: pod})
+		err = t.Send(waitingHello{Protocol: awaitProtocol, Pod: pod})
 	}
 	if err == nil {
 		order = &launchOrder{}
-		fds, err = t.Hear(order)
+		fds, err = t.Receive(order)
 	}
 	if err != nil {
 		t.Close()
@@ -124,7 +124,7 @@ type Waiting struct {
 	pod string
 	log *slog.Logger
 	// latest holds the connection of the latest process that can be launched.
-	latest chan door.Talk
+	latest chan door.MessageConn
 }
 
 // ListenWaiting opens the socket at which a process of the same pod may wait. Any process that
@@ -137,7 +137,7 @@ func ListenWaiting(socket, pod string, log *slog.Logger) (*Waiting, error) {
 	if err := os.Chmod(socket, 0o666); err != nil {
 		return nil, errors.Join(err, ln.Close())
 	}
-	w := &Waiting{ln: ln.(*net.UnixListener), pod: pod, log: log, latest: make(chan door.Talk, 1)}
+	w := &Waiting{ln: ln.(*net.UnixListener), pod: pod, log: log, latest: make(chan door.MessageConn, 1)}
 	go w.runAccept()
 	return w, nil
 }
@@ -165,7 +165,7 @@ func (w *Waiting) runAccept() {
 		if err != nil {
 			return
 		}
-		t := door.Talk{UnixConn: conn}
+		t := door.MessageConn{UnixConn: conn}
 		if err := w.checkWaiting(t); err != nil {
 			w.log.Debug("a process cannot be launched as the switch", "error", err)
 			t.Close()
@@ -177,14 +177,14 @@ func (w *Waiting) runAccept() {
 }
 
 // checkWaiting returns the reason why a process cannot be launched.
-func (w *Waiting) checkWaiting(t door.Talk) error {
+func (w *Waiting) checkWaiting(t door.MessageConn) error {
 	uid, err := peerUID(t.UnixConn)
 	if err == nil && uid != ConfinedUID {
 		err = fmt.Errorf("it runs as user %d, want %d", uid, ConfinedUID)
 	}
 	var h waitingHello
 	if err == nil {
-		err = errors.Join(t.SetReadDeadline(time.Now().Add(callPause)), hearHello(t, &h), t.SetReadDeadline(time.Time{}))
+		err = errors.Join(t.SetReadDeadline(time.Now().Add(callPause)), receiveHello(t, &h), t.SetReadDeadline(time.Time{}))
 	}
 	switch {
 	case err != nil:
@@ -197,15 +197,15 @@ func (w *Waiting) checkWaiting(t door.Talk) error {
 	return nil
 }
 
-func hearHello(t door.Talk, h *waitingHello) error {
-	fds, err := t.Hear(h)
+func receiveHello(t door.MessageConn, h *waitingHello) error {
+	fds, err := t.Receive(h)
 	door.CloseDescriptors(fds)
 	return err
 }
 
 // waitingProcess is a process that was taken off the socket for a launch.
 type waitingProcess struct {
-	door.Talk
+	door.MessageConn
 	launched bool
 }
 
@@ -220,7 +220,7 @@ func (w *Waiting) takeWaiting(ctx context.Context) (*waitingProcess, error) {
 			return nil, fmt.Errorf("no process waits to be launched as the switch (antrail switch --await): %w", ctx.Err())
 		case t := <-w.latest:
 			if alive(t) {
-				return &waitingProcess{Talk: t}, nil
+				return &waitingProcess{MessageConn: t}, nil
 			}
 			t.Close()
 		}
@@ -228,7 +228,7 @@ func (w *Waiting) takeWaiting(ctx context.Context) (*waitingProcess, error) {
 }
 
 // alive reports whether a process still waits: it has not hung up, and has not sent anything.
-func alive(t door.Talk) bool {
+func alive(t door.MessageConn) bool {
 	if t.SetReadDeadline(time.Now().Add(time.Millisecond)) != nil {
 		return false
 	}
@@ -250,13 +250,13 @@ func (p *Process) startWaiting(w *waitingProcess) starter {
 		for _, f := range files {
 			fds = append(fds, int(f.Fd()))
 		}
-		if err := w.Say(order, fds...); err != nil {
+		if err := w.Send(order, fds...); err != nil {
 			return nil, fmt.Errorf("the process that waited to be launched as the switch: %w", err)
 		}
 		w.launched = true
 		p.Log.Info("the process that waited is the switch", "door", p.Socket)
 		ended := make(chan error, 1)
-		go p.runHungUp(w.Talk, ended)
+		go p.runHungUp(w.MessageConn, ended)
 		return &Launched{Ended: ended}, nil
 	}
 }
@@ -265,7 +265,7 @@ func (p *Process) startWaiting(w *waitingProcess) starter {
 var errHungUp = errors.New("the process of the switch has hung up")
 
 // runHungUp waits until a switch has ended.
-func (p *Process) runHungUp(t door.Talk, ended chan<- error) {
+func (p *Process) runHungUp(t door.MessageConn, ended chan<- error) {
 	io.Copy(io.Discard, t) // returns when the switch hangs up: it sends no message
 	t.Close()
 	p.Log.Info("the process of the switch has ended")

@@ -438,7 +438,7 @@ func TestGiveCutMessages(t *testing.T) {
 		}
 		u.CloseWrite()
 		var answer door.Given
-		if _, err := (door.Talk{UnixConn: u}).Hear(&answer); err != nil || !strings.Contains(answer.Error, "port 2") {
+		if _, err := (door.MessageConn{UnixConn: u}).Receive(&answer); err != nil || !strings.Contains(answer.Error, "port 2") {
 			t.Errorf("%s: answer %+v, %v", name, answer, err)
 		}
 		t.Logf("%s: %s", name, answer.Error)

@@ -15,7 +15,7 @@ import (
 	"github.com/antrail/antrail/ports/offload"
 )
 
-// A switch process that hands over to another (takeover.go). Their messages, by door.Talk after
+// A switch process that hands over to another (takeover.go). Their messages, by door.MessageConn after
 // POST /v1/take-over:
 //
 //	next                                  this one
@@ -90,13 +90,13 @@ const (
 // errHandedOver is the end of a switch after another has taken over.
 var errHandedOver = errors.New("another switch has taken over")
 
-// hearOneOf waits for a message of one of some kinds. Its descriptors belong to the caller. A
+// receiveOneOf waits for a message of one of some kinds. Its descriptors belong to the caller. A
 // refusal by the other switch is an error.
-func hearOneOf(t door.Talk, waitAtMost time.Duration, what ...string) (n handOverMessage, fds []int, err error) {
+func receiveOneOf(t door.MessageConn, waitAtMost time.Duration, what ...string) (n handOverMessage, fds []int, err error) {
 	if err := t.SetReadDeadline(time.Now().Add(waitAtMost)); err != nil {
 		return n, nil, err
 	}
-	fds, err = t.Hear(&n)
+	fds, err = t.Receive(&n)
 	switch {
 	case err != nil:
 	case n.Say == sayNo:
@@ -113,7 +113,7 @@ func hearOneOf(t door.Talk, waitAtMost time.Duration, what ...string) (n handOve
 
 // successor is a switch that is ready to take over.
 type successor struct {
-	door.Talk
+	door.MessageConn
 	given []ports.Heritable
 }
 
@@ -139,14 +139,14 @@ func (p *Process) answerTakeOver(w http.ResponseWriter, r *http.Request) {
 	}
 	p.server.Freeze(false)
 	p.Log.Warn("another switch could not take over; this one continues", "error", err)
-	t.Say(handOverMessage{Say: sayNo, Why: err.Error()}) // it may have hung up
+	t.Send(handOverMessage{Say: sayNo, Why: err.Error()}) // it may have hung up
 	t.Close()
 }
 
 // handOver gives the next switch the state and descriptors, and waits until it is ready. It
 // returns the ports with which the next one continues.
-func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
-	hello, _, err := hearOneOf(t, wordTime, sayHello)
+func (p *Process) handOver(t door.MessageConn) (given []ports.Heritable, err error) {
+	hello, _, err := receiveOneOf(t, wordTime, sayHello)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 		return nil, err
 	}
 	if all := p.ports.open.Offload.Descriptors(); p.Confined && all != nil {
-		if err := t.Say(handOverMessage{Say: sayOffload, Layout: offload.Layout}, all...); err != nil {
+		if err := t.Send(handOverMessage{Say: sayOffload, Layout: offload.Layout}, all...); err != nil {
 			return nil, err
 		}
 	}
@@ -173,20 +173,20 @@ func (p *Process) handOver(t door.Talk) (given []ports.Heritable, err error) {
 			p.Log.Warn("port is not handed over: the other switch knows another layout of it", "port", h.Name(), "theirs", hello.Layout, "ours", afxdp.Layout)
 			continue
 		}
-		if err := t.Say(handOverMessage{Say: sayPort, Driver: driver, Link: h.Name()}, h.Descriptors()...); err != nil {
+		if err := t.Send(handOverMessage{Say: sayPort, Driver: driver, Link: h.Name()}, h.Descriptors()...); err != nil {
 			return nil, fmt.Errorf("port %s: %w", h.Name(), err)
 		}
 		given = append(given, h)
 	}
 	for name, h := range p.server.Held() {
-		if err := t.Say(handOverMessage{Say: sayPort, Driver: driverHeld, Link: name, Why: string(h.Value)}, h.Descriptors...); err != nil {
+		if err := t.Send(handOverMessage{Say: sayPort, Driver: driverHeld, Link: name, Why: string(h.Value)}, h.Descriptors...); err != nil {
 			return nil, fmt.Errorf("held %s: %w", name, err)
 		}
 	}
-	if err := t.Say(handOverMessage{Say: sayConnections, Kept: string(text)}, int(p.connections.file.Fd())); err != nil {
+	if err := t.Send(handOverMessage{Say: sayConnections, Kept: string(text)}, int(p.connections.file.Fd())); err != nil {
 		return nil, err
 	}
-	ready, _, err := hearOneOf(t, prepareTime, sayReady)
+	ready, _, err := receiveOneOf(t, prepareTime, sayReady)
 	return slices.DeleteFunc(given, func(h ports.Heritable) bool { return slices.Contains(ready.Declined, h.Name()) }), err
 }
 
@@ -210,10 +210,10 @@ func (p *Process) stopForSuccessor(s *successor, stop func() error) error {
 	for _, f := range p.sw.LearnedFlows() {
 		stopped.Learned = append(stopped.Learned, telemetry.Learned{Entry: f.Entry, Age: f.Duration, Idle: f.Idle})
 	}
-	if said := s.Say(stopped); said != nil {
+	if said := s.Send(stopped); said != nil {
 		return errors.Join(said, err)
 	}
-	if _, _, heard := hearOneOf(s.Talk, beginTime, sayRunning); heard != nil {
+	if _, _, heard := receiveOneOf(s.MessageConn, beginTime, sayRunning); heard != nil {
 		return errors.Join(fmt.Errorf("the next switch does not begin: %w", heard), err)
 	}
 	p.connections.Lend(true)

@@ -75,11 +75,11 @@ type Process struct {
 	connections *ConnectionFile // of sw
 	ports       *PortSet
 	server      *door.Server
-	successors  chan *successor // processes that are ready to take over
-	ends        chan struct{}   // the controller wants the switch to end
-	successor   door.Talk       // stays open until it has taken over
-	stoppedAt   int64           // when the predecessor stopped packets, by the switch's clock
-	outcome     error           // errHandedOver if another switch has taken over
+	successors  chan *successor  // processes that are ready to take over
+	ends        chan struct{}    // the controller wants the switch to end
+	successor   door.MessageConn // stays open until it has taken over
+	stoppedAt   int64            // when the predecessor stopped packets, by the switch's clock
+	outcome     error            // errHandedOver if another switch has taken over
 }
 
 // The files of a switch.

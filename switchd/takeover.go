@@ -23,7 +23,7 @@ import (
 
 // predecessor is the connection to the previous switch, with the state that it has given.
 type predecessor struct {
-	door.Talk
+	door.MessageConn
 	Inheritance
 	offload     []int // of a confined switch: programs and maps
 	connections *os.File
@@ -52,7 +52,7 @@ func (p *Process) requestHandOver() (*predecessor, error) {
 			return nil, err
 		}
 	}
-	b := &predecessor{Talk: door.Talk{UnixConn: conn}, held: map[string]door.Held{}}
+	b := &predecessor{MessageConn: door.MessageConn{UnixConn: conn}, held: map[string]door.Held{}}
 	err := door.Upgrade(conn, "/v1/take-over", handOverProtocol, nil)
 	if err == nil {
 		err = b.receive(handOverMessage{Say: sayHello, Layout: afxdp.Layout, Connections: cmp.Or(p.Settings.Conntrack.Max, conntrack.DefaultMax()), Confined: p.Confined})
@@ -66,11 +66,11 @@ func (p *Process) requestHandOver() (*predecessor, error) {
 
 // receive sends hello and receives the state.
 func (b *predecessor) receive(hello handOverMessage) error {
-	if err := b.Say(hello); err != nil {
+	if err := b.Send(hello); err != nil {
 		return err
 	}
 	for {
-		n, fds, err := hearOneOf(b.Talk, prepareTime, sayOffload, sayPort, sayConnections)
+		n, fds, err := receiveOneOf(b.MessageConn, prepareTime, sayOffload, sayPort, sayConnections)
 		switch {
 		case err != nil:
 			return err
@@ -112,17 +112,17 @@ func (b *predecessor) close() {
 		door.CloseDescriptors(h.Descriptors)
 		delete(b.held, name)
 	}
-	b.Talk.Close()
+	b.MessageConn.Close()
 }
 
 // awaitStop reports to the predecessor that this switch is ready. It returns when the predecessor
 // has stopped and packets may move.
 func (p *Process) awaitStop(b *predecessor) error {
 	runtime.GC() // the messages are garbage; collecting it later would take processors while no packet moves
-	if err := b.Say(handOverMessage{Say: sayReady, Declined: b.Declined()}); err != nil {
+	if err := b.Send(handOverMessage{Say: sayReady, Declined: b.Declined()}); err != nil {
 		return err
 	}
-	n, _, err := hearOneOf(b.Talk, prepareTime, sayStopped)
+	n, _, err := receiveOneOf(b.MessageConn, prepareTime, sayStopped)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (p *Process) awaitStop(b *predecessor) error {
 func (p *Process) confirmTakeOver(b *predecessor) {
 	pause := p.sw.Clock() - p.stoppedAt
 	p.server.PauseNS = pause
-	if err := b.Say(handOverMessage{Say: sayRunning}); err != nil {
+	if err := b.Send(handOverMessage{Say: sayRunning}); err != nil {
 		p.Log.Warn("the previous switch has ended before it was told that packets move", "error", err)
 	}
 	b.close()
