@@ -133,7 +133,7 @@ func (w *controllerTarget) listen(target string) (net.Listener, error) {
 		}
 		return w, nil
 	}
-	return nil, fmt.Errorf("target %s: expected tcp:, unix:, ptcp: or punix:", target)
+	return nil, fmt.Errorf("target %s: its type must be tcp, unix, ptcp or punix", target)
 }
 
 // lastError is the reason why the controller is not connected; "" if it is connected or unknown.
