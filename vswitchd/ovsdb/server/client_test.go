@@ -324,6 +324,21 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
+// TestWaitingMakesRoom: once a client has the reply of a transaction that waited, it may send
+// another.
+func TestWaitingMakesRoom(t *testing.T) {
+	limits := DefaultLimits
+	limits.Transactions = 1
+	socket, _ := serve(t, limits)
+	c := dial(t, socket)
+	const wait = `"Open_vSwitch",{"op":"wait","timeout":1,"table":"Open_vSwitch","where":[],"columns":["next_cfg"],"until":"==","rows":[{"next_cfg":5}]}`
+	for range 300 {
+		if got := c.call("transact", wait); got != `[{"error":"timed out"}]` {
+			t.Fatal(got)
+		}
+	}
+}
+
 // TestStalledClient: a client that does not read its updates is disconnected, and others are not.
 func TestStalledClient(t *testing.T) {
 	limits := DefaultLimits

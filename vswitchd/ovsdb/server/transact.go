@@ -62,13 +62,16 @@ func (t *transactions) addWaiting(id any) (*waiting, error) {
 // runWaiting runs a transaction again after each commit, until it is done, its timeout passes or the
 // client cancels it.
 func (t *transactions) runWaiting(d *store.Database, m *jsonrpc.Message, w *waiting, begin time.Time, o store.Outcome) {
-	defer t.remove(m.ID)
-	for o.Retry != nil {
-		if !w.waitFor(o) {
-			t.p.send(jsonrpc.Failure(m.ID, "canceled"))
-			return
+	canceled := false
+	for o.Retry != nil && !canceled {
+		if canceled = !w.waitFor(o); !canceled {
+			o = d.Execute(m.Params[1:], t.caller(d, time.Since(begin)))
 		}
-		o = d.Execute(m.Params[1:], t.caller(d, time.Since(begin)))
+	}
+	t.remove(m.ID) // before the reply, which lets the client begin the next
+	if canceled {
+		t.p.send(jsonrpc.Failure(m.ID, "canceled"))
+		return
 	}
 	t.p.reply(m.ID, o.Results, nil)
 }
