@@ -235,7 +235,7 @@ func (d *drawing) line(ps []point, width float64) {
 		num(end.x-dy*half), num(end.y-dx*half), num(end.x+dy*half), num(end.y+dx*half))
 }
 
-// bends is a line with round corners, for the d of a path.
+// bends writes a line with round corners, as the attribute d of a path.
 func (d *drawing) bends(ps []point) {
 	last := len(ps) - 1
 	d.printf("M%s %s", num(ps[0].x), num(ps[0].y))

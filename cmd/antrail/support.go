@@ -90,7 +90,7 @@ func (s *supportFlags) writeTo(c *cobra.Command, w io.Writer, name string) error
 	return nil
 }
 
-// there is a file's name, or "" if there is no file.
+// there returns the name of a file that exists, and "" otherwise.
 func there(name string) string {
 	if _, err := os.Stat(name); err != nil {
 		return ""

@@ -120,8 +120,8 @@ func readBuckets(b []byte, v Version) (all []flow.Bucket, err error) {
 	return all, nil
 }
 
-// oneBucket is a reader of the first bucket behind its length. n is the length of the bucket, which
-// is at least least.
+// oneBucket returns a reader of the first bucket, behind its length, and n, the length. A bucket has
+// no fewer bytes than least.
 func oneBucket(b []byte, least int) (r *reader, n int, err error) {
 	if len(b) < least {
 		return nil, 0, fail(BadBucket, "%d bytes follow the buckets", len(b))
