@@ -22,11 +22,11 @@ type Options struct {
 	Dropped bool
 	// Focus is a table to emphasize, with its edges; "" for none.
 	Focus string
-	// Unstyled leaves out the style sheet (Styles) and every style attribute, for a page that
-	// forbids both.
+	// Unstyled leaves out the style sheet (Styles) and all style attributes. Some pages forbid
+	// them.
 	Unstyled bool
-	// Bare makes a small picture, for a document. It has no tooltips and no legend, and faint
-	// elements have no ids.
+	// Bare makes a small picture for a document, without tooltips and legend. Faint elements get
+	// no ids.
 	Bare bool
 }
 

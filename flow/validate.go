@@ -154,7 +154,8 @@ func (c *checker) all(actions []Action) error {
 	return nil
 }
 
-// first is the first wrong action, and what is wrong; "" if none is.
+// first returns the index of the first wrong action, and its fault. The fault is "" if all actions
+// are right.
 func (c *checker) first(actions []Action) (i int, msg string) {
 	for i, a := range actions {
 		if msg = c.order(i, a, actions); msg == "" {

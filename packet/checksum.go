@@ -173,9 +173,9 @@ func (l *Layers) udpValid(b []byte, h UDP) bool {
 	return foldsToOnes(h[:n], l.pseudoWords(b, n))
 }
 
-// SetL4Checksum computes and writes the transport checksum of the packet in frame b. It changes
-// nothing if there is no transport header or the UDP Length does not fit. It also changes nothing
-// if the switch does not know the protocol's checksum.
+// SetL4Checksum computes and writes the transport checksum of the packet in frame b. It leaves b
+// as it is without a transport header, or with a UDP Length that does not fit. The same goes for a
+// protocol whose checksum the switch does not know.
 func (l *Layers) SetL4Checksum(b []byte) {
 	if l.L4 == 0 {
 		return

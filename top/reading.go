@@ -1,7 +1,7 @@
 // Package top is a live screen of an agent's switch: rates of ports, workers, tables, rules,
 // connections and drops. It reads the counters over the agent's socket at an interval.
 //
-//	reading.go  what is read from the agent, and when
+//	reading.go  the readings: what top asks the agent for, and how often
 //	views.go    from two readings to the rows of a view
 //	tell.go     the rows of each
 //	rows.go     rows: sorted, filtered, and fitted to a width

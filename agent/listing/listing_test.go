@@ -89,8 +89,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestWatch prints what came, changed and went. It ignores changed counters. A watched name may
-// come later.
+// TestWatch: a watch prints objects that come, change and go, but not those whose counters alone
+// changed. It may name an object that does not exist yet.
 func TestWatch(t *testing.T) {
 	web := func(state string, packets int) api.Item { return item("default", "web-1", state, packets) }
 	db := item("default", "db-2", "installed", 5)

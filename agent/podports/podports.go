@@ -221,8 +221,8 @@ func (p *Ports) Reconcile() {
 	p.addAll(missing)
 }
 
-// look stores the state of the links, and returns the wanted ports. A port that is no longer
-// wanted does not count as gone.
+// look stores the state of the links, and returns the wanted ports. A port that is not wanted
+// any more does not count as gone.
 func (p *Ports) look(there map[string]linkState) []config.Port {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +302,7 @@ func (p *Ports) remove(w config.Port) {
 	}
 }
 
-// secure changes the security of an open port to what is wanted.
+// secure gives an open port the wanted security.
 func (p *Ports) secure(o openPort, want *config.Port) {
 	o.MAC, o.VLAN = want.MAC, want.VLAN
 	if err := p.sw.SecurePort(o.OFPort, Security(&o.Port, p.Tags)); err != nil {

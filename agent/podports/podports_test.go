@@ -255,8 +255,8 @@ func TestPodPortsStop(t *testing.T) {
 	<-done
 }
 
-// TestPodPortsFollowWishes: a port that is no longer wanted goes, one with another number is
-// opened again, and one that is wanted now comes.
+// TestPodPortsFollowWishes: an unwanted port is closed, a port with another number is opened again,
+// and a newly wanted one is opened.
 func TestPodPortsFollowWishes(t *testing.T) {
 	node, pod, other := nstest.New(t), nstest.New(t), nstest.New(t)
 	nstest.AddVeth(t, node, "web-a-1", other, "eth0")

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Write writes the archive (tar, gzip) to w. The file errors.txt lists what is missing, and
-// Write returns how many items that are. The error is w's.
+// Write writes the archive (tar, gzip) to w. The file errors.txt in it lists the missing items, and
+// Write returns their number. The error is w's.
 func Write(ctx context.Context, w io.Writer, o Options) (missing int, err error) {
 	c := &collection{o: o}
 	c.addAnswers(ctx)

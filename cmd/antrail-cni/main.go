@@ -1,5 +1,5 @@
 // Command antrail-cni is the CNI plugin of antrail. A container runtime calls it for each
-// pod, and it asks the Node's agent over its unix socket. There is no logic here.
+// pod. It sends the request to the Node's agent over a unix socket, and decides nothing itself.
 //
 // Called by hand, it prints its name and the supported versions of the specification; with
 // --version, its build. deploy/cni/10-antrail.conflist is an example configuration.

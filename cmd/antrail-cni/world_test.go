@@ -210,7 +210,7 @@ func (w *world) kill() {
 	}
 }
 
-// eventually polls until a condition holds, for a minute at most.
+// eventually polls a condition until it holds. It fails after a minute.
 func (w *world) eventually(what string, ask func() error) {
 	w.Helper()
 	err := ask()
